@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hybridwatch.record.run import Failure, Phase, Run, Trial
+from hybridwatch.records.run import Failure, Phase, Run, Trial
 from tests.builders import STARTED, Trials, a_run, noisy
 
 CORE = "(EngineCore_DP0 pid=71) ERROR 02-14 09:30:41 [core.py:844] "

@@ -13,8 +13,8 @@ import numpy as np
 
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.metrics import Kind, metric_of
-from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
 
 Trials = Sequence[float | tuple[float, ...]] | str
 STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

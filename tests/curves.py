@@ -8,8 +8,8 @@ import numpy as np
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
-from hybridwatch.record.curve import area_of, places_of
-from hybridwatch.record.run import Clock, Curve, Run, Trial
+from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.run import Clock, Curve, Run, Trial
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
 from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve
 from hybridwatch_lab.calibration.sweeps import even as even

@@ -7,7 +7,7 @@ import numpy as np
 
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.station import Station
-from hybridwatch.record.run import Phase, Sample
+from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, answers
 

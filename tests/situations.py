@@ -7,8 +7,8 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.record.identity import Expected
-from hybridwatch.record.run import Phase
+from hybridwatch.records.identity import Expected
+from hybridwatch.records.run import Phase
 from tests.builders import CONTENDER, Trials, a_run, noisy, with_failures
 
 HOSTILE: Final = (

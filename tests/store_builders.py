@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Trial
-from hybridwatch.store import Broken, StoreContents, Stored, list_records, read_run
+from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.store import Broken, StoreContents, Stored, list_records, read_run
 
 STARTED: Final = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
 FIX: Final = "padded-rows-prefilling"

@@ -17,7 +17,7 @@ from typing import Any, Final
 import hybridwatch
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.newest import findings_for
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison, noisy
 
 _ROOT: Final = str(Path(hybridwatch.__file__).parent) + "/"

@@ -33,7 +33,7 @@ from hybridwatch.api.answers import (
     SeriesPage,
 )
 from hybridwatch.errors import ApiError
-from hybridwatch.record.naming import BULK_SUFFIX
+from hybridwatch.records.naming import BULK_SUFFIX
 from hybridwatch.triage import Deed
 
 _MOST: Final = 200

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from hybridwatch.pages.address import HOME, Address
 from hybridwatch.pages.screens import SCREENS
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.dashboard.live import (
     address_of,
     files_of,

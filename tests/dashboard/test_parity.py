@@ -18,9 +18,9 @@ from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.records.store import write_run
+from hybridwatch.records.store.journal import append_entry
 from hybridwatch.releases.cell import cells_file
-from hybridwatch.store import write_run
-from hybridwatch.store.journal import append_entry
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of

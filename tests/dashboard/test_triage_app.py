@@ -17,8 +17,8 @@ from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.record.run import Run
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import write_run
 from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
 from tests.builders import BASELINE, SCENARIO, STARTED, a_run
 from tests.dashboard.live import html_of, page_of, said_by

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from asv.util import load_json
 
-from hybridwatch.record.run import Phase
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import list_records, read_run
 from tests.engine.conftest import BUILD
 from tests.waiting import wait_until
 

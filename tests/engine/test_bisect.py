@@ -10,7 +10,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.engine.builds import load_builds, named_build
 from hybridwatch.engine.installed import look_at
 from hybridwatch.engine.own_builds import remove_build
-from hybridwatch.store import read_run
+from hybridwatch.records.store import read_run
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 from tests.engine.planted_history import SLOW_STEP, STATE_FAULTS, a_history

@@ -15,7 +15,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS

@@ -30,8 +30,8 @@ from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.measuring import measurement_of, perform
 from hybridwatch.fleet.roll import Node, Roll
 from hybridwatch.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
+from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
-from hybridwatch.store import list_records, read_run
 from hybridwatch.system.home import home
 from tests.unit.fleet.on_ray import Nodes
 from tests.unit.fleet.pretended import STEADY, a_job

@@ -16,9 +16,9 @@ import pytest
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.engine.builds import DEFAULT_BUILD
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
-from hybridwatch.record.run import Phase, Run, Trial
+from hybridwatch.records.run import Phase, Run, Trial
+from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.fixes import CATALOGUE
-from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]

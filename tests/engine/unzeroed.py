@@ -9,7 +9,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import Measured, measure
 from hybridwatch.measure.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 
 
 def wrong_tokens_with_unzeroed_state(bench: Bench, side: int, work: Path) -> float:

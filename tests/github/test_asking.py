@@ -23,8 +23,8 @@ from hybridwatch.github.door import Access
 from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.github.pull_request import PullRequest
 from hybridwatch.github.requests import MOST_OPEN, Queue, Request, State, queue_in
+from hybridwatch.records.store import write_run
 from hybridwatch.report.pull_request import LIMIT
-from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN

@@ -15,7 +15,7 @@ import pytest
 from hybridwatch.cli.main import verbs
 from hybridwatch.engine.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.github.requests import State, queue_in
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
@@ -97,7 +97,7 @@ MEASURING: Final = """#!{python}
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison
 Path("said.txt").write_text("\\n".join(sys.argv[1:]))
 write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))

@@ -15,8 +15,8 @@ import pytest
 from hybridwatch.errors import GithubError
 from hybridwatch.github import record_bundle
 from hybridwatch.github.record_bundle import NUMBER_FILE, unpack
-from hybridwatch.record.seal import render_sealed
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records.seal import render_sealed
+from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run
 
 RUN = a_run({"accuracy.recall": "110"}, {"accuracy.recall": "111"})

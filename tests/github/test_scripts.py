@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from hybridwatch.engine.builds import load_builds
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import LATELY, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.waiting import LIMIT_S
@@ -124,7 +124,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from hybridwatch.engine.builds import load_builds
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison
 said = Path("said.txt")
 said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")

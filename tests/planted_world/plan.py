@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hybridwatch.record.identity import Testbed
+from hybridwatch.records.identity import Testbed
 
 TRUTH_FILE: Final = "truth.json"
 SHORTEST: Final = 30

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.record.codec import encode
-from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Phase, Run, Sample, Surroundings, Trial
-from hybridwatch.store import Intake
+from hybridwatch.records.codec import encode
+from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.store import Intake
 from tests.broken_engines import DEATH
 from tests.builders import a_build, answers
 from tests.planted_world.plan import (

@@ -30,7 +30,7 @@ from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.message import Message
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
-from hybridwatch.record.naming import started_of
+from hybridwatch.records.naming import started_of
 from hybridwatch.triage import AlertGroup
 from tests.planted_world.plan import World, morning, read_truth
 

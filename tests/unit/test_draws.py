@@ -15,7 +15,7 @@ from tests.draws import draw_alike_in_every_order
 if "alike" in sys.argv:
     draw_alike_in_every_order()
 if "more" in sys.argv:
-    import hybridwatch.record.codec
+    import hybridwatch.records.codec
 
 @settings(derandomize=True, database=None, max_examples=200)
 @given(strategies.text() | strategies.integers())

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts, find_groups
-from hybridwatch.record.codec import decode, encode
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.codec import decode, encode
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.triage import Alert
 from tests.planted_world.__main__ import command
 from tests.planted_world.needs import SOON, Short

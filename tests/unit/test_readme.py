@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli, verbs
 from hybridwatch.engine.builds import DEFAULT_BUILD
-from hybridwatch.store import read_examples
-from hybridwatch.store.examples import EXAMPLES
-from hybridwatch.store.layout import run_id_of
+from hybridwatch.records.store import read_examples
+from hybridwatch.records.store.examples import EXAMPLES
+from hybridwatch.records.store.layout import run_id_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

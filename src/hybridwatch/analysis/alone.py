@@ -18,7 +18,7 @@ from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Ve
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import metric_of
 from hybridwatch.metrics.catalogue import EXPLAINING
-from hybridwatch.record.identity import Expected
+from hybridwatch.records.identity import Expected
 
 EXPECTED: Final = "expected"
 """Label of the baseline of such a report."""

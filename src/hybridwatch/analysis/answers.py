@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.verdict import Flip
-from hybridwatch.record.run import Answer, Phase
+from hybridwatch.records.run import Answer, Phase
 
 Key = tuple[str, str, str, str, int]
 

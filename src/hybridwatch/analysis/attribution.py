@@ -21,7 +21,7 @@ from scipy import special
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import CONFIDENCE
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Interval, Verdict
-from hybridwatch.record.run import Phase, Trial
+from hybridwatch.records.run import Phase, Trial
 
 EXPLAINED: Final = "output_throughput"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.record.run import Phase, Trial
+from hybridwatch.records.run import Phase, Trial
 
 
 @dataclass(frozen=True, slots=True)

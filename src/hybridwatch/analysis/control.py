@@ -20,7 +20,7 @@ from hybridwatch.metrics.catalogue import (
     WRONG_ANSWERS,
     WRONG_TOKENS,
 )
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.fixes import catalogue
 from hybridwatch.scenarios.scenario import Scenario
 

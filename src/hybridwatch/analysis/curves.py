@@ -9,8 +9,8 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
-from hybridwatch.record.curve import Place, goodput_of, place_of, places_of
-from hybridwatch.record.run import Curve, Phase, Trial
+from hybridwatch.records.curve import Place, goodput_of, place_of, places_of
+from hybridwatch.records.run import Curve, Phase, Trial
 
 BAND: Final = 0.8
 """Share of the trials that lie within a band, as many of the others above it as below."""

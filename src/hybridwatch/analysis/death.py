@@ -8,7 +8,7 @@ from typing import Final
 from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.system.engine_log import root_of
 
 LONGEST: Final = 160

@@ -7,7 +7,7 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import FailedTrial
-from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.fixes import CATALOGUE
 
 _ABSENT = "unset"

@@ -17,7 +17,7 @@ from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import Kind
-from hybridwatch.record.run import UNKNOWN
+from hybridwatch.records.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH
 """From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""

@@ -8,8 +8,8 @@ from typing import Final
 from hybridwatch.analysis.doubt import about_breach
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.record.identity import Expected
-from hybridwatch.record.run import Run
+from hybridwatch.records.identity import Expected
+from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Expect
 
 NOTHING: Final = Expected({}, {})

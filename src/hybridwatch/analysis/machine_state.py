@@ -22,7 +22,7 @@ from hybridwatch.analysis.pair import Pair, pair_of
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.trend import trend_p, typical_step
-from hybridwatch.record.run import Run, Surroundings, Trial
+from hybridwatch.records.run import Run, Surroundings, Trial
 
 _LEVEL: Final = 0.01
 """Of each test below. A doubt fails nothing, but one without cause teaches to read over doubts."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
-from hybridwatch.record.identity import EngineBuild
-from hybridwatch.record.role import Role, role_of
-from hybridwatch.record.run import Phase, Run, Trial
+from hybridwatch.records.identity import EngineBuild
+from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.run import Phase, Run, Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Summary
 from hybridwatch.metrics import Direction, Kind, Metric
-from hybridwatch.record.role import Role
-from hybridwatch.record.run import Trial
+from hybridwatch.records.role import Role
+from hybridwatch.records.run import Trial
 
 
 @dataclass(frozen=True, slots=True)

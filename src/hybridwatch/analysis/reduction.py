@@ -15,7 +15,7 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.metrics import Kind
-from hybridwatch.record.run import Sample, Trial
+from hybridwatch.records.run import Sample, Trial
 
 
 def _quantile(values: list[float], share: float) -> float:

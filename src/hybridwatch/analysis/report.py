@@ -29,7 +29,7 @@ from hybridwatch.analysis.subject import place_of, subjects_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.metrics import metric_of
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, EXPLAINING
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 
 @dataclass(frozen=True, slots=True)

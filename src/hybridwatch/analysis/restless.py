@@ -21,7 +21,7 @@ from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import Metric, metric_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 DECIDES: Final = "engine_cpu_time"
 """The metric that neighbours stretch least."""

@@ -17,7 +17,7 @@ from scipy import special
 
 from hybridwatch.analysis.bisection import root
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.record.run import Looks
+from hybridwatch.records.run import Looks
 
 LEVEL: Final = 0.05
 """Chance of a false alarm over all looks together; the level of a run that is judged once."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
 from hybridwatch.metrics import Kind, metric_of
-from hybridwatch.record.role import Role, lost_fixes
+from hybridwatch.records.role import Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
 _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})

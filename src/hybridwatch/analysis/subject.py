@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
 _HOST_METRICS: Final = frozenset(

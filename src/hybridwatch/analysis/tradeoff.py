@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from hybridwatch.record.run import Clock
+from hybridwatch.records.run import Clock
 
 Better = Literal["baseline", "contender"]
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.metrics import Metric
-from hybridwatch.record.identity import EngineBuild, ScenarioRef, Testbed
-from hybridwatch.record.role import Role
-from hybridwatch.record.run import Answer, Looks, Phase
+from hybridwatch.records.identity import EngineBuild, ScenarioRef, Testbed
+from hybridwatch.records.role import Role
+from hybridwatch.records.run import Answer, Looks, Phase
 
 _REPEATS: Final = 3
 """Trials a side from which on a count is taken to repeat."""

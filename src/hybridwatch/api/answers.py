@@ -13,7 +13,7 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import Direction, Kind
-from hybridwatch.record.run import Clock
+from hybridwatch.records.run import Clock
 
 
 class Answer(BaseModel):

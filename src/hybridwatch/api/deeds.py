@@ -18,7 +18,7 @@ from hybridwatch.api.view import StoreView
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import IngestError, RecordConflictError, RecordError, TriageError
 from hybridwatch.ingest.own_record import read_own
-from hybridwatch.store import take_in
+from hybridwatch.records.store import take_in
 from hybridwatch.triage import Act, AlertGroup, Deed, TriageConflict
 from hybridwatch.triage.act import LONGEST_TEXT, check_other, make_act
 

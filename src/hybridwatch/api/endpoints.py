@@ -17,8 +17,8 @@ from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import metric_of
+from hybridwatch.records.store import read_run
 from hybridwatch.report.record_list import ALONE, RunFilter, row_to_json
-from hybridwatch.store import read_run
 from hybridwatch.wording.report_json import comparison_to_json
 
 Named: TypeAlias = Mapping[str, str]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hybridwatch.api.problem import wrong
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 from hybridwatch.report.record_list import ALONE
 from hybridwatch.triage import Status
 

@@ -10,7 +10,7 @@ from hybridwatch.api import alert_answers, answers, deeds, endpoints, queries
 from hybridwatch.api.uploads import Upload
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
-from hybridwatch.record.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 
 PREFIX: Final = "/v1"
 _MOST_DECISION: Final = 2**16

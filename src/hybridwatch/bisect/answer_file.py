@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.bisect.question import Wanted
 from hybridwatch.errors import RecordError
-from hybridwatch.store import read_file
+from hybridwatch.records.store import read_file
 
 _MOST_BYTES: Final = 2**20
 _Text = Annotated[str, Field(max_length=2000)]

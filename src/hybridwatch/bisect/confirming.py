@@ -13,7 +13,7 @@ from hybridwatch.bisect.outcome_words import timed_words, value_words
 from hybridwatch.bisect.question import Question, is_of_life
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.search.exact import Answer
 
 _OK = (Answer.UNCHANGED, Answer.CHANGED)

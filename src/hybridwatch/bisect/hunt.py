@@ -20,7 +20,7 @@ from hybridwatch.bisect.outcome_words import (
 from hybridwatch.bisect.question import Question, Wanted, exact_question, is_exact
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.search.belief import CONFIDENCE, Belief
 from hybridwatch.search.exact import Answer, Place, find_exact, next_positions
 from hybridwatch.search.timed import Choice, Costs, Effect, effect_of, find_timed

@@ -22,7 +22,7 @@ from hybridwatch.bisect.rungs import (
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.commits import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch.search.exact import Answer
 
 

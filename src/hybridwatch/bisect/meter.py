@@ -19,7 +19,7 @@ from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session
 from hybridwatch.metrics import Metric, metric_of
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import root_of
 

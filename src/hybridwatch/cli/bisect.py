@@ -29,13 +29,13 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
 from hybridwatch.measure.session import Tell
 from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import check_writable
+from hybridwatch.records.store.layout import folder_of
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.store import check_writable
-from hybridwatch.store.layout import folder_of
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hybridwatch.measure.relay import STAGES
 from hybridwatch.measure.session import Progress
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
 from hybridwatch.system.console_text import as_text

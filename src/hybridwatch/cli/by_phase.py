@@ -19,7 +19,7 @@ from hybridwatch.measure.budget import Budget
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.relay import Relay
 from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

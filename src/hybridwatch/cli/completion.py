@@ -66,8 +66,8 @@ def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 
 def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the newest runs by their ids."""
-    from hybridwatch.store import list_records
-    from hybridwatch.store.layout import run_id_of
+    from hybridwatch.records.store import list_records
+    from hybridwatch.records.store.layout import run_id_of
 
     found = reversed(list_records(_results(ctx))[-_RUNS:])
     return _items(incomplete, {_LATEST: "", **{run_id_of(path): path.stem for path in found}})
@@ -75,7 +75,7 @@ def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 
 def verdicts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the newest stored verdicts by the last words of their names."""
-    from hybridwatch.store import list_verdicts
+    from hybridwatch.records.store import list_verdicts
 
     found = reversed(list_verdicts(_results(ctx))[-_RUNS:])
     keys = {path.stem.rpartition("-")[2]: path.stem for path in found}

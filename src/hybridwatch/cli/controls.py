@@ -20,7 +20,7 @@ from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.report.caught import caught_sentence
 from hybridwatch.report.jsonform import control_to_json
 from hybridwatch.report.stacked import Table

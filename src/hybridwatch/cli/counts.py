@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.scenario import Scenario
 
 takes_documents = click.option(

@@ -14,8 +14,8 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.errors import ExportError
-from hybridwatch.record.run import Run, Trial
-from hybridwatch.store import find_record, list_records, read_run
+from hybridwatch.records.run import Run, Trial
+from hybridwatch.records.store import find_record, list_records, read_run
 from hybridwatch.system.console_text import say
 
 _STDOUT: Final = "-"

@@ -16,9 +16,9 @@ from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.own_record import read_own
 from hybridwatch.ingest.read import KNOWN, candidates, companion, read_foreign
-from hybridwatch.record.codec import encode
-from hybridwatch.record.run import Run
-from hybridwatch.store import Intake, read_bulk, read_file
+from hybridwatch.records.codec import encode
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import Intake, read_bulk, read_file
 from hybridwatch.system.console_text import say
 from hybridwatch.system.plain_text import visible
 

@@ -28,11 +28,11 @@ from hybridwatch.measure.duet import can_be_duet, is_duet
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import none_missing, run_session
-from hybridwatch.record.run import Phase, Run
-from hybridwatch.record.side_names import side_names
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.side_names import side_names
+from hybridwatch.records.store import check_writable
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.store import check_writable
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

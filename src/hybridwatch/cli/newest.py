@@ -16,12 +16,12 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
 from hybridwatch.errors import ComparisonError, RecordError
-from hybridwatch.record.line import compares_releases, is_release, line_of
-from hybridwatch.record.role import Role, role_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.line import compares_releases, is_release, line_of
+from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenarios.load import find
-from hybridwatch.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 from hybridwatch.system.home import home_or_shipped
 
 MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in

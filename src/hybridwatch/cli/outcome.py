@@ -17,8 +17,9 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.severity import verdict_of, worst_first
-from hybridwatch.record.identity import FixState
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import write_run
 from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.jsonform import known_bad_to_json
@@ -26,7 +27,6 @@ from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
 from hybridwatch.report.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
-from hybridwatch.store import write_run
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.judging import save

@@ -13,9 +13,16 @@ from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
+from hybridwatch.records.store import list_records, read_examples
+from hybridwatch.records.store.retention import (
+    Plan,
+    Policy,
+    What,
+    may_remove,
+    plan_removals,
+    remove,
+)
 from hybridwatch.report.escape import one_line
-from hybridwatch.store import list_records, read_examples
-from hybridwatch.store.retention import Plan, Policy, What, may_remove, plan_removals, remove
 from hybridwatch.wording.labels import plural
 
 PRUNE_SCHEMA = 1

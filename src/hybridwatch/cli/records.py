@@ -14,13 +14,13 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
-from hybridwatch.record.role import Role, role_of
-from hybridwatch.record.run import Run
-from hybridwatch.record.seal import NO_DIGEST
-from hybridwatch.record.side_names import side_names
+from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.seal import NO_DIGEST
+from hybridwatch.records.side_names import side_names
+from hybridwatch.records.store import Stored, list_records, read_run
 from hybridwatch.report.record_list import ALONE, RunFilter, records_to_json
 from hybridwatch.report.stacked import Table
-from hybridwatch.store import Stored, list_records, read_run
 from hybridwatch.system.console_text import as_text, say
 
 _NAMED: Final = 4

@@ -25,14 +25,14 @@ from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.releases.card import RUNNERS, read_card
 from hybridwatch.releases.cell import Cell, State, cells_file
 from hybridwatch.report.release_card import cell_words, render_card
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.store.journal import append_entry, read_entries
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.engine_log import root_of

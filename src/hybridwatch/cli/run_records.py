@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from hybridwatch.cli.outcome import Outcome, judged
 from hybridwatch.measure.session import is_stopped
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import read_run, write_run
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.store import read_run, write_run
 
 UNFINISHED: Final = "unfinished"
 _DIGITS: Final = 12

@@ -13,8 +13,8 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
 from hybridwatch.errors import ComparisonError
 from hybridwatch.history.judge import Chosen, Judged, both_sides, judge, machines_apart
-from hybridwatch.record.run import Run
-from hybridwatch.store import BASELINES, RecordReader, find_record, read_baselines
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import BASELINES, RecordReader, find_record, read_baselines
 from hybridwatch.system.console_text import say
 
 PINNED: Final = "pinned"

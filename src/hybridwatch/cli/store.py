@@ -10,9 +10,9 @@ from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
+from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
-from hybridwatch.store.integrity import SUMS, StoreCheck, add_digests, check_store
 
 STORE_SCHEMA = 1
 

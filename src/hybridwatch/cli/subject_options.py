@@ -7,8 +7,8 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.engine.builds import DEFAULT_BUILD
-from hybridwatch.record.line import checked_line
-from hybridwatch.record.run import Phase
+from hybridwatch.records.line import checked_line
+from hybridwatch.records.run import Phase
 
 _Verb = Callable[..., Any]
 

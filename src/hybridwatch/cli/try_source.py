@@ -23,7 +23,7 @@ from hybridwatch.engine.check import check_build
 from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.report.caught import readings_of
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.table import STYLES

@@ -23,7 +23,7 @@ from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, parsed, url_of
 from hybridwatch.errors import TriageError
-from hybridwatch.record.line import derived_line
+from hybridwatch.records.line import derived_line
 from hybridwatch.triage.act import Act, Deed, check_other, checked_name
 from hybridwatch.triage.alert_key import Matter, Question
 from hybridwatch.triage.alerts import Alert

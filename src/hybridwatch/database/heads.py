@@ -22,11 +22,11 @@ from hybridwatch.database.schema import RECORD, RUN, SIDE
 from hybridwatch.database.stamps import Listed, list_stamped
 from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
 from hybridwatch.errors import RecordError
-from hybridwatch.record.bounds import MOST_RECORD_BYTES
-from hybridwatch.record.head import Head, head_of
-from hybridwatch.record.line import line_of
-from hybridwatch.record.run import Run
-from hybridwatch.store import Broken, RecordReader, StoreContents, Stored, read_file
+from hybridwatch.records.bounds import MOST_RECORD_BYTES
+from hybridwatch.records.head import Head, head_of
+from hybridwatch.records.line import line_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import Broken, RecordReader, StoreContents, Stored, read_file
 
 _BATCH = 1000
 """Heads of a transaction; a second's work."""

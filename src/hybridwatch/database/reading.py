@@ -16,11 +16,11 @@ from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.record.identity import Testbed
-from hybridwatch.record.line import Named, line_of
-from hybridwatch.record.role import role_of
-from hybridwatch.record.run import Run
-from hybridwatch.store import read_run
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.line import Named, line_of
+from hybridwatch.records.role import role_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import read_run
 from hybridwatch.wording.report_json import comparison_to_json
 
 Row: TypeAlias = dict[str, Any]

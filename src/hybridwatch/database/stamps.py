@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.record.naming import BULK_SUFFIX
-from hybridwatch.store import list_records
-from hybridwatch.store.layout import results_above
-from hybridwatch.store.mirror import Mirror, mirror_at
+from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.store import list_records
+from hybridwatch.records.store.layout import results_above
+from hybridwatch.records.store.mirror import Mirror, mirror_at
 
 _ABSENT = (-1, -1)
 

@@ -8,7 +8,7 @@ import httpx
 
 from hybridwatch.engine.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 
 UNSUPPORTED: Final = "unsupported"
 """Key of what a probe could not watch, in its answer: name of each count, with the reason."""

@@ -9,7 +9,7 @@ from hybridwatch.engine.builds import BuildSpec
 from hybridwatch.engine.check import require_installed
 from hybridwatch.engine.other_python import output_of
 from hybridwatch.errors import BuildError
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
 from hybridwatch.system import ConversingProcess
 

@@ -30,9 +30,9 @@ from hybridwatch.export.asv_benchmarks import (
 from hybridwatch.export.asv_stats import IN_DOUBT, noise_of, stats_of
 from hybridwatch.export.points import Point, points_of, time_of
 from hybridwatch.metrics import Kind
-from hybridwatch.record.identity import Testbed
-from hybridwatch.record.naming import safe_name
-from hybridwatch.record.run import UNKNOWN, Run
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.naming import safe_name
+from hybridwatch.records.run import UNKNOWN, Run
 
 _RESULTS_VERSION: Final = 2
 _BENCHMARKS_VERSION: Final = 2

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hybridwatch.export.points import Point, points_of
 from hybridwatch.export.serving import model_of
-from hybridwatch.record.run import UNKNOWN, Run
+from hybridwatch.records.run import UNKNOWN, Run
 
 _SCHEMA: Final = "v3"
 _GIB: Final = 1024**3

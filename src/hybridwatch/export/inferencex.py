@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.serving import Served, rows_read, served
-from hybridwatch.record.naming import safe_name
-from hybridwatch.record.run import Run
+from hybridwatch.records.naming import safe_name
+from hybridwatch.records.run import Run
 
 _PARTS: Final = ("prefill", "decode")
 _LAYOUT: Final = ("tp", "pp", "dcp_size", "pcp_size", "ep", "dp_attention")

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import Any, Final
 
-from hybridwatch.record.run import Run, Trial
+from hybridwatch.records.run import Run, Trial
 from hybridwatch.system.plain_text import visible
 
 _INTERNAL: Final = 1

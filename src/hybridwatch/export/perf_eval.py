@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.serving import Served, rows_read, served
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 
 def to_perf_eval(runs: Iterable[Run]) -> bytes:

@@ -9,8 +9,8 @@ from hybridwatch.analysis.pair import summary_of
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.errors import ExportError
-from hybridwatch.record.identity import EngineBuild
-from hybridwatch.record.run import Run
+from hybridwatch.records.identity import EngineBuild
+from hybridwatch.records.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from hybridwatch.record.identity import EngineBuild
-from hybridwatch.record.run import UNKNOWN, Phase, Run
+from hybridwatch.records.identity import EngineBuild
+from hybridwatch.records.run import UNKNOWN, Phase, Run
 
 _MILLISECONDS: Final = "_ms"
 _NEEDED: Final = (

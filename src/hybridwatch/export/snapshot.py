@@ -13,7 +13,7 @@ from typing import Any, Final
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, one_each
 from hybridwatch.metrics import Direction
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 SMALLER: Final = "smaller-is-better.json"
 BIGGER: Final = "bigger-is-better.json"

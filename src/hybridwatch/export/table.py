@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.export.points import Point, points_of, time_of
-from hybridwatch.record.line import line_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.line import line_of
+from hybridwatch.records.run import Run
 from hybridwatch.system.plain_text import csv_cell
 
 COLUMNS: Final = (

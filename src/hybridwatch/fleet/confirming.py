@@ -16,8 +16,8 @@ from sqlalchemy import func, or_, select
 from hybridwatch.database.schema import JOB
 from hybridwatch.fleet.job import Job, Purpose, State, job_of, key_of
 from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.record.line import LONGEST_LINE
-from hybridwatch.store.layout import run_id_of
+from hybridwatch.records.line import LONGEST_LINE
+from hybridwatch.records.store.layout import run_id_of
 from hybridwatch.triage import Alert, Status
 
 _PAIR: Final = 2

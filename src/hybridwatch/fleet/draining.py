@@ -25,7 +25,7 @@ from hybridwatch.fleet.measuring import measurement_of
 from hybridwatch.fleet.placing import Host, Standing, place, why_waiting
 from hybridwatch.fleet.proof import Shown, judged
 from hybridwatch.fleet.roll import Roll
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 _SHIFTED: Final = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT})
 

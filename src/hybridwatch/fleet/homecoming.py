@@ -11,11 +11,11 @@ from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.fleet.cluster import Brought
 from hybridwatch.fleet.job import Job, Purpose
 from hybridwatch.fleet.ledger import Attempt, Ledger
-from hybridwatch.record.codec import Encoded, decode
-from hybridwatch.record.naming import RECORD_SUFFIX, stem_of
-from hybridwatch.record.run import Run
-from hybridwatch.store.files import write_all
-from hybridwatch.store.layout import folder_of
+from hybridwatch.records.codec import Encoded, decode
+from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store.files import write_all
+from hybridwatch.records.store.layout import folder_of
 
 LOGS = Path("fleet") / "logs"
 """Below the results folder."""

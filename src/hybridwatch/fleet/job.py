@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Self
 
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 
 KEY_DIGITS: Final = 16
 

@@ -14,7 +14,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
-from hybridwatch.record.line import checked_line
+from hybridwatch.records.line import checked_line
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.part import Part, refuse

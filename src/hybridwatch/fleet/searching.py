@@ -26,10 +26,10 @@ from hybridwatch.fleet.job import OPEN, Job, Purpose, State, Testbed, Wish, key_
 from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.fleet.lookup import find_story
 from hybridwatch.fleet.overview import read_overview
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import read_run
+from hybridwatch.records.store.layout import run_id_of
 from hybridwatch.scenario.digest import digest
-from hybridwatch.store import read_run
-from hybridwatch.store.layout import run_id_of
 from hybridwatch.system import require_wanted
 
 FEWEST_TRIALS: Final = 7

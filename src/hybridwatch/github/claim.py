@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import GithubError, RecordError
-from hybridwatch.store import read_file
+from hybridwatch.records.store import read_file
 
 _MOST_BYTES: Final = 4 * 2**20
 

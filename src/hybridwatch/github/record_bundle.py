@@ -20,10 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 from hybridwatch.errors import GithubError, RecordError
-from hybridwatch.record.bounds import MOST_UNZIPPED_BYTES
-from hybridwatch.record.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
-from hybridwatch.store import list_records, read_file, read_run
-from hybridwatch.store.layout import RECORDS
+from hybridwatch.records.bounds import MOST_UNZIPPED_BYTES
+from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
+from hybridwatch.records.store import list_records, read_file, read_run
+from hybridwatch.records.store.layout import RECORDS
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"

@@ -7,9 +7,9 @@ from hybridwatch.bisect.question import ALIVE, STARTS
 from hybridwatch.engine.builds import label_words, load_builds
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.records.store import list_records, list_verdicts
+from hybridwatch.records.store.layout import run_id_of
 from hybridwatch.scenarios.load import survey
-from hybridwatch.store import list_records, list_verdicts
-from hybridwatch.store.layout import run_id_of
 from hybridwatch.system.home import home
 
 

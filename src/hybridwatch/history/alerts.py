@@ -17,7 +17,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
 from hybridwatch.history.judged import judged_from
 from hybridwatch.history.runs import contenders_of
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 from hybridwatch.triage import (
     CONTROL,
     Alert,

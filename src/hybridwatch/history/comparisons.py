@@ -7,7 +7,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import roles_of
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.history.kept import kept_of_one_index
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 
 
 @kept_of_one_index

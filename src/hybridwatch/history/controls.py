@@ -28,8 +28,8 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metrics import Kind
-from hybridwatch.record.identity import FixState
-from hybridwatch.record.role import Role, lost_fixes
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.role import Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)

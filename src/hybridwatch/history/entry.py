@@ -6,9 +6,9 @@ from pathlib import Path
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.record.curve import without_results
-from hybridwatch.record.run import Run
-from hybridwatch.store import Broken, read_run
+from hybridwatch.records.curve import without_results
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import Broken, read_run
 
 
 @dataclass(frozen=True, slots=True)

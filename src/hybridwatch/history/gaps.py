@@ -13,7 +13,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.store import read_baselines, read_examples
+from hybridwatch.records.store import read_baselines, read_examples
 
 _BOTH: Final = 2
 

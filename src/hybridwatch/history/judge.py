@@ -11,7 +11,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.replay import parameters_of
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.record.run import UNKNOWN, Run
+from hybridwatch.records.run import UNKNOWN, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.line import compares_releases
-from hybridwatch.record.role import Role
+from hybridwatch.records.line import compares_releases
+from hybridwatch.records.role import Role
 from hybridwatch.triage import Judged, Question
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]

@@ -26,7 +26,7 @@ from hybridwatch.analysis.sight import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metrics import Kind, Metric, metric_of
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Fact: TypeAlias = tuple[str, str, str]

@@ -10,8 +10,8 @@ from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
 from hybridwatch.metrics import metric_of
-from hybridwatch.store import list_verdicts, read_baselines, read_examples, read_verdict
-from hybridwatch.store.retention import OldRun
+from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict
+from hybridwatch.records.store.retention import OldRun
 from hybridwatch.triage import Alert, Status
 
 _ALL: Final = 10**9

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Node
-from hybridwatch.record.run import Answer, Run, Trial
+from hybridwatch.records.run import Answer, Run, Trial
 
 _CLOSE: Final = 1e-6
 """Shares of the same documents differ by the order of their sum alone."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import ForeignRun, Given, run_of, short
-from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "aiperf"
 _SERIES: Final = {

@@ -19,8 +19,8 @@ from hybridwatch.ingest.document import Document, Node, moment_of
 from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
-from hybridwatch.record.identity import Testbed
-from hybridwatch.record.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "asv"
 _VERSION: Final = 2

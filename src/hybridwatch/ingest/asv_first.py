@@ -7,7 +7,7 @@ began and ended and of which version the benchmark was stood beside all results.
 from typing import Any, Final
 
 from hybridwatch.ingest.document import Node
-from hybridwatch.record.run import UNKNOWN
+from hybridwatch.records.run import UNKNOWN
 
 VERSION: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")

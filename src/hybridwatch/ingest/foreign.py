@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document
-from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import UNKNOWN, Run, Source, Trial
+from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
 
 _ID: Final = 8
 _SHORT: Final = 100

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import ForeignRun, Given, run_of
 from hybridwatch.ingest.guidellm_load import is_old, load_of, version_of
-from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "guidellm"
 _SERIES: Final = {

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Node
 from hybridwatch.ingest.foreign import short
-from hybridwatch.record.run import UNKNOWN
+from hybridwatch.records.run import UNKNOWN
 
 _NEWEST_FORM: Final = 2
 """``metadata.version`` from 0.7 on."""

@@ -22,8 +22,8 @@ from hybridwatch.ingest.inferencex_sessions import (
     sessions_trial,
     sessions_workload,
 )
-from hybridwatch.record.identity import Testbed
-from hybridwatch.record.run import UNKNOWN, Phase, Run, Sample, Trial
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample, Trial
 
 FORMAT: Final = "inferencex"
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")

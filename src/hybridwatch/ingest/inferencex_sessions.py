@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Node
-from hybridwatch.record.run import Failure, Phase, Sample, Trial
+from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
 DURATION: Final = "duration_seconds"
 _KEYS: Final = ("scenario_type", "num_requests_total", "num_requests_successful", "model")

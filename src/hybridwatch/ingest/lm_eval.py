@@ -18,8 +18,8 @@ from hybridwatch.errors import IngestError
 from hybridwatch.ingest.agreement import check_document, check_mean
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of, short
-from hybridwatch.record.evaluation import strictest, version_read
-from hybridwatch.record.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
+from hybridwatch.records.evaluation import strictest, version_read
+from hybridwatch.records.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
 FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"

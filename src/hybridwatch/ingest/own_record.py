@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from hybridwatch.errors import RecordError
 from hybridwatch.ingest.agreement import check_record
-from hybridwatch.record.bounds import MOST_RECORD_BYTES
-from hybridwatch.record.codec import Encoded, decode_record
-from hybridwatch.record.naming import BULK_SUFFIX, stem_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.bounds import MOST_RECORD_BYTES
+from hybridwatch.records.codec import Encoded, decode_record
+from hybridwatch.records.naming import BULK_SUFFIX, stem_of
+from hybridwatch.records.run import Run
 
 
 def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:

@@ -16,7 +16,7 @@ from hybridwatch.ingest import aiperf, asv, guidellm, inferencex, lm_eval, vllm_
 from hybridwatch.ingest.companion import companion_of
 from hybridwatch.ingest.document import Document, parse
 from hybridwatch.ingest.foreign import Given
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 _LIKELY: Final = (".json", ".jsonl")
 _LARGEST_COMPANION: Final = 64 * 1024**2

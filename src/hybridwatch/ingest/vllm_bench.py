@@ -16,8 +16,8 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import Document, Node
 from hybridwatch.ingest.foreign import ForeignRun, Given, after, run_of, short
-from hybridwatch.record.client import accepted_drafts, latencies
-from hybridwatch.record.run import Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.client import accepted_drafts, latencies
+from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
 
 _WORKLOAD: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",

@@ -13,7 +13,7 @@ from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.right_answers import checked
 from hybridwatch.measure.station import Station, run_prelude
 from hybridwatch.quality.oracle import error_in
-from hybridwatch.record.completion import Completion, near_tie_within
+from hybridwatch.records.completion import Completion, near_tie_within
 from hybridwatch.scenarios.expansion import expand
 
 

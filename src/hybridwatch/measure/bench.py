@@ -25,7 +25,7 @@ from hybridwatch.engine.stand_in import unspaced_interpreter
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval
-from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, parts_of, start_fixes
 from hybridwatch.scenarios.scenario import Scenario

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-from hybridwatch.record.run import Looks, Run, Trial
+from hybridwatch.records.run import Looks, Run, Trial
 
 _MINUTE: Final = 60.0
 

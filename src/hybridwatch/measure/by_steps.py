@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from hybridwatch.measure.completions import without_tokens
 from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 
 COMPLETIONS: Final = "/v1/completions"

@@ -20,7 +20,7 @@ from threading import Condition
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import BuildError, MeasurementError
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 
 
 def is_duet(phases: Collection[Phase]) -> bool:

@@ -16,7 +16,7 @@ import psutil
 
 from hybridwatch.engine.builds import BuildRequest
 from hybridwatch.errors import GpuError
-from hybridwatch.record.run import GpuSurroundings
+from hybridwatch.records.run import GpuSurroundings
 from hybridwatch.system import nvidia
 from hybridwatch.system.nvidia import Device, Reading
 

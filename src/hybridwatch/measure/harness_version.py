@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.record.identity import Harness
+from hybridwatch.records.identity import Harness
 from hybridwatch.system.shipped import is_checkout, shipped
 
 _GIT_TIMEOUT_S: Final = 10.0

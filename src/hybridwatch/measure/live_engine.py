@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hybridwatch.engine.control import EngineControl
 from hybridwatch.engine.deployment import Server
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any, Final
 from hybridwatch.engine.deployment import Server
 from hybridwatch.engine.step_counts import StepCounts, read_step_counts
 from hybridwatch.measure.station import Station
-from hybridwatch.record.client import CLOCK_DIGITS, accepted_drafts, latencies
-from hybridwatch.record.run import Sample
+from hybridwatch.records.client import CLOCK_DIGITS, accepted_drafts, latencies
+from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.workload import Generation
 
 LOAD_TIMEOUT_S: Final = 120.0

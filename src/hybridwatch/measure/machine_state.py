@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from hybridwatch.measure.gpus import Gpus, GpuWatch
-from hybridwatch.record.run import Surroundings
+from hybridwatch.records.run import Surroundings
 from hybridwatch.system import processor_seconds
 
 REPETITIONS: Final = 5

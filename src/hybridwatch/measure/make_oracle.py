@@ -12,7 +12,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.completions import completion_of, without_tokens
 from hybridwatch.measure.waves import drive_whole
 from hybridwatch.quality.oracle import Oracle, model_digest
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.scenario import Scenario
 

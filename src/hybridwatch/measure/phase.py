@@ -17,9 +17,9 @@ from hybridwatch.measure.sweep import sweep
 from hybridwatch.measure.waves import Tokens
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.quality.harness import TaskRequest
-from hybridwatch.record.client import CLOCK_DIGITS
-from hybridwatch.record.completion import Completion
-from hybridwatch.record.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
+from hybridwatch.records.client import CLOCK_DIGITS
+from hybridwatch.records.completion import Completion
+from hybridwatch.records.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.system.home import home
 

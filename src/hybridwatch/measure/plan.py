@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 
 

@@ -18,7 +18,7 @@ from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.quality.harness import LmEval
-from hybridwatch.record.run import STOPPED, Phase, Run
+from hybridwatch.records.run import STOPPED, Phase, Run
 from hybridwatch.system import require_wanted
 
 STAGES: Final[tuple[tuple[Phase, ...], ...]] = (

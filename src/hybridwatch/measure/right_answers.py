@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of, wrong_among
-from hybridwatch.record.completion import Completion, near_tie_within
-from hybridwatch.record.run import Sample
+from hybridwatch.records.completion import Completion, near_tie_within
+from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedWave
 from hybridwatch.scenarios.scenario import Scenario
 

@@ -37,10 +37,10 @@ from hybridwatch.measure.plan import (
 from hybridwatch.measure.station import Station
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.quality.harness import LmEval
-from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
-from hybridwatch.record.identity import EngineBuild, Expected, ScenarioRef
-from hybridwatch.record.run import STOPPED, Failure, Phase, Run, Trial
-from hybridwatch.record.side_names import side_names
+from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
+from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
+from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
+from hybridwatch.records.side_names import side_names
 from hybridwatch.scenario.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted

@@ -8,7 +8,7 @@ from hybridwatch.engine.load_client import LoadClient
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive, drive_whole
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 

@@ -8,9 +8,9 @@ from hybridwatch.measure.energy import joules_of
 from hybridwatch.measure.load import Loaded, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measure.station import Station
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
-from hybridwatch.record.client import CLOCK_DIGITS
-from hybridwatch.record.curve import area_of, places_of
-from hybridwatch.record.run import Clock, Curve, Point, Sample
+from hybridwatch.records.client import CLOCK_DIGITS
+from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.run import Clock, Curve, Point, Sample
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.scenarios.workload import Generation
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from hybridwatch.record.identity import Testbed
+from hybridwatch.records.identity import Testbed
 from hybridwatch.system import nvidia
 
 HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"

@@ -21,7 +21,7 @@ from hybridwatch.measure.completions import (
     without_tokens,
 )
 from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 
 REQUEST_TIMEOUT_S: Final = 60.0

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.record.evaluation import strictest, version_read
-from hybridwatch.record.run import Answer
+from hybridwatch.records.evaluation import strictest, version_read
+from hybridwatch.records.run import Answer
 
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
 """What lm-eval has to write for an answer that is ``null``; by itself it writes an empty one,

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.quality.answers import NO_TEXT, read_answers
 from hybridwatch.quality.evaluate import Request
-from hybridwatch.record.run import Answer
+from hybridwatch.records.run import Answer
 from hybridwatch.system import ConversingProcess, GuardedProcess, without_proxy
 
 TASKS: Final = Path(__file__).parent / "tasks"

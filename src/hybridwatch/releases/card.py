@@ -11,12 +11,12 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from hybridwatch.errors import RecordError
+from hybridwatch.records.store.journal import read_entries
 from hybridwatch.releases.cell import Cell, State, cells_file
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenarios.part import Part
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.toml_file import refusing_toml
-from hybridwatch.store.journal import read_entries
 
 RUNNERS: Final = ("v2", "v1")
 """Model runners, the one that GPUs run since 0.29.0 first."""

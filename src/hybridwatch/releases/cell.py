@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.store.journal import Entry
+from hybridwatch.records.store.journal import Entry
 
 FAILED_TRIAL: Final = "failed_trial"
 """Stands where a metric stands, for a trial that gave no measurement."""

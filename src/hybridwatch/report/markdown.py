@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
-from hybridwatch.record.side_names import side_names
+from hybridwatch.records.side_names import side_names
 from hybridwatch.report import sentence
 from hybridwatch.report.cause_rows import cell, render_differences, render_log
 from hybridwatch.report.escape import as_code, as_item, escape, fenced, in_html

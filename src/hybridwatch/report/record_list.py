@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.history.runs import Row
-from hybridwatch.record.line import line_of
-from hybridwatch.record.role import role_of
-from hybridwatch.record.run import Run
-from hybridwatch.store import Stored
+from hybridwatch.records.line import line_of
+from hybridwatch.records.role import role_of
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import Stored
 
 ALONE: Final = "alone"
 """Stands for a role where a run has one build only."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hybridwatch.analysis.verdict import Flip, Report
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Metric
-from hybridwatch.record.lasting import lasting_label
-from hybridwatch.record.run import Answer
+from hybridwatch.records.lasting import lasting_label
+from hybridwatch.records.run import Answer
 from hybridwatch.report.sentence import name_of, open_questions, repeat_command
 
 

@@ -19,8 +19,8 @@ from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.metrics import Kind
-from hybridwatch.record.lasting import lasting_label
-from hybridwatch.record.run import Looks, Phase
+from hybridwatch.records.lasting import lasting_label
+from hybridwatch.records.run import Looks, Phase
 from hybridwatch.wording import numbers
 from hybridwatch.wording.cause_text import cause_sentence
 from hybridwatch.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS

@@ -16,8 +16,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
-from hybridwatch.record.run import Run
-from hybridwatch.record.side_names import side_names
+from hybridwatch.records.run import Run
+from hybridwatch.records.side_names import side_names
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.stacked import Table

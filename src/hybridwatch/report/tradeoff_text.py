@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff
-from hybridwatch.record.run import Clock
+from hybridwatch.records.run import Clock
 from hybridwatch.wording import numbers
 
 KNOBS: Final[Mapping[str, str]] = {

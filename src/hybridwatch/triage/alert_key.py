@@ -14,7 +14,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, area_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.record.line import compares_releases
+from hybridwatch.records.line import compares_releases
 
 CONTROL: Final = "known-bad control"
 """Stands where a metric stands in what a control says that was, or was not, caught."""

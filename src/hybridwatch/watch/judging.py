@@ -11,7 +11,7 @@ from hybridwatch.analysis.replay import (
 from hybridwatch.analysis.report import Terms
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.history.judge import Chosen, Judged, judge_on
-from hybridwatch.store import (
+from hybridwatch.records.store import (
     StoredVerdict,
     read_side,
     read_verdict,

@@ -24,12 +24,12 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.record.naming import safe_name
+from hybridwatch.records.naming import safe_name
+from hybridwatch.records.store import read_run
+from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.report.jsonform import findings_to_json
 from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
 from hybridwatch.report.sentence import plural
-from hybridwatch.store import read_run
-from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.watch.judging import save

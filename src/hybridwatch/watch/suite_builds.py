@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
-from hybridwatch.record.line import checked_line
+from hybridwatch.records.line import checked_line
 from hybridwatch.scenarios.scenario import Scenario
 
 BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"

@@ -29,10 +29,10 @@ from hybridwatch.export.asv_benchmarks import Found, Tracked
 from hybridwatch.export.asv_stats import noise_of, stats_of
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import check_writable, read_run, results_folder, write_run
+from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
-from hybridwatch.store import check_writable, read_run, results_folder, write_run
-from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.suite_builds import CONSOLE_VARIABLE, labels, stated_line

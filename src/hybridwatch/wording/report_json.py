@@ -23,8 +23,8 @@ from hybridwatch.analysis.verdict import (
     Side,
     Summary,
 )
-from hybridwatch.record.identity import EngineBuild, Testbed
-from hybridwatch.record.run import Answer, Looks
+from hybridwatch.records.identity import EngineBuild, Testbed
+from hybridwatch.records.run import Answer, Looks
 from hybridwatch.wording.cause_text import cause_sentence
 from hybridwatch.wording.tradeoff_json import tradeoff_to_json
 

@@ -8,11 +8,11 @@ from typing import Final
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.record.run import Run
+from hybridwatch.records.identity import ScenarioRef
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import write_run
+from hybridwatch.records.store.journal import append_entry
 from hybridwatch.releases.cell import cells_file
-from hybridwatch.store import write_run
-from hybridwatch.store.journal import append_entry
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy

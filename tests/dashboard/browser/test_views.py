@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
 
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.dashboard.browser.axe import Views
 from tests.dashboard.browser.browsing import (
     CONTROL,

@@ -14,7 +14,7 @@ from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.plan import PlannedTrial
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
 from tests.engine.processes import cores

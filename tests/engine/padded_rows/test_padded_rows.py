@@ -25,9 +25,9 @@ from hybridwatch.measure.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
-from hybridwatch.record.curve import area_of, places_of
-from hybridwatch.record.identity import FixState
-from hybridwatch.record.run import Phase
+from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.system.home import home

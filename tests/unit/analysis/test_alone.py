@@ -10,8 +10,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.record.identity import Expected
-from hybridwatch.record.run import Phase
+from hybridwatch.records.identity import Expected
+from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, a_run, with_failures
 
 PADDED = "contract.padded_rows_prefilling"

@@ -11,7 +11,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Attribution, Verdict
 from hybridwatch.metrics.catalogue import EXPLAINING
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
 from tests.builders import Trials, a_run, with_failures
 
 FACTORS = ("engine_step_rate", "acceptance_length", "batch_occupancy")

@@ -12,7 +12,7 @@ from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Failure, Run
+from hybridwatch.records.run import Failure, Run
 from tests.builders import a_run, noisy
 
 TPOT = Subject(metric_of("tpot"), "median")

@@ -13,12 +13,12 @@ from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
-from hybridwatch.record.completion import (
+from hybridwatch.records.completion import (
     NEAR_TIE_FLOAT32,
     NEAR_TIE_HALF,
     NEAR_TIE_ONE_ARITHMETIC,
 )
-from hybridwatch.record.run import Failure
+from hybridwatch.records.run import Failure
 from hybridwatch.report.reason_text import because
 from hybridwatch.wording.cause_text import cause_sentence
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run

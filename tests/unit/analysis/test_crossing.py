@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.record.run import Surroundings
+from hybridwatch.records.run import Surroundings
 from tests.curves import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
 
 

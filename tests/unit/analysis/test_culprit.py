@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.analysis.culprit import commits_between, commits_of, culprit_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.record.identity import EngineBuild, FixState
+from hybridwatch.records.identity import EngineBuild, FixState
 from tests.builders import TESTBED, a_build, a_run
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.curve_control import same_curve_control, slow_control
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from tests.builders import with_failures

@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain
 from hybridwatch.analysis.report import report_of
-from hybridwatch.record.run import Failure
+from hybridwatch.records.run import Failure
 from tests.broken_engines import AGAIN, CUDA_LOG, dead_contender, healthy, with_deaths
 from tests.builders import Trials, a_run
 

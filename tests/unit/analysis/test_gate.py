@@ -7,7 +7,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.record.identity import Expected
+from hybridwatch.records.identity import Expected
 from hybridwatch.report.sentence import unsure
 from tests.builders import a_run, noisy
 from tests.situations import broken

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 from hybridwatch_lab.gpu.findings_analysis import Wanted
 from tests.builders import a_build
 

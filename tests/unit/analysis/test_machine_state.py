@@ -12,7 +12,7 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.record.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
 from tests.builders import STARTED, a_run
 
 TRIALS = 12

@@ -9,7 +9,7 @@ from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, learned_noise, noise_
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from tests.builders import CONTENDER, a_run, noisy
 
 

@@ -14,8 +14,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.record.identity import FixState, Harness
-from hybridwatch.record.run import Phase, Run, Sample
+from hybridwatch.records.identity import FixState, Harness
+from hybridwatch.records.run import Phase, Run, Sample
 from hybridwatch.scenarios.scenario import Expect
 from tests.builders import TESTBED, Trials, a_build, a_run, answers, noisy, with_failures
 

@@ -14,7 +14,7 @@ from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Run, Surroundings
+from hybridwatch.records.run import Run, Surroundings
 from tests.builders import a_run
 
 WORK = "engine_cpu_time"

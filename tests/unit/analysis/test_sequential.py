@@ -21,7 +21,7 @@ from hybridwatch.analysis.sequential import (
     timed,
 )
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.record.run import Looks
+from hybridwatch.records.run import Looks
 from tests.builders import Trials, a_run, noisy
 
 LOOKS = schedule(7)

@@ -14,8 +14,8 @@ from hybridwatch.analysis.sight import (
     known_bad_of,
 )
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.record.identity import FixState
-from hybridwatch.record.run import Phase
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, NEWER, Trials, a_build, a_run, noisy, with_failures
 
 PADDED = "contract.padded_rows_prefilling"

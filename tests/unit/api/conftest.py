@@ -12,7 +12,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from hybridwatch.triage.act import acknowledge
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving

@@ -15,8 +15,8 @@ from hybridwatch.api.routes import ROUTES, WRITES
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope
 from hybridwatch.errors import ApiError
-from hybridwatch.record.codec import encode
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records.codec import encode
+from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.triage import Deed
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving, token_for

@@ -14,9 +14,9 @@ import pytest
 from hybridwatch.api.uploads import Upload
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.tokens import Scope
-from hybridwatch.record.codec import Encoded, encode
-from hybridwatch.record.run import Run
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records.codec import Encoded, encode
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from hybridwatch.api.routes import PREFIX, ROUTES, WRITES
 from hybridwatch.database.tokens import Scope
-from hybridwatch.record.codec import encode
+from hybridwatch.records.codec import encode
 from tests.builders import a_run
 from tests.unit.api.serving import app_over, serving, token_for
 

@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
-from hybridwatch.record.codec import encode
+from hybridwatch.records.codec import encode
 from hybridwatch.triage import Deed
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.postgres import MISSING, running, schema_of

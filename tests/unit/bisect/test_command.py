@@ -16,8 +16,8 @@ from hybridwatch.engine.builds import load_builds
 from hybridwatch.engine.installed import look_at
 from hybridwatch.engine.own_builds import add_source
 from hybridwatch.errors import EngineError
-from hybridwatch.record.run import Phase
-from hybridwatch.store import read_run
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import read_run
 from hybridwatch.system.file_lock import claimed
 from tests.builders import a_build, a_run
 from tests.checkout import EXAMPLE

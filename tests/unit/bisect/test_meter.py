@@ -12,7 +12,7 @@ from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.outcome_words import timed_words
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Failure, Phase, Surroundings
+from hybridwatch.records.run import Failure, Phase, Surroundings
 from hybridwatch.scenarios.load import load_scenario
 from tests.builders import a_run, noisy, with_failures
 

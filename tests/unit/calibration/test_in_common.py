@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from hybridwatch_lab.calibration.in_common import correlations_in
 from tests.builders import a_run
 

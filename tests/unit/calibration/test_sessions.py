@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.errors import HistoryError
-from hybridwatch.record.run import Failure, Phase, Run, Surroundings
+from hybridwatch.records.run import Failure, Phase, Run, Surroundings
 from hybridwatch_lab.calibration.sessions import (
     BASELINE,
     SAME,

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hybridwatch.errors import CampaignError
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from hybridwatch.system import GuardedProcess
 from hybridwatch_lab.gpu.campaign import End, Journal, run_campaign, runner
 from hybridwatch_lab.gpu.campaign.journal import alone

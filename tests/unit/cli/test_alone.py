@@ -11,7 +11,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, LATELY, a_run
 
 WRONG = "contract.wrong_tokens"

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
-from hybridwatch.record.codec import decode_record
-from hybridwatch.store import list_verdicts, read_baselines, write_run
+from hybridwatch.records.codec import decode_record
+from hybridwatch.records.store import list_verdicts, read_baselines, write_run
 from tests.builders import BASELINE, LATELY, a_run, noisy
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 9, 0.01)}
@@ -169,7 +169,7 @@ def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypat
         parsed.append(record)
         return decode_record(record)
 
-    monkeypatch.setattr("hybridwatch.store.reader.decode_record", watched)
+    monkeypatch.setattr("hybridwatch.records.store.reader.decode_record", watched)
     answer = call("compare", "1f0a9c3e", "00000009", "--json")
     told = json.loads(answer.stdout)
     noisy_ones = [one for one in told["comparisons"] if one["noise"] is not None]

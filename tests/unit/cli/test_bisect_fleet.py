@@ -22,7 +22,7 @@ from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.measuring import measurement_of
 from hybridwatch.fleet.roll import Node, Roll
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 from tests.clone import a_clone, commit
 from tests.small_release import make_home
 from tests.unit.fleet.planted import METRIC, planted

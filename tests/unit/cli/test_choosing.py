@@ -14,7 +14,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.fitting import model_runner_of
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.session import SessionRequest
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import find
 from tests.builders import BASELINE, CONTENDER, a_run
 from tests.checkout import BUILDS, EXAMPLE, make_checkout

@@ -6,7 +6,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from hybridwatch.cli.main import cli, verbs
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import a_run
 from tests.checkout import make_checkout
 

@@ -12,7 +12,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.session import Progress
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
 from tests.checkout import make_checkout
 from tests.curves import a_swept_run, even, slower

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.cli.main import cli
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import SCENARIO, STARTED, a_build, a_run, noisy
 
 CHANGED_AT = 40

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import hybridwatch
-from hybridwatch.record.run import Run, Surroundings
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Run, Surroundings
+from hybridwatch.records.store import write_run
 from tests.store_builders import STARTED, Plan, run
 
 HEAVY = (

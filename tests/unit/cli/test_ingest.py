@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.store import list_records, read_run, write_run
-from hybridwatch.store.intake import BATCH
+from hybridwatch.records.store import list_records, read_run, write_run
+from hybridwatch.records.store.intake import BATCH
 from tests.builders import a_run
 from tests.store_builders import Plan
 from tests.store_builders import run as whole_run

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
 from tests.builders import BASELINE, LATELY, NEWER, a_run
 

@@ -13,8 +13,8 @@ from hybridwatch.analysis.gate import LUCK
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.newest import findings_for
-from hybridwatch.record.run import Run
-from hybridwatch.store import list_records, read_file, reader, write_run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import list_records, read_file, reader, write_run
 from tests.builders import BASELINE, TESTBED, a_build, a_run
 from tests.planted_world.plan import CHAT, NOTHING, SHORTEST, A, morning, plan_nothing
 from tests.planted_world.records import write_world

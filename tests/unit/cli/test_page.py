@@ -3,7 +3,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.store_builders import REGRESSED, run
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
-from hybridwatch.store import list_records, write_run
+from hybridwatch.records.store import list_records, write_run
 from tests.builders import BASELINE, NEWER, a_run
 from tests.store_builders import as_version_1
 

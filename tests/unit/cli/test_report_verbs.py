@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import cli, main, verbs
 from hybridwatch.errors import EngineError
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
 from tests.builders import BASELINE, LATELY, NEWER, a_comparison, a_run, noisy
 

@@ -19,8 +19,8 @@ from hybridwatch.errors import BuildError, EngineError, MeasurementError, Scenar
 from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.station import Station
-from hybridwatch.record.run import Looks, Phase, Run, Sample
-from hybridwatch.store import list_records, list_verdicts, read_run
+from hybridwatch.records.run import Looks, Phase, Run, Sample
+from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
 from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
 from tests.pretended_nvml import GIB, Card, pretend

@@ -23,9 +23,9 @@ from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Progress, is_stopped
 from hybridwatch.measure.station import Station
-from hybridwatch.record.run import Phase, Run
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find
-from hybridwatch.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
 from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
 from hybridwatch.pages.screens import SCREENS
-from hybridwatch.record.run import Run
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import write_run
 from tests.store_builders import REGRESSED, run, scenario
 
 STEERING: Final = "\x1b[2J\x07\u202egnp\u2066\x9b31m"

@@ -13,9 +13,9 @@ from hybridwatch.cli.try_source import _slowness
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.plan import USUAL_PHASES
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
-from hybridwatch.store import list_records, read_run
 from tests.builders import BASELINE
 from tests.made_up_engines import BadMachine, Machine, MadeUpBench
 from tests.small_release import a_copy, an_environment, make_home

@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import LEVEL, RECORD, REPORT, RUN, SIDE, VALUE, VERDICT
 from hybridwatch.database.url import url_of
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
 
 _WEEKS = 12

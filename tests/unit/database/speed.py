@@ -27,7 +27,7 @@ from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
 
 _MEBI = 2**20

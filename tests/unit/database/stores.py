@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run, noisy
 
 

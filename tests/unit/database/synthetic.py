@@ -23,10 +23,10 @@ import click
 import numpy as np
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.record.codec import encode
-from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Failure, Phase, Run, Sample, Surroundings, Trial
-from hybridwatch.store import Intake
+from hybridwatch.records.codec import encode
+from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.store import Intake
 
 VALUES_PER_RUN: Final = 500
 """Numbers that the index keeps of one run; ``tests/unit/database`` counts them."""

@@ -10,9 +10,9 @@ import pytest
 from hybridwatch.database import heads
 from hybridwatch.database.heads import paths_in_group, read_alike, read_newest
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
-from hybridwatch.record.codec import decode_record
-from hybridwatch.record.head import head_of
-from hybridwatch.store import StoreContents, list_records, write_run
+from hybridwatch.records.codec import decode_record
+from hybridwatch.records.head import head_of
+from hybridwatch.records.store import StoreContents, list_records, write_run
 from tests.store_builders import STARTED, Plan, as_version_1, read_all, run, scenario
 from tests.unit.database.stores import add, opened
 
@@ -67,7 +67,7 @@ def test_of_every_scenario_the_newest_run_is_read_and_no_older_one(tmp_path, mon
         parsed.append(record)
         return decode_record(record)
 
-    monkeypatch.setattr("hybridwatch.store.reader.decode_record", watched)
+    monkeypatch.setattr("hybridwatch.records.store.reader.decode_record", watched)
     shelf = read_newest(tmp_path)
     assert len(parsed) == 3
     newest = {stored.run.scenario.id: stored for stored in read_all(tmp_path, bulk=False).runs}

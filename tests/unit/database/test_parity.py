@@ -16,7 +16,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.history.trials import trials_of
-from hybridwatch.store import list_records
+from hybridwatch.records.store import list_records
 from tests.unit.database import synthetic
 from tests.unit.database.stores import opened
 

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from hybridwatch.database.stamps import list_stamped
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.store import list_records, write_run
+from hybridwatch.records.store import list_records, write_run
 from tests.builders import a_run
 from tests.store_builders import read_all
 from tests.unit.database import speed, synthetic

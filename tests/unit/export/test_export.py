@@ -21,8 +21,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.export.hud import to_hud
 from hybridwatch.export.points import points_of
 from hybridwatch.ingest.history_csv import Limits, read_histories
-from hybridwatch.record.run import Source
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records.run import Source
+from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
 from tests.store_builders import REGRESSED
 from tests.store_builders import run as whole_run

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.export.otlp import to_otlp
-from hybridwatch.record.run import Phase, Run
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import write_run
 from tests.builders import a_comparison, noisy, with_failures
 from tests.situations import HOSTILE
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.record.run import Phase, Run
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_build, a_run
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "foreign" / "made-up" / "inferencex"

@@ -35,7 +35,7 @@ from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError
 from hybridwatch.fleet.job import Testbed
 from hybridwatch.fleet.ledger import Ledger, utc_now
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 from tests.postgres import MISSING, Server, running
 from tests.unit.fleet.pretended import SECONDS, a_job
 from tests.unit.fleet.pretended_run import WITNESS

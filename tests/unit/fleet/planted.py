@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from hybridwatch.fleet.cluster import Brought, Measurement
-from hybridwatch.record.codec import encode
-from hybridwatch.record.run import Phase, Sample, Trial
+from hybridwatch.records.codec import encode
+from hybridwatch.records.run import Phase, Sample, Trial
 from tests.unit.fleet.pretended_run import a_record
 
 METRIC = "contract.wrong_tokens"

@@ -17,7 +17,7 @@ from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.fleet.measuring import RESULTS_WORD, perform
 from hybridwatch.fleet.proof import Shown
 from hybridwatch.fleet.roll import Roll
-from hybridwatch.record.codec import encode
+from hybridwatch.records.codec import encode
 from hybridwatch.system import stoppable
 from tests.unit.fleet.pretended_run import a_record
 from tests.waiting import LIMIT_S

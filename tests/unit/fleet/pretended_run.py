@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hybridwatch.record.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Phase, Run, Sample, Trial
+from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Phase, Run, Sample, Trial
 
 FIX = "padded-rows-prefilling"
 WITNESS = "HYBRIDWATCH_PRETENDED_WITNESS"
@@ -68,7 +68,7 @@ def a_build(label: str) -> EngineBuild:
 
 def main(scenario: str, results: str, seconds: str, *labels: str) -> None:
     """Wait, and leave a record."""
-    from hybridwatch.store.files import write_run
+    from hybridwatch.records.store.files import write_run
 
     began = datetime.now(UTC)
     host = os.environ["HYBRIDWATCH_TESTBED_HOST"]

@@ -13,7 +13,7 @@ from hybridwatch.fleet.draining import Driver, unsteady
 from hybridwatch.fleet.job import End, Purpose, Testbed, Wish
 from hybridwatch.fleet.placing import Standing
 from hybridwatch.fleet.roll import DEAD_AFTER
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 from tests.builders import a_run, noisy
 from tests.unit.fleet.pretended import NOW, a_job, brought
 from tests.unit.fleet.simulated import BED, Machine, hold_nights, timed

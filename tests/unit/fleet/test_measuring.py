@@ -15,7 +15,7 @@ from hybridwatch.fleet.job import Wish
 from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.measuring import RESULTS_WORD, measure, measurement_of, perform
 from hybridwatch.fleet.roll import Node
-from hybridwatch.record.codec import decode
+from hybridwatch.records.codec import decode
 from tests.unit.fleet import pretended
 from tests.unit.fleet.pretended import a_job
 from tests.waiting import LIMIT_S, wait_until

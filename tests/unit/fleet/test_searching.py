@@ -15,9 +15,9 @@ from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.fleet.draining import Terms
 from hybridwatch.fleet.homecoming import PROBES
 from hybridwatch.fleet.searching import Errand, FleetMeter, night_of
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
-from hybridwatch.store import list_records
 from hybridwatch.system.home import home
 from tests.unit.bisect.made_up import a_rung
 from tests.unit.fleet.planted import METRIC, planted

@@ -14,8 +14,8 @@ from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import ORDER, verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
+from hybridwatch.records.store import Broken, write_run
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
-from hybridwatch.store import Broken, write_run
 from hybridwatch.wording.numbers import age
 from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
 

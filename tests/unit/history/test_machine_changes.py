@@ -23,8 +23,8 @@ from hybridwatch.notify.topic import Standing, news_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.record.identity import ScenarioRef, Testbed
-from hybridwatch.store import write_run
+from hybridwatch.records.identity import ScenarioRef, Testbed
+from hybridwatch.records.store import write_run
 from tests.builders import STARTED, TESTBED, a_comparison, noisy
 from tests.dashboard.parity import words_of
 from tests.machine_worlds import AT, IN_TIME, NOISE, is_told, told_nights, world

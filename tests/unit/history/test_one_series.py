@@ -19,10 +19,10 @@ from hybridwatch.history.lines import Line, lines_of
 from hybridwatch.metrics import metric_of
 from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.topic import Standing
-from hybridwatch.record import line as record_line
-from hybridwatch.record.identity import EngineBuild
-from hybridwatch.record.run import Run
-from hybridwatch.store import list_records, read_run, write_run
+from hybridwatch.records import line as record_line
+from hybridwatch.records.identity import EngineBuild
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.triage import Alert, Status
 from tests.builders import BASELINE, SCENARIO, STARTED, TESTBED, a_build, a_run, noisy
 

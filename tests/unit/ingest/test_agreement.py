@@ -15,8 +15,8 @@ from hybridwatch.ingest.agreement import check_document, check_record
 from hybridwatch.ingest.document import Node, parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import read_foreign
-from hybridwatch.record.run import Run, Sample
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Run, Sample
+from hybridwatch.records.store import write_run
 from tests.store_builders import Plan
 from tests.store_builders import run as whole_run
 

@@ -19,8 +19,8 @@ from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import candidates, companion, read_foreign
-from hybridwatch.record.codec import decode, encode
-from hybridwatch.record.run import UNKNOWN, Phase, Run, Sample
+from hybridwatch.records.codec import decode, encode
+from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample
 
 FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
 ASV = FOREIGN / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"

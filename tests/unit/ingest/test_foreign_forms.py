@@ -13,7 +13,7 @@ from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import companion, read_foreign
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 MADE_UP = Path(__file__).parents[2] / "fixtures" / "foreign" / "made-up"
 AIPERF = "aiperf/0.2/profile_export_aiperf.json"

@@ -15,7 +15,7 @@ from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import companion, read_foreign
 from hybridwatch.quality.embedded import TASKS_DIRECTORY, read_documents
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 
 RECALL = "hybridwatch_recall"
 DOCUMENTS = 6

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.record.run import Trial
-from hybridwatch.store import read_run
+from hybridwatch.records.run import Trial
+from hybridwatch.records.store import read_run
 from tests.plain_readings import PLAIN, explains
 
 FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"

@@ -14,8 +14,8 @@ from hybridwatch.engine.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.record.identity import FixState
-from hybridwatch.record.line import line_of
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.line import line_of
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hybridwatch.measure.budget import Budget, Pace, Standing, add_until_decided
-from hybridwatch.record.run import Looks, Phase, Run, Trial
+from hybridwatch.records.run import Looks, Phase, Run, Trial
 from tests.builders import STARTED, a_run
 
 LOOKS = (3, 5, 8)

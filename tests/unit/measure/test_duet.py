@@ -15,7 +15,7 @@ from hybridwatch.measure.duet import Meeting, require_duet
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.plan import PlannedTrial, made_at_once, plan
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.record.run import Phase, Sample
+from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

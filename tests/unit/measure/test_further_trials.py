@@ -10,7 +10,7 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.measure import session as module
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run

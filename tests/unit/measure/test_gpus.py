@@ -20,7 +20,7 @@ from hybridwatch.measure import gpus
 from hybridwatch.measure.gpus import Gpus, GpuWatch
 from hybridwatch.measure.machine_state import Watch
 from hybridwatch.measure.testbed import HOST_VARIABLE, probe_testbed
-from hybridwatch.record.run import GpuSurroundings
+from hybridwatch.records.run import GpuSurroundings
 from hybridwatch.system import nvidia
 from tests.pretended_nvml import GIB, Card, pretend
 

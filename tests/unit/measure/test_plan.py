@@ -14,7 +14,7 @@ from hybridwatch.measure.plan import (
     plan_block,
     plan_start,
 )
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.scenarios.scenario import TrialCounts
 

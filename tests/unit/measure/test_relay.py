@@ -4,7 +4,7 @@ from itertools import groupby
 
 from hybridwatch.measure.plan import TIMED_PHASES
 from hybridwatch.measure.relay import STAGES, Step, group_sizes, plan_steps
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 
 WHOLE = tuple(Phase)
 MUTE = tuple(phase for phase in Phase if phase is not Phase.ACCURACY)

@@ -10,7 +10,7 @@ from hybridwatch.measure.make_oracle import trials_of
 from hybridwatch.measure.right_answers import checked
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.quality.oracle import load, path_of
-from hybridwatch.record.run import Sample
+from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

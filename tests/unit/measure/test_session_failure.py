@@ -9,8 +9,8 @@ from hybridwatch.engine.builds import parse_label
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure import session
 from hybridwatch.measure.session import Session, SessionRequest
-from hybridwatch.record.bounds import LONGEST_LOG, LONGEST_TEXT
-from hybridwatch.record.codec import encode
+from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
+from hybridwatch.records.codec import encode
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run

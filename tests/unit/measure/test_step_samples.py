@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.analysis.attribution import parts_of
 from hybridwatch.engine.step_counts import StepCounts
 from hybridwatch.measure.load import samples_of_steps
-from hybridwatch.record.run import Phase, Sample, Trial
+from hybridwatch.records.run import Phase, Sample, Trial
 from tests.builders import STARTED
 
 CLIENT = {"duration": 0.55, "total_output_tokens": 384, "output_throughput": 384 / 0.55}

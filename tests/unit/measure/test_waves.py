@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import waves
 from hybridwatch.measure.waves import drive, drive_whole
-from hybridwatch.record.completion import CloseCall, Completion
+from hybridwatch.records.completion import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measure.fake_engines import JsonHandler, behind_server
 from tests.waiting import LIMIT_S, wait_until

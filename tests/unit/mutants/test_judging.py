@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.record.run import Failure, Phase, Trial
+from hybridwatch.records.run import Failure, Phase, Trial
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch_lab.mutants.judging import kill_of

@@ -12,8 +12,8 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.notify.gather import Place, topics_of
 from hybridwatch.notify.message import News, id_of
 from hybridwatch.notify.topic import Standing
-from hybridwatch.record.run import Phase
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import write_run
 from hybridwatch.triage import Since, accept, acknowledge, mute
 from tests.builders import STARTED, a_run, noisy, with_failures
 from tests.unit.notify.pretended import a_message

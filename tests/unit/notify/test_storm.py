@@ -21,8 +21,8 @@ from typing import Final
 
 import pytest
 
-from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.store import write_run
+from hybridwatch.records.identity import ScenarioRef
+from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run
 from tests.github.contract import examples
 from tests.github.hub import REPOSITORY, TOKEN

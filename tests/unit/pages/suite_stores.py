@@ -11,8 +11,8 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, cell_of, plain
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.store import write_run
+from hybridwatch.records.identity import ScenarioRef
+from hybridwatch.records.store import write_run
 from hybridwatch.triage import Act, Alert
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, SCENARIO, STARTED, a_run, noisy
 from tests.dashboard.parity import blocks_of

@@ -8,8 +8,8 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Code, Command, Document, Link, Section
 from hybridwatch.pages.screens import open_view
-from hybridwatch.record.run import Run
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import write_run
 from hybridwatch.triage import Alert
 from tests.broken_engines import dead_contender, healthy, slow_contender
 from tests.builders import STARTED, TESTBED, a_build, a_run

@@ -12,7 +12,7 @@ from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Kind, Link, Paragraph, cell_of, plain
 from hybridwatch.pages.screens.alerts import listed
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 from hybridwatch.triage import CONTROL, Status, acknowledge, assign, link, mute, note
 from tests.builders import a_build
 from tests.dashboard.parity import words_of

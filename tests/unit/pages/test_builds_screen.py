@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Link, cell_of, pieces
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.watch.checkout import checkout_here

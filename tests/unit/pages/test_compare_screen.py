@@ -31,9 +31,9 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.report.sentence import headline, name_of
-from hybridwatch.store import list_records, read_run, write_run
 from hybridwatch.wording import numbers
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (

@@ -9,7 +9,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Table
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.curves import a_swept_run, even, tilted
 from tests.dashboard.parity import blocks_of, words_of
 

@@ -20,9 +20,9 @@ from hybridwatch.notify.topic import Standing
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Link, Paragraph, cell_of, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.records.store import write_run
 from hybridwatch.report.cause_rows import SHOWN, rows_of
 from hybridwatch.report.jsonform import alert_to_json
-from hybridwatch.store import write_run
 from hybridwatch.triage import Status, acknowledge
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of

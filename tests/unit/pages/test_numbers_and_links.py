@@ -33,9 +33,9 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view, overview_news
-from hybridwatch.record.identity import EngineBuild, ScenarioRef
-from hybridwatch.record.run import Failure, Run
-from hybridwatch.store import write_run
+from hybridwatch.records.identity import EngineBuild, ScenarioRef
+from hybridwatch.records.run import Failure, Run
+from hybridwatch.records.store import write_run
 from tests.broken_engines import with_deaths
 from tests.builders import BASELINE, STARTED, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.parity import blocks_of, words_of

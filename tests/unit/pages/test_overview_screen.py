@@ -27,9 +27,9 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
+from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.store import write_run
 from tests.broken_engines import dead_contender
 from tests.dashboard.parity import words_of
 from tests.planted_world.plan import CHAT, NOTHING, SHORTEST, A, morning, plan_nothing

@@ -1,8 +1,8 @@
 """The card of releases as a screen tells it."""
 
 from hybridwatch.pages.document import Kind
+from hybridwatch.records.store.journal import append_entry
 from hybridwatch.releases.cell import cells_file
-from hybridwatch.store.journal import append_entry
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import notices, rows, view
 from tests.unit.releases.cells import PADDED, TOKENS, a_cell

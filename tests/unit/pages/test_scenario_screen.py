@@ -28,8 +28,8 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.record.identity import EngineBuild, FixState
-from hybridwatch.store import write_run
+from hybridwatch.records.identity import EngineBuild, FixState
+from hybridwatch.records.store import write_run
 from tests.store_builders import REGRESSED, STARTED, Plan, build, run
 
 T = TypeVar("T")

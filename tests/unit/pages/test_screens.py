@@ -30,7 +30,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.dashboard.parity import blocks_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
 

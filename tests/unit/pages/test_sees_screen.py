@@ -15,10 +15,10 @@ from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import controls_of
 from hybridwatch.pages.document import Kind
-from hybridwatch.record.role import Role
-from hybridwatch.record.run import Phase
+from hybridwatch.records.role import Role
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.store import write_run
 from tests.builders import a_build, a_run, with_failures
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import (

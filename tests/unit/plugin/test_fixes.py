@@ -17,7 +17,7 @@ from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
 from tests.unit.plugin import scheduling_sources, speculation_sources
 

@@ -3,10 +3,10 @@
 import pytest
 
 from hybridwatch.errors import RecordError
+from hybridwatch.records.store.journal import append_entry
 from hybridwatch.releases.card import read_card
 from hybridwatch.releases.cell import State, cells_file
 from hybridwatch.report.release_card import render_card
-from hybridwatch.store.journal import append_entry
 from tests.unit.releases.cells import DYING, PADDED, SCENARIOS, TOKENS, a_cell
 
 ABSENT = {"state": State.ABSENT, "detail": "needs vLLM 0.31.0 or older, and this is 0.32.0"}

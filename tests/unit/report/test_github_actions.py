@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.cli.main import cli
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
+from hybridwatch.records.store import write_run
 from hybridwatch.report.github_actions import MOST, annotations, without_commands
-from hybridwatch.store import write_run
 from tests.builders import LATELY, a_build, a_comparison, noisy, with_failures
 from tests.situations import SITUATIONS
 

@@ -39,6 +39,9 @@ from hybridwatch.fleet.placing import Standing
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction
 from hybridwatch.notify.sending import Sent
+from hybridwatch.records.store import Intake, Stored
+from hybridwatch.records.store.integrity import StoreCheck
+from hybridwatch.records.store.retention import Plan, Removal, What
 from hybridwatch.report.detection import Detection, detections_to_json
 from hybridwatch.report.jsonform import (
     alert_to_json,
@@ -50,9 +53,6 @@ from hybridwatch.report.jsonform import (
 from hybridwatch.report.record_list import records_to_json
 from hybridwatch.report.replay import replay_to_json
 from hybridwatch.search.exact import Answer, Place
-from hybridwatch.store import Intake, Stored
-from hybridwatch.store.integrity import StoreCheck
-from hybridwatch.store.retention import Plan, Removal, What
 from hybridwatch.triage import AlertGroup
 from hybridwatch.wording.report_json import to_json
 from hybridwatch_lab.commands.engine_track import releases_to_json

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.report import report_of
 from hybridwatch.cli.main import cli
+from hybridwatch.records.store import write_run
 from hybridwatch.report.junit import to_junit
-from hybridwatch.store import write_run
 from tests.builders import LATELY, a_comparison, noisy
 from tests.situations import SITUATIONS
 

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.report import report_of
-from hybridwatch.record.run import Failure
+from hybridwatch.records.run import Failure
 from hybridwatch.report.escape import in_html
 from hybridwatch.report.pull_request import LIMIT, SUMMARY_LIMIT, News, news_in, render, title_of
 from tests.broken_engines import healthy, with_deaths

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.record.identity import ScenarioRef
+from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.scenarios import Scenario, digest, load_scenario, ref_fields
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
-from hybridwatch.record.identity import FixState
+from hybridwatch.records.identity import FixState
 from hybridwatch.triage import Change, Status, alerts_of
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, a_build
 from tests.unit.database.stores import add, opened

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from tests.builders import SCENARIO, a_run, noisy
 
 RUN_ID_DIGITS = 8

@@ -18,8 +18,8 @@ from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.metrics import metric_of
-from hybridwatch.record.run import Surroundings
-from hybridwatch.store import write_run
+from hybridwatch.records.run import Surroundings
+from hybridwatch.records.store import write_run
 from hybridwatch.watch.asv_plugin import commits_of, gpus_here
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
 from tests.pretended_nvml import Card, pretend

@@ -16,7 +16,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.database.url import url_of
 from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.store import write_run
+from hybridwatch.records.store import write_run
 from hybridwatch.watch.gauges import to_openmetrics
 from tests.builders import BASELINE, NIGHTLY, STARTED
 from tests.store_builders import Plan, run

@@ -13,7 +13,7 @@ import pytest
 
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.url import DATABASE_FILE
-from hybridwatch.store import list_records, list_verdicts
+from hybridwatch.records.store import list_records, list_verdicts
 from hybridwatch.watch.judging import replay
 from hybridwatch.watch.night import GATE, LOG, NIGHTS, REPORT, Plan, tonight
 from tests.waiting import has_ended, wait_until

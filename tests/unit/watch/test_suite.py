@@ -24,9 +24,9 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
 from hybridwatch.metrics import Direction, Kind, Unit
+from hybridwatch.records.store import write_run
+from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import find, load_scenario
-from hybridwatch.store import write_run
-from hybridwatch.store.address import RESULTS_VARIABLE
 from hybridwatch.watch.suite import STATS_MARK
 from hybridwatch.watch.suite import suites as suites_of
 from hybridwatch.watch.suite_builds import BASELINE_VARIABLE, CONSOLE_VARIABLE, can_run

@@ -13,7 +13,7 @@ import numpy as np
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import Kind
-from hybridwatch.store import list_records, read_run
+from hybridwatch.records.store import list_records, read_run
 
 _FEWEST_METRICS: Final = 5
 _FEWEST_BLOCKS: Final = 7

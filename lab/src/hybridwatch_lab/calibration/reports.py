@@ -18,7 +18,7 @@ from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch_lab.calibration.noise import Array, Noise

@@ -11,7 +11,7 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_most, percent
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.record.run import Looks
+from hybridwatch.records.run import Looks
 from hybridwatch_lab.calibration.comparisons import found as beyond_noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, Section
 from hybridwatch_lab.calibration.reports import report_on

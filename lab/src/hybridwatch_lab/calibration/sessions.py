@@ -17,7 +17,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.errors import HistoryError
-from hybridwatch.record.run import Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import Phase, Run, Sample, Surroundings, Trial
 from hybridwatch_lab.calibration.simulated import STARTED, run_of
 
 BASELINE: Final = "baseline"

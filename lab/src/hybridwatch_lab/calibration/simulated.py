@@ -11,8 +11,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Answer, Phase, Run, Sample, Trial
+from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Answer, Phase, Run, Sample, Trial
 from hybridwatch_lab.calibration.noise import Array
 
 RATE: Final = "output_throughput"

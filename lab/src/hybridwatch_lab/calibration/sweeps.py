@@ -14,9 +14,9 @@ import numpy as np
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics.catalogue import CURVE_AREA
-from hybridwatch.record.curve import area_of, places_of
-from hybridwatch.record.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.record.run import Curve, Phase, Point, Run, Sample, Trial
+from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import Curve, Phase, Point, Run, Sample, Trial
 from hybridwatch_lab.calibration.page_command import write_page
 
 LOADS: Final = (1, 2, 4, 8)

@@ -10,10 +10,10 @@ from hybridwatch.analysis.control import ControlKind
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engine.builds import load_builds
 from hybridwatch.errors import ExportError
+from hybridwatch.records.store import read_run
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.store import read_run
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.studies import costs_in

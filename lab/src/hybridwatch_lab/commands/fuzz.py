@@ -22,7 +22,7 @@ from hybridwatch.engine.label_resolution import equipped_label
 from hybridwatch.engine.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.ready import make_ready
-from hybridwatch.record.completion import near_tie_within
+from hybridwatch.records.completion import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say

@@ -13,7 +13,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engine.builds import parse_label
 from hybridwatch.engine.check import require_installed
-from hybridwatch.store import check_writable
+from hybridwatch.records.store import check_writable
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, shipped_engine
 from hybridwatch_lab.gpu.campaign import Campaign, End, Entry, load_plan, run_campaign

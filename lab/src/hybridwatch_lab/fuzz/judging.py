@@ -7,7 +7,7 @@ from typing import Final
 from hybridwatch.engine.oracle import OracleWorker, Question
 from hybridwatch.measure.make_oracle import read_answered
 from hybridwatch.quality.oracle import NO_NUMBERS, error_in
-from hybridwatch.record.completion import Completion
+from hybridwatch.records.completion import Completion
 from hybridwatch_lab.fuzz.played import Played
 
 Prompt = tuple[int, ...]

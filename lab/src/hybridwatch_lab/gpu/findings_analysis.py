@@ -17,9 +17,9 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, statistics_of
 from hybridwatch.metrics import Kind, Metric, metric_of
-from hybridwatch.record.identity import EngineBuild, FixState, Testbed
-from hybridwatch.record.role import AT_WORK, Role, lost_fixes, role_of
-from hybridwatch.record.run import Run
+from hybridwatch.records.identity import EngineBuild, FixState, Testbed
+from hybridwatch.records.role import AT_WORK, Role, lost_fixes, role_of
+from hybridwatch.records.run import Run
 from hybridwatch.scenarios.fixes import FIX_PARTS
 from hybridwatch.scenarios.scenario import Scenario
 

@@ -10,7 +10,7 @@ from typing import Final
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.cost import Cost
 from hybridwatch.metrics import Kind
-from hybridwatch.record.identity import Testbed
+from hybridwatch.records.identity import Testbed
 from hybridwatch.report.escape import as_code, as_item, escape
 from hybridwatch.report.markdown_table import table_of
 from hybridwatch.report.sentence import plural

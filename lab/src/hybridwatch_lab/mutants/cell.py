@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.store.journal import Entry
+from hybridwatch.records.store.journal import Entry
 
 HEALTHY: Final = "(healthy)"
 """Stands where a mutant's name stands, for the engine without any."""

@@ -22,8 +22,8 @@ from hybridwatch.measure.plan import phases_of
 from hybridwatch.measure.station import Station
 from hybridwatch.measure.testbed import probe_testbed
 from hybridwatch.measure.waves import Tokens
-from hybridwatch.record.identity import ScenarioRef
-from hybridwatch.record.run import Failure, Phase, Run, Trial
+from hybridwatch.records.identity import ScenarioRef
+from hybridwatch.records.run import Failure, Phase, Run, Trial
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.mutant import Mutant
 from hybridwatch.scenarios.scenario import Scenario

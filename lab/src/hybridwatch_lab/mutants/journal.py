@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.store.journal import append_entry, read_entries
+from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch_lab.mutants.cell import Cell
 
 FOLDER: Final = "mutants"

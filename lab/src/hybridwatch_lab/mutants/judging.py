@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind
-from hybridwatch.record.run import Run, Trial
+from hybridwatch.records.run import Run, Trial
 from hybridwatch.scenarios.mutant import Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.mutants.cell import State

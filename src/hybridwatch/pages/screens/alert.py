@@ -37,10 +37,10 @@ from hybridwatch.pages.screens.machine import notice_beside
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
-from hybridwatch.record.lasting import is_lasting
+from hybridwatch.records.lasting import is_lasting
+from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import alert_text, change_of, is_control, own_report, rank_of
 from hybridwatch.report.sentence import plural, repeat_command
-from hybridwatch.store import Broken
 from hybridwatch.triage import Alert, Change, Deed, Ruling
 from hybridwatch.triage import Entry as Act
 from hybridwatch.wording import numbers

@@ -34,7 +34,7 @@ from hybridwatch.pages.screens.pair import (
 )
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch.report.run_notes import notes_of
 from hybridwatch.report.sentence import headline, name_of, plural, reason
 from hybridwatch.wording import numbers

@@ -9,7 +9,7 @@ from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
 from hybridwatch.figures.curve import figure_curves
 from hybridwatch.figures.trials import SIDES
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
-from hybridwatch.record.run import Run
+from hybridwatch.records.run import Run
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.tradeoff_text import (
     KNOBS,

@@ -24,7 +24,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.fleet import queue_of
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.store.layout import run_id_of
+from hybridwatch.records.store.layout import run_id_of
 
 TITLE: Final = "Job of a fleet"
 _LOG_LINES: Final = 400

@@ -46,7 +46,7 @@ from hybridwatch.pages.screens.overview_grid import standings
 from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 from hybridwatch.report.alert_text import group_text, place_of
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural

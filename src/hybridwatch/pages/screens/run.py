@@ -38,11 +38,11 @@ from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import every_run
-from hybridwatch.record.seal import NO_DIGEST
+from hybridwatch.records.seal import NO_DIGEST
+from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.report.sentence import basis_of, centers_of, headline, name_of, plural, reason
-from hybridwatch.store import Broken
 from hybridwatch.wording import numbers
 
 _SIBLINGS: Final = 100

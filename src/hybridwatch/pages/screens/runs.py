@@ -28,9 +28,9 @@ from hybridwatch.pages.screens.headlines import headlines_of
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
-from hybridwatch.record.identity import Testbed
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.store import read_run
 from hybridwatch.report.sentence import plural
-from hybridwatch.store import read_run
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "processor": lambda testbed: testbed.cpu_model,

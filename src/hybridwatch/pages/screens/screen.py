@@ -12,7 +12,7 @@ from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.store import Broken
+from hybridwatch.records.store import Broken
 from hybridwatch.wording.numbers import age
 
 

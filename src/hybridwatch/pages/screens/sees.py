@@ -38,7 +38,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.record.role import Role
+from hybridwatch.records.role import Role
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.wording import numbers

@@ -29,10 +29,10 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import is_control
 from hybridwatch.report.sentence import bisect_command
 from hybridwatch.scenarios.scenario import ACCURACY
-from hybridwatch.store import Broken
 from hybridwatch.triage import Alert
 
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")

@@ -44,8 +44,8 @@ from hybridwatch.pages.screens.pair import (
 )
 from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.records.store import Broken
 from hybridwatch.report.sentence import plural
-from hybridwatch.store import Broken
 from hybridwatch.wording.numbers import ABSENT, duration
 
 _TITLE: Final = "CPU sync"

@@ -15,7 +15,7 @@ from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import Progress, SessionRequest, run_session
-from hybridwatch.record.run import Phase
+from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.store import list_records
+from hybridwatch.records.store import list_records
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal, alone
 from hybridwatch_lab.gpu.campaign.plan import Plan, Stage

@@ -1,0 +1,383 @@
+"""Between a run in memory and its two files.
+
+``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
+reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
+one line); answers, completions and client results are many and go to a compressed file beside it.
+"""
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.bounds import (
+    MOST_BULK_BYTES,
+    MOST_MEASURED,
+    MOST_RECORD_BYTES,
+    MOST_SAMPLES,
+    MOST_UNZIPPED_BYTES,
+    check_client,
+)
+from hybridwatch.records.naming import BULK_SUFFIX, stem_of
+from hybridwatch.records.run import Run, Trial
+from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
+from hybridwatch.records.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
+from hybridwatch.records.wire_completion import WireCompletion
+
+SCHEMA_VERSION: Final = 2
+"""What is written. Version 1, which is read as well, has no digest."""
+
+_SHOWN: Final = 60
+"""How much of a wrong value an error message repeats."""
+_WRITTEN_BITS: Final = 256
+"""Of a longer number a message gives the length only."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A run as bytes.
+
+    Attributes:
+        stem: What both files are called, without suffix.
+        record: The record, UTF-8 JSON.
+        bulk: Gzipped JSON lines, ``None`` when no trial has anything that belongs there.
+    """
+
+    stem: str
+    record: bytes
+    bulk: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A record that was read.
+
+    Attributes:
+        run: Its trials have no answers, completions or client results.
+        bulk: What it says of the file with these; ``None`` when there is no such file.
+        has_digest: Whether it says what its bytes have to be; one of schema version 1 does not.
+    """
+
+    run: Run
+    bulk: WireBulk | None
+    has_digest: bool
+
+    def whole(self, read: Callable[[str], bytes]) -> Run:
+        """Give the run with what lies beside the record.
+
+        Args:
+            read: Given the plain name of the file beside it, gives its bytes.
+
+        Raises:
+            RecordError: As ``decode``; whatever ``read`` raises comes through.
+        """
+        if self.bulk is None:
+            return self.run
+        found = _read_bulk(read(self.bulk.file), self.bulk, len(self.run.trials))
+        try:
+            trials = tuple(found[trial.index].beside(trial) for trial in self.run.trials)
+        except ValueError as error:
+            raise RecordError(f"{self.bulk.file}: {error}") from error
+        return replace(self.run, trials=trials)
+
+
+def encode(run: Run) -> Encoded:
+    """Give the file form of a run.
+
+    Args:
+        run: Any run whose values are finite numbers and whose times are aware.
+
+    Returns:
+        The bytes of both files; the same run always gives the same bytes.
+
+    Raises:
+        RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
+            metric, trials that are not numbered from 0, or more than ``bounds`` allows. The
+            message has the path to the value.
+    """
+    wire = _checked(run)
+    stem = stem_of(run)
+    lines = [_line(where, content) for where, content in _bulk_lines(run)]
+    bulk = None
+    if lines:
+        plain = b"".join(lines)
+        _check_size(run, "bulk, uncompressed", plain, MOST_UNZIPPED_BYTES)
+        # No time and no name inside: equal content gives equal bytes.
+        bulk = gzip.compress(plain, mtime=0)
+        _check_size(run, "bulk", bulk, MOST_BULK_BYTES)
+        reference = WireBulk(
+            file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
+        )
+        wire = wire.model_copy(update={"bulk": reference})
+    record = _record_bytes(wire)
+    _check_size(run, "record", record, MOST_RECORD_BYTES)
+    return Encoded(stem, record, bulk)
+
+
+def decode(record: bytes, bulk: bytes | None) -> Run:
+    """Read a run back.
+
+    Args:
+        record: The bytes of the record.
+        bulk: The bytes of the file beside it; ``None`` reads the record alone, and its trials
+            then have neither answers nor client results.
+
+    Returns:
+        The run.
+
+    Raises:
+        RecordError: In one line: the path to the key, what was found and what was expected; or
+            that the record is not as it was written.
+    """
+    decoded = decode_record(record)
+    if bulk is not None and decoded.bulk is None:
+        raise RecordError("bulk: expected no file beside this record, found one")
+    return decoded.run if bulk is None else decoded.whole(lambda _: bulk)
+
+
+def decode_record(record: bytes) -> Decoded:
+    """Read a record back, and leave for later what lies beside it.
+
+    Raises:
+        RecordError: As ``decode``.
+    """
+    wire = _wire_of(record)
+    return Decoded(wire.to_run(), wire.bulk, wire.sha256 is not None)
+
+
+def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
+    if len(content) > most:
+        raise RecordError(
+            f"run {run.id} cannot be kept: {what}: expected at most {most} bytes, "
+            f"found {len(content)}"
+        )
+
+
+def _checked(run: Run) -> WireRecord:
+    try:
+        wire = WireRecord.model_validate(run, from_attributes=True)
+    except ValidationError as error:
+        raise RecordError(f"run {run.id} cannot be kept: {_first(error)}") from error
+    _check_consistent(wire)
+    return wire
+
+
+def _record_bytes(wire: WireRecord) -> bytes:
+    try:
+        return render_sealed(wire.model_dump(mode="json")).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
+
+
+def _wire_of(record: bytes) -> WireRecord:
+    try:
+        wire = WireRecord.model_validate_json(record)
+    except ValidationError as error:
+        # Only now, since it takes as long again: what is wrong with the whole comes first.
+        _check_whole(record)
+        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
+        raise RecordError(_first(error) + damaged) from error
+    _check_sealed(record, wire)
+    _check_consistent(wire)
+    return wire
+
+
+def _check_sealed(record: bytes, wire: WireRecord) -> None:
+    """Check the digest, which a record of version 1 does not have and any other one must have."""
+    if wire.schema_version == 1:
+        if wire.sha256 is not None:
+            raise RecordError(
+                f"{KEY}: expected no such key in schema_version 1, found {_shown(wire.sha256)}"
+            )
+    elif wire.sha256 is None:
+        raise RecordError(f"{KEY}: expected a value, found nothing")
+    else:
+        check_seal(record, wire.sha256)
+
+
+def _check_whole(record: bytes) -> None:
+    try:
+        raw = json.loads(record)
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
+        raise RecordError(f"not whole JSON, the file may have been cut short: {error}") from error
+    if not isinstance(raw, dict):
+        raise RecordError(f"expected a JSON object, found {_shown(raw)}")
+    version = raw.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise RecordError(
+            f"schema_version: found {version}, but this hybridwatch reads up to "
+            f"{SCHEMA_VERSION}: upgrade hybridwatch"
+        )
+
+
+def _check_consistent(wire: WireRecord) -> None:
+    for position, trial in enumerate(wire.trials):
+        if trial.index != position:
+            raise RecordError(f"trials[{position}].index: expected {position}, found {trial.index}")
+        if trial.side >= len(wire.builds):
+            raise RecordError(
+                f"trials[{position}].side: expected less than the {len(wire.builds)} build(s), "
+                f"found {trial.side}"
+            )
+    measured = sum(trial.failure is None for trial in wire.trials)
+    if measured > MOST_MEASURED:
+        raise RecordError(
+            f"trials: expected at most {MOST_MEASURED} that did not fail, found {measured}"
+        )
+    metrics = {(one.metric, one.statistic) for trial in wire.trials for one in trial.samples}
+    if len(metrics) > MOST_SAMPLES:
+        raise RecordError(f"trials: expected at most {MOST_SAMPLES} metrics, found {len(metrics)}")
+
+
+def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    for trial in run.trials:
+        for number, answer in enumerate(trial.answers):
+            where = f"trials[{trial.index}].answers[{number}]"
+            wire = _wire(run, where, WireAnswer, answer)
+            yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
+        if trial.client_result is not None:
+            where = f"trials[{trial.index}].client_result"
+            yield where, {"trial": trial.index, **_client_result(where, trial.client_result)}
+        if trial.completions:
+            yield _completions_line(run, trial)
+        for number, point in enumerate(trial.curve.points if trial.curve else ()):
+            if point.client_result is not None:
+                where = f"trials[{trial.index}].curve.points[{number}].client_result"
+                result = _client_result(where, point.client_result)
+                yield where, {"trial": trial.index, "point": number, **result}
+
+
+def _client_result(where: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        check_client(dict(result))
+    except ValueError as error:
+        raise RecordError(f"{where}: {error}") from error
+    return {"client_result": result}
+
+
+def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
+    where = f"trials[{trial.index}].completions"
+    wires = [
+        _wire(run, f"{where}[{number}]", WireCompletion, one)
+        for number, one in enumerate(trial.completions)
+    ]
+    kept = [wire.model_dump(mode="json", exclude_defaults=True) for wire in wires]
+    return where, {"trial": trial.index, "completions": kept}
+
+
+def _wire(run: Run, where: str, form: type[_Model], value: object) -> _Model:
+    """Give a value the form of the file, or say what of it cannot be kept."""
+    try:
+        return form.model_validate(value, from_attributes=True)
+    except ValidationError as error:
+        raise RecordError(f"run {run.id} cannot be kept: {where}.{_first(error)}") from error
+
+
+def _line(where: str, content: Mapping[str, Any]) -> bytes:
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{where}: expected plain JSON: {error}") from error
+    return _utf8(text + "\n", where)
+
+
+def _utf8(text: str, where: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
+
+
+def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOfTrial]:
+    found = hashlib.sha256(bulk).hexdigest()
+    if found != expected.sha256:
+        raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
+    try:
+        lines = _unzipped(bulk).splitlines()
+    except zlib.error as error:
+        raise RecordError(f"{expected.file}: expected gzip: {error}") from error
+    except ValueError as error:
+        raise RecordError(f"{expected.file}: {error}") from error
+    if len(lines) != expected.lines:
+        raise RecordError(f"{expected.file}: expected {expected.lines} lines, found {len(lines)}")
+    by_trial: dict[int, BulkOfTrial] = defaultdict(BulkOfTrial)
+    for number, raw in enumerate(lines, start=1):
+        where = f"{expected.file}: line {number}: "
+        line = _validated(WireLine, raw, where)
+        if line.trial >= trials:
+            raise RecordError(f"{where}trial: expected less than {trials}, found {line.trial}")
+        try:
+            by_trial[line.trial].add(line)
+        except ValueError as error:
+            raise RecordError(f"{where}{error}") from error
+    return by_trial
+
+
+def _unzipped(bulk: bytes) -> bytes:
+    """Uncompress no more than there may be: a small file can hold gigabytes."""
+    unzip = zlib.decompressobj(wbits=31)
+    plain = unzip.decompress(bulk, MOST_UNZIPPED_BYTES)
+    if unzip.unconsumed_tail:
+        raise ValueError(f"expected at most {MOST_UNZIPPED_BYTES} bytes uncompressed, found more")
+    if not unzip.eof or unzip.unused_data:
+        raise ValueError("expected gzip: one whole member, as it was written")
+    return plain
+
+
+def _validated(model: type[_Model], raw: bytes, where: str = "") -> _Model:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise RecordError(f"{where}{_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    """Tell the first of pydantic's findings in one line; the others usually follow from it."""
+    text = _text_of(error.errors(include_url=False)[0])
+    # A key may come from outside, and must neither break the line nor command the terminal.
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _text_of(finding: ErrorDetails) -> str:
+    path = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{_cut(step)}" for step in finding["loc"]
+    ).lstrip(".")
+    prefix = f"{path}: " if path else ""
+    if finding["type"] == "missing":
+        return f"{prefix}expected a value, found nothing"
+    if finding["type"] == "extra_forbidden":
+        return f"{prefix}expected no such key, found {_shown(finding['input'])}"
+    if finding["type"] == "string_unicode":
+        return f"{prefix}expected Unicode text, found a lone surrogate"
+    if finding["type"] in {"too_long", "too_short", "string_too_long"}:
+        return f"{prefix}{_lengths(finding)}"
+    message = finding["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    return f"{prefix}{message}, found {_shown(finding['input'])}"
+
+
+def _lengths(finding: ErrorDetails) -> str:
+    limits = finding["ctx"]
+    noun = "characters" if "string" in finding["type"] else "items"
+    if "min_length" in limits:
+        return f"expected at least {limits['min_length']} {noun}, found {len(finding['input'])}"
+    return f"expected at most {limits['max_length']} {noun}, found {len(finding['input'])}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > _WRITTEN_BITS:
+        return f"a number of {value.bit_length()} bits"  # Python does not even write some of them
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,97 @@
+"""What the points of a sweep say of an engine: throughput per GPU against interactivity.
+
+Interactivity is what one user sees, tokens per second of one request: one over the median time per
+output token. The more requests an engine serves at once, the more tokens a GPU gives and the fewer
+each user gets.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import NamedTuple
+
+from hybridwatch.records.run import Curve, Point
+
+
+class Place(NamedTuple):
+    """Where a point of a sweep lies.
+
+    Attributes:
+        interactivity: Tokens per second that the typical request gets.
+        throughput: Tokens per second that a GPU gives, or the engine where there is none.
+    """
+
+    interactivity: float
+    throughput: float
+
+
+def place_of(curve: Curve, point: Point) -> Place | None:
+    """Say where a point lies; ``None`` without positive, finite values of both."""
+    rates, times = _values(point, "output_throughput"), _values(point, "tpot")
+    if not rates or not times or median(times) <= 0:
+        return None
+    place = Place(1 / median(times), rates[0] / max(1, curve.gpus))
+    return place if all(math.isfinite(value) and value > 0 for value in place) else None
+
+
+def places_of(curve: Curve) -> tuple[Place, ...] | None:
+    """Say where every point lies, the lowest load first; ``None`` if one has no place."""
+    places = [place_of(curve, point) for point in by_load(curve)]
+    known = tuple(place for place in places if place is not None)
+    return known if len(known) == len(places) else None
+
+
+def by_load(curve: Curve) -> list[Point]:
+    """Give the points from the lowest load to the highest."""
+    return sorted(curve.points, key=lambda point: point.load)
+
+
+def without_results(curve: Curve) -> Curve:
+    """Give a curve as its record alone has it."""
+    points = tuple(replace(point, client_result=None) for point in curve.points)
+    return replace(curve, points=points)
+
+
+def area_of(places: Sequence[Place]) -> float:
+    """Measure a whole curve by one number, the square root of the area that it covers.
+
+    A place covers whatever asks for no more interactivity and no more throughput than it gives.
+    The area of all that is covered is the hypervolume of the places against nothing (Zitzler and
+    Thiele, "Multiobjective optimization using evolutionary algorithms", PPSN 1998): it takes no
+    line between points and none beyond them, so the number of one trial hangs on no other. Its
+    root has the unit of both axes, and an engine whose every step takes 6 % longer loses 6 % of it.
+
+    Returns:
+        Tokens per second.
+    """
+    area = least = 0.0
+    for place in sorted(places, key=lambda one: -one.throughput):
+        # What the places of more throughput cover already is not counted again.
+        if place.interactivity > least:
+            area += (place.interactivity - least) * place.throughput
+            least = place.interactivity
+    return math.sqrt(area)
+
+
+def goodput_of(curve: Curve, point: Point) -> float | None:
+    """Count the requests per second that keep every bound of the objective.
+
+    Returns:
+        ``None`` where no objective is stated, or a request lacks one of its times.
+    """
+    rates = _values(point, "request_throughput")
+    times = [_values(point, metric) for metric in curve.slo]
+    if not rates or not times or not times[0] or len(set(map(len, times))) > 1:
+        return None
+    bounds = tuple(curve.slo.values())
+    kept = [
+        all(time <= bound for time, bound in zip(request, bounds, strict=True))
+        for request in zip(*times, strict=True)
+    ]
+    return rates[0] * sum(kept) / len(kept)
+
+
+def _values(point: Point, metric: str) -> tuple[float, ...]:
+    found = (sample.values for sample in point.samples if sample.metric == metric)
+    return next(found, ())

@@ -1,0 +1,114 @@
+"""What a run of two engines is for.
+
+A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
+such runs show is no news about a build. Whether a fix was taken out on purpose is said by whoever
+measured, and is in the record; of records that do not say it the engines decide.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, Protocol
+
+from hybridwatch.records.identity import FixState
+from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
+
+AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
+"""States in which an engine has a fix."""
+_PUT_IN: Final = re.compile(r"\+([^~+]+)")
+
+
+class Engine(Protocol):
+    """What must be known of an engine; an ``EngineBuild`` is one."""
+
+    @property
+    def label(self) -> str:
+        """Its build with the switches."""
+
+    @property
+    def release(self) -> str:
+        """Its vLLM release."""
+
+    @property
+    def fixes(self) -> Mapping[str, FixState]:
+        """Its fixes, as probed."""
+
+
+class Role(Enum):
+    """What a run of two engines is for."""
+
+    COMPARISON = "comparison"
+    """Two engines that somebody wants to know about."""
+    KNOWN_BAD = "known-bad"
+    """The contender is the baseline without a fix: the suite must see it."""
+    PLANTED = "planted"
+    """The contender has a fault that was put in, to see what a regression does."""
+    A_A = "a-a"
+    """One engine against itself: the suite must see nothing."""
+
+    @property
+    def is_on_purpose(self) -> bool:
+        """Whether the contender is bad on purpose, so that the run tells nothing of a new build."""
+        return self in {Role.KNOWN_BAD, Role.PLANTED}
+
+
+def role_of(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
+    """Say what a run of two engines is for.
+
+    Args:
+        baseline: The first engine.
+        contender: The second.
+        known_bad: Whether whoever measured them says that it is a known-bad control; ``None``
+            where the record does not say.
+    """
+    if known_bad is not False and is_known_bad(baseline, contender):
+        return Role.KNOWN_BAD
+    if planted_in(contender):
+        return Role.PLANTED
+    return Role.A_A if _is_same(baseline, contender) else Role.COMPARISON
+
+
+def is_known_bad(baseline: Engine, contender: Engine) -> bool:
+    """Whether the contender is the baseline of the same release with fixes switched off.
+
+    Between two releases a lost fix is no control but the worst of news, and so is one that is gone
+    from the code of the same release: only what was reverted, or applied on the other side alone,
+    was done on purpose.
+    """
+    lost = lost_fixes(baseline, contender)
+    # A whole is what its parts are, and lacks a switch of its own where the release lacks a part.
+    parts = [fix for fix in lost if fix not in FIX_PARTS] or lost
+    return (
+        baseline.release == contender.release
+        and bool(lost)
+        and all(_is_switched(baseline, contender, fix) for fix in parts)
+    )
+
+
+def _is_switched(baseline: Engine, contender: Engine, fix: str) -> bool:
+    off = contender.fixes.get(fix) is FixState.REVERTED
+    return off or baseline.fixes[fix] is FixState.APPLIED
+
+
+def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:
+    """Name the fixes that the baseline has and the contender has not, in order of their names."""
+    before, after = baseline.fixes, contender.fixes
+    return tuple(
+        fix
+        for fix in sorted(before)
+        if before[fix] in AT_WORK and after.get(fix, before[fix]) not in AT_WORK
+    )
+
+
+def planted_in(engine: Engine) -> tuple[str, ...]:
+    """Name the faults that an engine's label puts in: whatever it adds that is no fix."""
+    words = _PUT_IN.findall(engine.label)
+    return tuple(word for word in words if word not in FIXES and word not in engine.fixes)
+
+
+def _is_same(baseline: Engine, contender: Engine) -> bool:
+    return (
+        baseline.label == contender.label
+        and baseline.release == contender.release
+        and dict(baseline.fixes) == dict(contender.fixes)
+    )

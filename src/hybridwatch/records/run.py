@@ -1,0 +1,373 @@
+"""A run: every trial of one session, in order, with raw values."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias
+
+from hybridwatch.records.completion import Completion
+from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
+
+
+class Phase(Enum):
+    """What a trial was for."""
+
+    CONTRACT = "contract"
+    ACCURACY = "accuracy"
+    PERFORMANCE = "performance"
+    HOST_SYNC = "host-sync"
+    DUET = "duet"
+    """Both sides are loaded at the same time, on the same processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Every value of one metric seen in one trial, in base units, in order of arrival.
+
+    For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
+
+    Attributes:
+        metric: Its id.
+        values: As above; with ``statistic`` the one value that is left of them.
+        statistic: Set when the tool that measured kept no raw values: what it reduced the trial
+            to. Other statistics of the trial are then unknown.
+    """
+
+    metric: str
+    values: tuple[float, ...]
+    statistic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One document of an accuracy task and the engine's answer, from lm-eval's sample log.
+
+    Attributes:
+        task: Name of the embedded or hub task, such as ``recall``.
+        task_version: lm-eval's ``metadata.version``; answers compare only within one version.
+        doc_id: Position in the task.
+        doc_hash: lm-eval's hash of the document.
+        prompt_hash: lm-eval's hash of the prompt sent.
+        target_hash: lm-eval's hash of the expected answer.
+        prompt: Text sent.
+        target: Text expected.
+        response: Text received, after the task's filter.
+        correct: Whether the task's metric counted it as right.
+    """
+
+    task: str
+    task_version: str
+    doc_id: int
+    doc_hash: str
+    prompt_hash: str
+    target_hash: str
+    prompt: str
+    target: str
+    response: str
+    correct: bool
+
+
+STOPPED: Final = "not measured: the run was stopped before"
+"""Why a trial failed that nobody made any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a trial gave no values.
+
+    Attributes:
+        reason: One line for a person.
+        log_tail: The last lines of the engine's log, behind its first exception.
+        engine_died: Whether the engine ended, or never came up.
+    """
+
+    reason: str
+    log_tail: str
+    engine_died: bool = False
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether nobody made the trial, since the run was stopped before."""
+        return self.reason == STOPPED
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSurroundings:
+    """A GPU that a timed trial ran on, read at a steady pace while it ran.
+
+    Every fact is ``None`` where the driver does not say.
+
+    Attributes:
+        index: Position in ``Testbed.gpus``.
+        readings: How many the rest is made of.
+        sm_clock_hz: Clock of the multiprocessors, the median.
+        memory_clock_hz: Clock of its memory, the median.
+        power_w: Power of the board, the median.
+        temperature_c: The highest, degrees Celsius.
+        utilisation: Share of the driver's sample periods in which a kernel ran, the mean.
+        throttled: Share of the readings at which the clock was held down, by reason
+            (``process.nvidia``); a reason that was never given is left out.
+        others_bytes: The most of its memory that other processes held.
+    """
+
+    index: int
+    readings: int
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    utilisation: float | None = None
+    throttled: Mapping[str, float] | None = None
+    others_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The machine around one timed trial: what could have slowed any engine.
+
+    Attributes:
+        kernel_best_s: The fastest of a few repetitions of the calibration kernel, right before
+            the trial; seconds.
+        kernel_median_s: Their median.
+        others: Share of the machine's processor time that others used during the trial, other
+            guests of its host included; from 0 to 1. ``None`` where the system does not say.
+        clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
+        gpus: Those that the engines lay on; empty without any.
+    """
+
+    kernel_best_s: float
+    kernel_median_s: float
+    others: float | None = None
+    clock_hz: float | None = None
+    gpus: tuple[GpuSurroundings, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A place in the engine's code that read values of tensors while steps were made.
+
+    Attributes:
+        place: ``file:function:line``, the file as it is imported.
+        reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
+        seconds: How long these took, all together.
+        kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
+            ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
+            ``allocator`` or ``other``.
+    """
+
+    place: str
+    reads: int
+    seconds: float
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepPhase:
+    """A part of an engine step.
+
+    Attributes:
+        name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
+        seconds: Of the host, the median over the trial's steps; what other phases take inside it
+            left out.
+    """
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """Where the reads and the time of a host-sync trial's steps lie.
+
+    Attributes:
+        sites: The places with the most reads, at most 20, the most first.
+        phases: In the order in which a step goes through them.
+    """
+
+    sites: tuple[CallSite, ...]
+    phases: tuple[StepPhase, ...]
+
+
+Clock: TypeAlias = Literal["wall", "processor"]
+"""Whose seconds are counted: everybody's, or those that the engine's processes worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What an engine gave under one of the loads of a sweep.
+
+    Attributes:
+        load: Requests in flight at once, or requests that arrive per second (``Curve.knob``).
+        samples: Raw values, as of a trial under this load alone.
+        joules_per_token: Energy that the engine's GPUs took, per output token; ``None`` where no
+            driver counts it.
+        client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
+    """
+
+    load: float
+    samples: tuple[Sample, ...]
+    joules_per_token: float | None = None
+    client_result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The loads that one trial went through, and what the engine gave under each.
+
+    Attributes:
+        knob: What was turned: ``max_concurrency`` or ``request_rate``.
+        points: In the order in which they were visited.
+        gpus: GPUs that the engine computed on; 0 on a CPU.
+        slo: Metric to the largest value that a request may have to be counted as goodput, seconds;
+            empty where the scenario states none.
+        clock: By which its times and rates are; of a duet the processor's, without requests' own.
+    """
+
+    knob: str
+    points: tuple[Point, ...]
+    gpus: int = 0
+    slo: Mapping[str, float] = field(default_factory=dict)
+    clock: Clock = "wall"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One pass of one phase on one side, on freshly reset engine state.
+
+    Attributes:
+        index: Position in the run, from 0; the order in which things happened.
+        side: Index into ``Run.builds``: 0 is the baseline, 1 the contender.
+        phase: What it was for.
+        started_at: UTC.
+        duration_s: Wall-clock seconds, reset and client start left out.
+        warmup: Run to warm the engine up; never compared.
+        samples: Raw values, empty when it failed.
+        failure: Set when it failed.
+        answers: Documents of an accuracy trial; kept beside the record.
+        client_result: JSON of vLLM's serving benchmark client, or the row of another tool that the
+            trial was read from, whole; kept beside the record.
+        surroundings: Set on timed trials.
+        host_work: Set on host-sync trials, since it is kept.
+        unsupported: Metrics that a probe could not watch in this engine, with the reason; a trial
+            has no sample of these, which is not a count of 0.
+        completions: What the engine said to each request of a contract trial, in the order of the
+            plan; kept beside the record, and absent from older ones.
+        curve: Set on performance and duet trials of a sweep.
+    """
+
+    index: int
+    side: int
+    phase: Phase
+    started_at: datetime
+    duration_s: float
+    warmup: bool = False
+    samples: tuple[Sample, ...] = ()
+    failure: Failure | None = None
+    answers: tuple[Answer, ...] = ()
+    client_result: Mapping[str, Any] | None = None
+    surroundings: Surroundings | None = None
+    host_work: HostWork | None = None
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
+    curve: Curve | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """When a run was judged that went on until it was decided; a look is such a judgement.
+
+    Attributes:
+        planned: Timed trials a side at each look, ascending, fixed before the first trial.
+        made: The same of the looks that were made. The last one is earlier than planned when
+            the time was spent; empty when no timed trial fitted in.
+    """
+
+    planned: tuple[int, ...]
+    made: tuple[int, ...]
+
+
+UNKNOWN: Final = "unknown"
+"""Stands where the file that a run was ingested from has no such text; 0 stands for a number,
+the day of ingestion's own time for none: ``Source.unknown`` names every such place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an ingested run comes from.
+
+    Attributes:
+        format: Such as ``asv`` or ``vllm-bench-serve``; ``ingest.read`` has the list.
+        file: Plain name of the file; the first where several hold one run.
+        sha256: Digest of that file's bytes.
+        unknown: Fields of the record that the file lacks, as paths
+            (``testbed.cores``); they hold ``unknown`` or 0.
+        commit: Commit of the code that was measured, where the file names it.
+        committed_at: When that was made: the run's place in a history of commits, which may be
+            measured in any order. UTC.
+    """
+
+    format: str
+    file: str
+    sha256: str
+    unknown: tuple[str, ...] = ()
+    commit: str | None = None
+    committed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Every trial of one session on one testbed.
+
+    Attributes:
+        id: Eight hexadecimal digits, unique per run.
+        started_at: UTC.
+        finished_at: UTC.
+        harness: The hybridwatch that measured.
+        scenario: What was run.
+        testbed: Where.
+        builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
+            an A/A run.
+        trials: In the order they happened.
+        looks: Set when trials were added until the run was decided.
+        source: Set when another tool measured and its file was ingested. ``harness`` then is
+            that tool.
+        known_bad: Whether it was measured as a known-bad control, ``run --known-bad``, so that its
+            contender is expected to fail. ``None`` where the record does not say: made before it
+            was kept, or ingested.
+        expected: What its scenario expects; ``None`` likewise.
+        sha256: Digest of the record that it was read from, checked. ``None`` when that has none
+            (schema version 1), and for a run that was not read from a record. Two runs that say
+            the same are equal whatever it is.
+    """
+
+    id: str
+    started_at: datetime
+    finished_at: datetime
+    harness: Harness
+    scenario: ScenarioRef
+    testbed: Testbed
+    builds: tuple[EngineBuild, ...]
+    trials: tuple[Trial, ...]
+    looks: Looks | None = None
+    source: Source | None = None
+    known_bad: bool | None = None
+    expected: Expected | None = None
+    sha256: str | None = field(default=None, compare=False)
+
+    def so_far(self) -> "Run":
+        """The run as far as it was made: without the trials that a stop has kept from it."""
+        made = tuple(t for t in self.trials if t.failure is None or not t.failure.was_stopped)
+        return replace(self, trials=made)
+
+    def measured(self, side: int) -> Iterator[Trial]:
+        """Yield the trials of one side that count: warm-ups and failures left out."""
+        return (
+            trial
+            for trial in self.trials
+            if trial.side == side and not trial.warmup and trial.failure is None
+        )
+
+    def failed(self, side: int) -> Iterator[Trial]:
+        """Yield the trials of one side that gave no measurement."""
+        return (trial for trial in self.trials if trial.side == side and trial.failure is not None)

@@ -1,0 +1,61 @@
+"""Runs and verdicts on disk: append-only, each written whole or not at all.
+
+``layout`` says where a record lies, ``files`` writes, ``reader`` reads and finds. What is inside a
+file is ``record.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
+"""
+
+from hybridwatch.records.store.address import results_folder
+from hybridwatch.records.store.baselines import BASELINES, Baseline, read_baselines
+from hybridwatch.records.store.examples import read_examples
+from hybridwatch.records.store.files import check_writable, write_run
+from hybridwatch.records.store.intake import Intake, take_in
+from hybridwatch.records.store.layout import find_record, list_records
+from hybridwatch.records.store.reader import (
+    Broken,
+    RecordReader,
+    StoreContents,
+    Stored,
+    read_bulk,
+    read_run,
+)
+from hybridwatch.records.store.reading import read_file
+from hybridwatch.records.store.verdict_file import SideRef, StoredVerdict
+from hybridwatch.records.store.verdicts import (
+    find_verdict,
+    list_verdicts,
+    read_side,
+    read_verdict,
+    refer,
+    results_of,
+    write_verdict,
+)
+
+__all__ = [
+    "BASELINES",
+    "Baseline",
+    "Broken",
+    "Intake",
+    "RecordReader",
+    "SideRef",
+    "StoreContents",
+    "Stored",
+    "StoredVerdict",
+    "check_writable",
+    "find_record",
+    "find_verdict",
+    "list_records",
+    "list_verdicts",
+    "read_baselines",
+    "read_bulk",
+    "read_examples",
+    "read_file",
+    "read_run",
+    "read_side",
+    "read_verdict",
+    "refer",
+    "results_folder",
+    "results_of",
+    "take_in",
+    "write_run",
+    "write_verdict",
+]

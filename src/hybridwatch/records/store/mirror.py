@@ -1,0 +1,278 @@
+"""A results folder that stands for an object store.
+
+Records never change, so a mirror is brought up to date by names alone. What is beside a record
+(answers, client results) is brought when somebody reads it. What is added here is written here
+first and then sent, its record last: what could not be sent is kept, named, and sent by whoever
+opens the mirror next.
+"""
+
+import contextlib
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.store.bucket import Bucket, ConflictError
+from hybridwatch.system.atomic_file import make_folder, put
+
+_MARKER: Final = ".remote.json"
+_UNSENT: Final = ".unsent"
+_GONE: Final = "gone"
+_FOLDERS: Final = ("records", "verdicts")
+_REPLACED: Final = ("baselines.toml",)
+"""Files that people change, in the object store."""
+
+FRESH_S: Final = 10.0
+"""Seconds for which a listing holds: within one verb the store is listed once."""
+_AT_ONCE: Final = 8
+_NAMED: Final = 3
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def make_mirror(folder: Path, url: str) -> Path:
+    """Make the folder that mirrors an object store, if it is not there.
+
+    Raises:
+        RecordError: It cannot be made.
+    """
+    marker = folder / _MARKER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not marker.is_file():
+            marker.write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    return folder
+
+
+def refreshed(results: Path) -> Path:
+    """Bring a results folder that is a mirror up to date; give the folder.
+
+    Raises:
+        RecordError: As ``Mirror.refresh``.
+    """
+    if mirror := mirror_at(results):
+        mirror.refresh()
+    return results
+
+
+def adding(results: Path, files: Sequence[Path]) -> AbstractContextManager[None]:
+    """Send files that are written within, if the results folder is a mirror (``Mirror.adding``)."""
+    mirror = mirror_at(results)
+    return contextlib.nullcontext() if mirror is None else mirror.adding(files)
+
+
+def mirror_at(results: Path) -> "Mirror | None":
+    """Give the mirror that a results folder is; ``None`` for any other folder.
+
+    Raises:
+        RecordError: Its marker cannot be read, or its object store cannot be reached at all.
+    """
+    marker = results / _MARKER
+    return _mirror(results.resolve()) if marker.is_file() else None
+
+
+@cache
+def _mirror(folder: Path) -> "Mirror":
+    marker = folder / _MARKER
+    try:
+        url = json.loads(marker.read_text(encoding="utf-8"))["url"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"{marker}: expected the URL of an object store: {error}") from None
+    return Mirror(folder, Bucket(url))
+
+
+@dataclass(slots=True)
+class Mirror:
+    """A results folder and the object store that it stands for.
+
+    Attributes:
+        folder: The results folder.
+        bucket: The object store.
+    """
+
+    folder: Path
+    bucket: Bucket
+    _listed_at: float | None = field(default=None, init=False)
+    _there: dict[str, int] = field(default_factory=dict, init=False)
+
+    def refresh(self, *, fresh_s: float = FRESH_S) -> None:
+        """Bring the mirror up to date, unless it was a moment ago.
+
+        A store that was there before and is away now is no reason to show nothing: then what is
+        here is what there is, and the log says so.
+
+        Raises:
+            RecordError: The store cannot be listed or read, and was not yet in this process; or a
+                record here is another one than there.
+        """
+        now = time.monotonic()
+        if self._listed_at is not None and now - self._listed_at < fresh_s:
+            return
+        try:
+            self._send_unsent()
+            self._bring()
+        except RecordError as error:
+            if self._listed_at is None:
+                raise
+            _LOG.warning("%s; showing what was there before", error)
+        self._listed_at = time.monotonic()
+
+    @contextmanager
+    def adding(self, files: Sequence[Path]) -> Iterator[None]:
+        """Send files that are written within, in this order, once they are all there.
+
+        Raises:
+            ConflictError: The store has another file of that name; those here are removed.
+            RecordError: The store cannot be written; what was not sent is kept and sent later.
+        """
+        names = [path.resolve().relative_to(self.folder).as_posix() for path in files]
+        make_folder(self.folder / _UNSENT)
+        # Before the files: another process takes what the store lacks for gone, unless it is named.
+        note = self.folder / _UNSENT / f"{secrets.token_hex(8)}.json"
+        put(note, json.dumps(names).encode())
+        try:
+            yield
+        except BaseException:
+            note.unlink(missing_ok=True)
+            raise
+        try:
+            self._send(note)
+        except ConflictError:
+            for path in files:
+                path.unlink(missing_ok=True)
+            note.unlink(missing_ok=True)
+            raise
+
+    def fetch(self, path: Path) -> None:
+        """Bring a file that is not here yet, if the store has it.
+
+        Raises:
+            RecordError: It cannot be read.
+        """
+        name = path.resolve().relative_to(self.folder).as_posix()
+        content = self.bucket.read(name)
+        if content is not None:
+            _write(path, content)
+
+    def size(self, path: Path) -> int | None:
+        """Give the bytes of a file, whether it was brought or not; ``None`` if there is none."""
+        name = path.resolve().relative_to(self.folder).as_posix()
+        if name in self._there:
+            return self._there[name]
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def check_writable(self) -> None:
+        """Find out whether what will be measured can be sent.
+
+        Raises:
+            RecordError: A file could not be made or removed in the store.
+        """
+        probe = f".writable-{secrets.token_hex(8)}"
+        self.bucket.create(probe, b"hybridwatch")
+        self.bucket.remove(probe)
+
+    def _send_unsent(self) -> None:
+        for note in sorted((self.folder / _UNSENT).glob("*.json")):
+            self._send(note)
+
+    def _send(self, note: Path) -> None:
+        names = _named_in(note)
+        beside = [name for name in names if name.endswith(BULK_SUFFIX)]
+        # The record last: who lists it finds what it names.
+        for part in (beside, [name for name in names if name not in beside]):
+            _at_once(self._send_file, part)
+        note.unlink(missing_ok=True)
+
+    def _send_file(self, name: str) -> None:
+        try:
+            content = (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            return  # a killed process never wrote it
+        try:
+            self.bucket.create(name, content)
+        except ConflictError:
+            raise
+        except RecordError as error:
+            raise RecordError(
+                f"{error}; what was not sent is kept in {self.folder}, and the next command with "
+                f"--results {self.bucket.url} sends it"
+            ) from None
+
+    def _bring(self) -> None:
+        there = {
+            name: size for folder in _FOLDERS for name, size in self.bucket.sizes(folder).items()
+        }
+        self._there = there
+        here = {
+            path.relative_to(self.folder).as_posix(): path.stat().st_size
+            for folder in _FOLDERS
+            for path in (self.folder / folder).glob("*/[!.]*")
+        }
+        for name in there.keys() & here.keys():
+            if there[name] != here[name]:
+                raise RecordError(
+                    f"{self.bucket.url}: {name}: expected {here[name]} bytes as in "
+                    f"{self.folder / name}, found {there[name]}; records never change"
+                )
+        wanted = [name for name in there.keys() - here.keys() if not name.endswith(BULK_SUFFIX)]
+        _at_once(lambda name: self.fetch(self.folder / name), sorted(wanted))
+        self._set_aside(sorted(here.keys() - there.keys() - self._unsent()))
+        for name in _REPLACED:
+            if (content := self.bucket.read(name)) is not None:
+                _write(self.folder / name, content)
+
+    def _unsent(self) -> set[str]:
+        notes = (self.folder / _UNSENT).glob("*.json")
+        return {name for note in notes for name in _named_in(note)}
+
+    def _set_aside(self, names: Sequence[str]) -> None:
+        """Move away what the store has no longer: it may be the only copy that is left."""
+        for name in names:
+            aside = self.folder / _GONE / name
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).rename(aside)
+        if names:
+            _LOG.warning(
+                "%s: %d gone: %s; the copies are in %s",
+                self.bucket.url,
+                len(names),
+                ", ".join(names[:_NAMED]),
+                self.folder / _GONE,
+            )
+
+
+def _at_once(do: Callable[[str], None], names: Iterable[str]) -> None:
+    """Do it for several names at a time; raise the first failure when those begun have ended."""
+    with ThreadPoolExecutor(_AT_ONCE) as workers:
+        list(workers.map(do, names))
+
+
+def _named_in(note: Path) -> list[str]:
+    """Read which files are to be sent; none if another process has sent them."""
+    try:
+        names: list[str] = json.loads(note.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return names
+
+
+def _write(path: Path, content: bytes) -> None:
+    make_folder(path.parent)
+    try:
+        put(path, content)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error

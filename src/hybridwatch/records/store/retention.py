@@ -1,0 +1,207 @@
+"""What may be thrown away when a store grows old, and throwing it away.
+
+Bulk goes first: the answers beside a record are most of its bytes, and without them every number
+and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
+somebody rests on stays whole (``Plan.protected``).
+
+What was removed is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference
+between what was thrown away and what was lost.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.naming import BULK_SUFFIX, started_of
+from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.mirror import mirror_at
+from hybridwatch.records.store.pruned import note_pruned
+
+
+class What(Enum):
+    """What of a run is removed."""
+
+    ANSWERS = "answers"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long what is kept.
+
+    Attributes:
+        answers_days: For so many days whatever lies beside a record.
+        every_days: For so many days every record; after them one a week of the same scenario,
+            builds and machine.
+    """
+
+    answers_days: int
+    every_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class OldRun:
+    """A run of a store.
+
+    Attributes:
+        record: Path below the results folder.
+        run: Its id.
+        like: What makes two runs repetitions of each other: scenario and its definition, machine,
+            lines of builds.
+        started_at: When it began; with a time zone.
+    """
+
+    record: str
+    run: str
+    like: tuple[str, ...]
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A file that may go.
+
+    Attributes:
+        file: Path below the results folder.
+        what: What it is.
+        size: Its bytes.
+    """
+
+    file: str
+    what: What
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a policy makes of a store.
+
+    Attributes:
+        removals: In the order in which they are made: answers first.
+        kept: Records that stay.
+        protected: By run id, why it stays whole although it is old.
+    """
+
+    removals: tuple[Removal, ...]
+    kept: int
+    protected: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        """Bytes that go."""
+        return sum(one.size for one in self.removals)
+
+
+def may_remove(
+    records: Iterable[Path], protected: Collection[str], policy: Policy, now: datetime
+) -> bool:
+    """Whether a policy can remove anything, as far as the names of records tell.
+
+    Args:
+        records: Where they lie.
+        protected: Ids of runs that stay, however old.
+        policy: How long what is kept.
+        now: With a time zone.
+    """
+    days = timedelta(days=min(policy.answers_days, policy.every_days))
+    for path in records:
+        try:
+            if run_id_of(path) not in protected and now - started_of(path.name) > days:
+                return True
+        except ValueError:  # named by somebody else
+            return True
+    return False
+
+
+def plan_removals(
+    results: Path,
+    runs: Sequence[OldRun],
+    protected: Mapping[str, str],
+    policy: Policy,
+    now: datetime,
+) -> Plan:
+    """Say what may go.
+
+    Args:
+        results: The results folder; the sizes of its files are looked up.
+        runs: Every run, in any order.
+        protected: By run id, why it has to stay.
+        policy: How long what is kept.
+        now: With a time zone.
+    """
+    thinned = {run.record for run in _thinned(runs, protected, policy, now)}
+    old = [run for run in runs if _is_older(run, policy.answers_days, now)]
+    answers = [
+        _answers_of(run.record) for run in old if run.run not in protected or run.record in thinned
+    ]
+    removals = [
+        Removal(file, what, size)
+        for what, files in ((What.ANSWERS, answers), (What.RECORD, sorted(thinned)))
+        for file in files
+        if (size := _size(results / file)) is not None
+    ]
+    whole = {run.run: protected[run.run] for run in old if run.run in protected}
+    return Plan(tuple(removals), len(runs) - len(thinned), whole)
+
+
+def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterator[Removal]:
+    """Remove files one after the other; stopped at any time, what is left is whole.
+
+    Yields:
+        Each, when it is gone.
+
+    Raises:
+        RecordError: A file cannot be read or removed, or not from the object store.
+    """
+    mirror = mirror_at(results)
+    for one in removals:
+        path = results / one.file
+        try:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            note_pruned(results, one.file, digest, one.what.value, now)
+            if mirror is not None:
+                mirror.bucket.remove(one.file)
+            path.unlink()
+        except OSError as error:
+            raise RecordError(f"{path}: cannot be removed: {error.strerror or error}") from error
+        yield one
+
+
+def _thinned(
+    runs: Sequence[OldRun], protected: Mapping[str, str], policy: Policy, now: datetime
+) -> Iterator[OldRun]:
+    """Yield old runs of a week in which there is another like them, the first of it left out."""
+    weeks: set[tuple[object, ...]] = set()
+    in_order = sorted(runs, key=lambda run: (run.started_at, run.record))
+    stays = [run for run in in_order if run.run in protected]
+    weeks.update(_week_of(run) for run in stays)
+    for run in in_order:
+        if run.run in protected or not _is_older(run, policy.every_days, now):
+            continue
+        if (week := _week_of(run)) in weeks:
+            yield run
+        weeks.add(week)
+
+
+def _week_of(run: OldRun) -> tuple[object, ...]:
+    year, week, _ = run.started_at.astimezone(UTC).isocalendar()
+    return (*run.like, year, week)
+
+
+def _is_older(run: OldRun, days: int, now: datetime) -> bool:
+    return now - run.started_at > timedelta(days=days)
+
+
+def _answers_of(record: str) -> str:
+    return str(Path(record).with_suffix("")) + BULK_SUFFIX
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,185 @@
+"""Verdicts on disk: ``results/verdicts/<testbed>/<UTC time>-<scenario>-<run ids>-<digest>.json``.
+
+The time is the start of the contender's run, and the last part the beginning of the verdict's own
+digest: the same verdict always has the same name, and storing it twice stores it once.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.bounds import MOST_RECORD_BYTES
+from hybridwatch.records.naming import RECORD_SUFFIX, safe_name
+from hybridwatch.records.run import Run
+from hybridwatch.records.store.lookup import Answering, oldest_first, one_of
+from hybridwatch.records.store.mirror import adding, refreshed
+from hybridwatch.records.store.reader import read_run
+from hybridwatch.records.store.reading import read_file
+from hybridwatch.records.store.verdict_file import (
+    SideRef,
+    StoredVerdict,
+    decode_verdict,
+    encode_verdict,
+)
+from hybridwatch.system.atomic_file import create, make_folder
+
+VERDICTS: Final = "verdicts"
+
+_ID: Final = 8
+"""Characters of a run's id, and of a digest in a name."""
+
+
+def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:
+    """Say where a side was read, so that it can be read again elsewhere.
+
+    Args:
+        results: The results folder; what lies in it is named relative to it.
+        record: The record.
+        run_id: Its run.
+        side: Index into the run's builds.
+
+    Raises:
+        RecordError: The record cannot be read.
+    """
+    whole, folder = record.resolve(), results.resolve()
+    named = whole.relative_to(folder) if whole.is_relative_to(folder) else whole
+    return SideRef(run_id=run_id, side=side, record=named.as_posix(), sha256=_digest(record))
+
+
+def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path:
+    """Add a verdict to the store.
+
+    Args:
+        results: The results folder; made when missing.
+        verdict: The verdict.
+        contender: The run of its second side, after which the file is named.
+
+    Returns:
+        The verdict's path; that of the file which is there already if it says the same.
+
+    Raises:
+        RecordError: The folder cannot be written. Nothing is left behind then.
+    """
+    content, digest = encode_verdict(verdict)
+    folder = results / VERDICTS / safe_name(contender.testbed.id)
+    path = folder / f"{_stem(verdict, contender)}-{digest[:_ID]}{RECORD_SUFFIX}"
+    make_folder(folder)
+    try:
+        with adding(results, [path]):
+            create(path, content, [])
+    except FileExistsError as error:
+        if read_file(path, MOST_RECORD_BYTES) != content:
+            raise RecordError(f"{path}: is there already and says something else") from error
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def list_verdicts(results: Path) -> list[Path]:
+    """List the verdicts of a store, those on the oldest runs first."""
+    paths = (refreshed(results) / VERDICTS).glob(f"*/*{RECORD_SUFFIX}")
+    return oldest_first(paths)
+
+
+def _answers_to(path: Path, key: str) -> bool:
+    words = path.stem.split("-")[-3:]  # one run id or two, and the digest
+    return any(len(word) == _ID and word.startswith(key) for word in words)
+
+
+_ANSWERING: Final = Answering(
+    noun="verdict",
+    fits=_answers_to,
+    expected="a stored verdict on a run whose id begins with {}",
+    remedy=": `hybridwatch compare --save` stores one",
+    narrower="one of their last words",
+)
+
+
+def find_verdict(results: Path, key: str) -> Path:
+    """Find one stored verdict by what a person would type.
+
+    Args:
+        results: The results folder.
+        key: A path, the beginning of the verdict's digest or of a run's id, or ``latest``.
+
+    Raises:
+        RecordError: No verdict or more than one answers to the key.
+    """
+    return one_of(results, key, list_verdicts(results), _ANSWERING)
+
+
+def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
+    """Read a stored verdict.
+
+    Returns:
+        The verdict, and whether it is still as it was written.
+
+    Raises:
+        RecordError: The file cannot be read or is no verdict; the message begins with its path.
+    """
+    try:
+        return decode_verdict(read_file(path, MOST_RECORD_BYTES))
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
+
+
+def results_of(verdict: Path, otherwise: Path) -> Path:
+    """Name the results folder that a verdict's file lies in, or the one given if in none."""
+    folder = verdict.resolve().parent.parent
+    return folder.parent if folder.name == VERDICTS else otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSide:
+    """A side that a verdict names, read again.
+
+    Attributes:
+        record: Where it was found.
+        run: Answers included.
+        index: Position in the run's builds.
+        as_judged: Whether the record is still what the verdict was made from.
+    """
+
+    record: Path
+    run: Run
+    index: int
+    as_judged: bool
+
+
+def read_side(results: Path, reference: SideRef) -> StoredSide:
+    """Read the run that a verdict names.
+
+    Raises:
+        RecordError: The record is gone, damaged, or of another run.
+    """
+    path = results / reference.record
+    if not path.is_file():
+        raise RecordError(
+            f"{path}: the record of run {reference.run_id} is not there, and without it the "
+            "verdict cannot be had again: bring it back, with the file of answers beside it, or "
+            "name the folder that has it with --results"
+        )
+    run = read_run(path)
+    if run.id != reference.run_id:
+        raise RecordError(f"{path}: expected run {reference.run_id}, found run {run.id}")
+    return StoredSide(path, run, reference.side, _digest(path) == reference.sha256)
+
+
+def _stem(verdict: StoredVerdict, contender: Run) -> str:
+    started = contender.started_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    runs = dict.fromkeys((verdict.baseline.run_id, verdict.contender.run_id))
+    return "-".join([started, safe_name(contender.scenario.id), *runs])
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
