@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hybridwatch.engine.builds import named_build
-from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.engines.builds import named_build
+from hybridwatch.engines.install import MARKER, environment_digest
 from tests.checkout import make_checkout
 
 ENGINE = Path(__file__).parents[1] / "engine"

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hybridwatch.engine.builds import load_builds
-from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.engines.builds import load_builds
+from hybridwatch.engines.install import MARKER, environment_digest
 from hybridwatch.scenarios.load import load_scenario
 from tests.engine.conftest import BUILD
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from tests.waiting import LIMIT_S
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

@@ -35,8 +35,8 @@ import numpy as np
 import psutil
 from scipy import stats
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.deployment import Server
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.deployment import Server
 from hybridwatch.measure.bench import Bench
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.engine.builds import named_build
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.launch import HOST
+from hybridwatch.engines.builds import named_build
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.launch import HOST
 from hybridwatch.system import ConversingProcess
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hybridwatch.engine.step_counts import StepCounts, read_step_counts
+from hybridwatch.engines.step_counts import StepCounts, read_step_counts
 from hybridwatch.measure.load import run_load
 from hybridwatch.measure.phase import _watching
 from hybridwatch.measure.station import Station

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import load_builds, named_build
-from hybridwatch.engine.installed import look_at
-from hybridwatch.engine.own_builds import remove_build
+from hybridwatch.engines.builds import load_builds, named_build
+from hybridwatch.engines.installed import look_at
+from hybridwatch.engines.own_builds import remove_build
 from hybridwatch.records.store import read_run
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD

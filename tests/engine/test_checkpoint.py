@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from hybridwatch.engine.builds import named_build
+from hybridwatch.engines.builds import named_build
 from tests.engine.conftest import BUILD
 
 pytestmark = pytest.mark.engine

@@ -6,8 +6,8 @@ import httpx
 import psutil
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.measure.bench import Bench
 from hybridwatch.quality.embedded import word_problem_documents
 from hybridwatch.scenarios.load import find

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine_lab.exercise.exercises import EXERCISES
 
-from hybridwatch.engine.builds import load_builds, parse_label
+from hybridwatch.engines.builds import load_builds, parse_label
 from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD
 

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import named_build
+from hybridwatch.engines.builds import named_build
 from tests.engine.conftest import BUILD
 
 pytestmark = pytest.mark.engine

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 

@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.measure.make_oracle import by_transformers
 from hybridwatch.quality.oracle import deviations_of, load, path_of
 from hybridwatch.scenarios.load import load_scenario

@@ -6,8 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD

@@ -6,10 +6,10 @@ short. One seed of each; ``hybridwatch controls --seeds 20`` is the long form.
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.fitting import model_runner_of
-from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.fitting import model_runner_of
+from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure

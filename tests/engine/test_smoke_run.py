@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase, Run, Trial
 from hybridwatch.records.store import list_records, list_verdicts, read_run

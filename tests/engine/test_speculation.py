@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import variables
 from tests.engine.conftest import BUILD

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.github import answering, asker, our_comment
 from hybridwatch.github import requests as ledger
 from hybridwatch.github.claim import Claim

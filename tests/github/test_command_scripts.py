@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from hybridwatch.cli.main import verbs
-from hybridwatch.engine.builds import DEFAULT_BUILD, load_builds
+from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.github.requests import State, queue_in
 from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison

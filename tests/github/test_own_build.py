@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
-from hybridwatch.engine.builds import named_build
-from hybridwatch.engine.check import check_build
+from hybridwatch.engines.builds import named_build
+from hybridwatch.engines.check import check_build
 from hybridwatch.errors import BuildError, GithubError
 from tests import wheel_index
 from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN

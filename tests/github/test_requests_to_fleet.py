@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer_queue
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
 from hybridwatch.fleet.matrix import read_matrix
 from hybridwatch.fleet.requested_jobs import night_of, requested_jobs

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
 from tests.builders import LATELY, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
@@ -123,7 +123,7 @@ MEASURE: Final = """#!{python}
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison
 said = Path("said.txt")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hybridwatch.engine.builds import load_builds
-from hybridwatch.engine.pip import TORCH_INDEX
+from hybridwatch.engines.builds import load_builds
+from hybridwatch.engines.pip import TORCH_INDEX
 
 ROOT = Path(__file__).parents[2]
 PIPELINES = [ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".buildkite" / "nightly.yml"]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli, verbs
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
 from hybridwatch.records.store.examples import EXAMPLES
 from hybridwatch.records.store.layout import run_id_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hybridwatch.engine.commits import Commit
+from hybridwatch.engines.commits import Commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from packaging.version import Version
 
 from hybridwatch.bisect.question import Wanted
 from hybridwatch.bisect.rungs import release_tag
-from hybridwatch.engine.builds import BuildSpec, load_builds, parse_label
-from hybridwatch.engine.commits import common_ancestor, sha_of
+from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
+from hybridwatch.engines.commits import common_ancestor, sha_of
 from hybridwatch.errors import BuildError
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import check_build
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import check_build
 from hybridwatch.scenarios.fixes import Fix, catalogue
 
 

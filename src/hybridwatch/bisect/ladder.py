@@ -19,8 +19,8 @@ from hybridwatch.bisect.rungs import (
     release_tag,
     releases_between,
 )
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.commits import PACKAGE, common_ancestor
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.commits import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.records.run import Run
 from hybridwatch.search.exact import Answer

@@ -13,8 +13,8 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import Subject, phase_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.bisect.outcome import Outcome, State
-from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.engine.check import require_code, require_installed
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, Tell, run_session

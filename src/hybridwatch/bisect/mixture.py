@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybridwatch.engine.builds import BuildSpec
-from hybridwatch.engine.code_tree import COMPILED, files_below
-from hybridwatch.engine.installed import look_at
+from hybridwatch.engines.builds import BuildSpec
+from hybridwatch.engines.code_tree import COMPILED, files_below
+from hybridwatch.engines.installed import look_at
 
 
 def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:

@@ -10,18 +10,18 @@ from packaging.version import InvalidVersion, Version
 
 from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.mixture import changed_files, mixture
-from hybridwatch.engine.builds import BuildSpec, load_builds, parse_label
-from hybridwatch.engine.check import check_build
-from hybridwatch.engine.code_tree import require_syntax
-from hybridwatch.engine.commits import (
+from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.code_tree import require_syntax
+from hybridwatch.engines.commits import (
     PACKAGE,
     Commit,
     commits_between,
     python_changes,
     sha_of,
 )
-from hybridwatch.engine.install import State, install, state
-from hybridwatch.engine.own_builds import add_source, remove_build
+from hybridwatch.engines.install import State, install, state
+from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
 
 HOT: Final = (

@@ -18,7 +18,7 @@ from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refre
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
 from hybridwatch.report.escape import as_code, fenced_lines
 from hybridwatch.report.pull_request import render

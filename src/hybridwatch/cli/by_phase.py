@@ -14,7 +14,7 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, summary_of
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.measure.budget import Budget
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measure.relay import Relay

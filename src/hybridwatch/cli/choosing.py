@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.fitting import misfit, model_runner_of
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.fitting import misfit, model_runner_of
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario

@@ -17,7 +17,7 @@ from hybridwatch.cli.options import default_results
 from hybridwatch.errors import HybridwatchError
 
 if TYPE_CHECKING:
-    from hybridwatch.engine.builds import LabelWords
+    from hybridwatch.engines.builds import LabelWords
 
 _RUNS: Final = 40
 """As many runs as are offered, the newest."""
@@ -38,7 +38,7 @@ def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 
 def _label_words() -> "LabelWords":
-    from hybridwatch.engine.builds import SHIPPED_WORDS, label_words
+    from hybridwatch.engines.builds import SHIPPED_WORDS, label_words
 
     try:
         return label_words()
@@ -48,7 +48,7 @@ def _label_words() -> "LabelWords":
 
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
-    from hybridwatch.engine.builds import build_files
+    from hybridwatch.engines.builds import build_files
     from hybridwatch.system.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):

@@ -14,9 +14,9 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.measure.session import SessionRequest, run_session

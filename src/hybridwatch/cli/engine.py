@@ -14,10 +14,10 @@ from rich.text import Text
 from hybridwatch.cli import completion, engine_add
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.adopt import BUILD, adopt
-from hybridwatch.engine.builds import BuildSpec, load_builds, named_build
-from hybridwatch.engine.check import BuildCheck, check_build
-from hybridwatch.engine.install import State, download, install, lock_digest, state
+from hybridwatch.engines.adopt import BUILD, adopt
+from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
+from hybridwatch.engines.check import BuildCheck, check_build
+from hybridwatch.engines.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
 from hybridwatch.report.stacked import Table
 from hybridwatch.system.extensions import loaded

@@ -9,10 +9,10 @@ import click
 from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.engine.builds import CODE_DIGITS, CODE_MARK, BuildSpec
-from hybridwatch.engine.check import BuildCheck, check_build
-from hybridwatch.engine.commit_wheel import INDEX_VARIABLE, INDEXES, NoWheelError
-from hybridwatch.engine.own_builds import (
+from hybridwatch.engines.builds import CODE_DIGITS, CODE_MARK, BuildSpec
+from hybridwatch.engines.check import BuildCheck, check_build
+from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, INDEXES, NoWheelError
+from hybridwatch.engines.own_builds import (
     add_commit,
     add_python,
     add_release,

@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import is_checkout_folder
 

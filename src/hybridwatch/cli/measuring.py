@@ -18,10 +18,10 @@ from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
-from hybridwatch.engine.check import require_code, require_installed
-from hybridwatch.engine.fitting import on_usual_runner
-from hybridwatch.engine.label_resolution import healthy_label, known_bad_label
+from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
+from hybridwatch.engines.check import require_code, require_installed
+from hybridwatch.engines.fitting import on_usual_runner
+from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.duet import can_be_duet, is_duet

@@ -14,9 +14,9 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scenarios
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.machine_check import Needs, require_machine
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.machine_check import Needs, require_machine
 from hybridwatch.report.pull_request import title_of
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say

@@ -13,9 +13,9 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.engine.checkpoint import model_folder
-from hybridwatch.engine.label_resolution import equipped_label
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.checkpoint import model_folder
+from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
 from hybridwatch.measure.bench import Bench

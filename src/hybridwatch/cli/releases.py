@@ -16,11 +16,11 @@ from hybridwatch.cli.progress import progress
 from hybridwatch.cli.subject_options import takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.written_file import write_file
-from hybridwatch.engine.builds import BuildRequest, BuildSpec, load_builds, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.fitting import misfit
-from hybridwatch.engine.install import State as Installed
-from hybridwatch.engine.install import state as state_of
+from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.fitting import misfit
+from hybridwatch.engines.install import State as Installed
+from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measure.harness_version import harness_identity
 from hybridwatch.measure.ready import make_ready

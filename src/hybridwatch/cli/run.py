@@ -19,7 +19,7 @@ from hybridwatch.cli.outcome import print_closing
 from hybridwatch.cli.program import program
 from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.system.console_text import as_text
 
 _RESUME: Final = "--resume"

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.scenarios_from import carry_over
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.checkpoint import draft_of, folder_of
+from hybridwatch.engines.checkpoint import draft_of, folder_of
 from hybridwatch.errors import BuildError
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenarios import Scenario, Survey, digest, survey

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.engine.builds import DEFAULT_BUILD
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.line import checked_line
 from hybridwatch.records.run import Phase
 

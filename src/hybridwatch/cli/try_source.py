@@ -18,9 +18,9 @@ from hybridwatch.cli.outcome import Outcome, print_closing
 from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
-from hybridwatch.engine.builds import BuildSpec
-from hybridwatch.engine.check import check_build
-from hybridwatch.engine.own_builds import add_python, add_source, add_wheel
+from hybridwatch.engines.builds import BuildSpec
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase

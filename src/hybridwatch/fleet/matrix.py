@@ -10,8 +10,8 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.fitting import misfit
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.fleet.job import Job, Purpose, Testbed, Wish, key_of
 from hybridwatch.records.line import checked_line

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.database.url import DATABASE_VARIABLE
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.fleet.cluster import Brought, Measurement, Result, Work
 from hybridwatch.fleet.job import Job

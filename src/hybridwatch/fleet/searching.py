@@ -19,7 +19,7 @@ from hybridwatch.bisect.candidate import Rung
 from hybridwatch.bisect.meter import Meter
 from hybridwatch.bisect.rungs import Workshop
 from hybridwatch.database.schema import JOB
-from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.fleet.confirming import left_today
 from hybridwatch.fleet.job import OPEN, Job, Purpose, State, Testbed, Wish, key_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.bisect.question import ALIVE, STARTS
-from hybridwatch.engine.builds import label_words, load_builds
+from hybridwatch.engines.builds import label_words, load_builds
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.records.store import list_records, list_verdicts

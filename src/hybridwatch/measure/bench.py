@@ -9,19 +9,19 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.check import check_build
-from hybridwatch.engine.checkpoint import checkpoint_of, draft_of
-from hybridwatch.engine.control import EngineControl
-from hybridwatch.engine.deployment import Server, start_server
-from hybridwatch.engine.fitting import on_usual_runner
-from hybridwatch.engine.gpu_layout import Arrangement, arrange
-from hybridwatch.engine.install import lock_digest
-from hybridwatch.engine.launch import Launch
-from hybridwatch.engine.load_client import LoadClient
-from hybridwatch.engine.own_things import own_settings
-from hybridwatch.engine.server import EngineServer, wait_until_up
-from hybridwatch.engine.stand_in import unspaced_interpreter
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.checkpoint import checkpoint_of, draft_of
+from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.deployment import Server, start_server
+from hybridwatch.engines.fitting import on_usual_runner
+from hybridwatch.engines.gpu_layout import Arrangement, arrange
+from hybridwatch.engines.install import lock_digest
+from hybridwatch.engines.launch import Launch
+from hybridwatch.engines.load_client import LoadClient
+from hybridwatch.engines.own_things import own_settings
+from hybridwatch.engines.server import EngineServer, wait_until_up
+from hybridwatch.engines.stand_in import unspaced_interpreter
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.live_engine import LiveEngine, Setting
 from hybridwatch.quality.harness import LmEval

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Condition
 
-from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import BuildError, MeasurementError
 from hybridwatch.records.run import Phase
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from hybridwatch.engine.gpu_layout import cuda_numbers
+from hybridwatch.engines.gpu_layout import cuda_numbers
 from hybridwatch.errors import GpuError, MeasurementError
 from hybridwatch.system import nvidia
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 import httpx
 import psutil
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.check import check_build
-from hybridwatch.engine.gpu_layout import cuda_numbers
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.gpus import Gpus

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import psutil
 
-from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import GpuError
 from hybridwatch.records.run import GpuSurroundings
 from hybridwatch.system import nvidia

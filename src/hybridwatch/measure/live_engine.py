@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from hybridwatch.engine.control import EngineControl
-from hybridwatch.engine.deployment import Server
+from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.deployment import Server
 from hybridwatch.records.identity import FixState
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hybridwatch.engine.deployment import Server
-from hybridwatch.engine.step_counts import StepCounts, read_step_counts
+from hybridwatch.engines.deployment import Server
+from hybridwatch.engines.step_counts import StepCounts, read_step_counts
 from hybridwatch.measure.station import Station
 from hybridwatch.records.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.records.run import Sample

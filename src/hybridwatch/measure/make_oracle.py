@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.oracle import Drafts, Waves, answer
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.oracle import Drafts, Waves, answer
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.completions import completion_of, without_tokens
 from hybridwatch.measure.waves import drive_whole

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
-from hybridwatch.engine.load_client import client_arguments
+from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
+from hybridwatch.engines.load_client import client_arguments
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.phase import measure
 from hybridwatch.measure.station import Station

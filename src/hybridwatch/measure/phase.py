@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
-from hybridwatch.engine.control import UNSUPPORTED
+from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure.load import run_load, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measure.occasions import first_of, require_occasion, require_replayed_layers

@@ -4,10 +4,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.checkpoint import checkpoint_of
-from hybridwatch.engine.fitting import misfit
-from hybridwatch.engine.machine_check import Needs, require_machine
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.fitting import misfit
+from hybridwatch.engines.machine_check import Needs, require_machine
 from hybridwatch.errors import BuildError
 from hybridwatch.quality.harness import fetch_tasks
 from hybridwatch.scenarios.scenario import Scenario

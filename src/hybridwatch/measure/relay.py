@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from hybridwatch.engine.free_memory import free_memory
-from hybridwatch.engine.machine_check import Needs
+from hybridwatch.engines.free_memory import free_memory
+from hybridwatch.engines.machine_check import Needs
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import engines_of
 from hybridwatch.measure.plan import TIMED_PHASES

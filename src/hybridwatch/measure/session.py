@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.gpu_layout import cuda_numbers
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.budget import Budget, Pace, add_until_decided

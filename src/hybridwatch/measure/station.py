@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridwatch.engine.load_client import LoadClient
+from hybridwatch.engines.load_client import LoadClient
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine
 from hybridwatch.measure.waves import Tokens, drive, drive_whole

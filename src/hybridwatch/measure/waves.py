@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import httpx
 
-from hybridwatch.engine.control import EngineControl
-from hybridwatch.engine.server import NO_CERTIFICATES
+from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.server import NO_CERTIFICATES
 from hybridwatch.measure.by_steps import COMPLETIONS, Ways, serve_by_steps
 from hybridwatch.measure.completions import (
     WANTED,

@@ -26,7 +26,7 @@ from asv.machine import Machine, MachineCollection
 from asv.publishing import OutputPublisher
 from asv.results import Results
 
-from hybridwatch.engine.check import check_build
+from hybridwatch.engines.check import check_build
 from hybridwatch.errors import GpuError, HybridwatchError
 from hybridwatch.export.asv import machine_facts
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, ScenarioError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.scenarios.load import Survey, survey

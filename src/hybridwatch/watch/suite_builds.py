@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from hybridwatch.engine.builds import DEFAULT_BUILD, BuildRequest, parse_label
+from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.records.line import checked_line

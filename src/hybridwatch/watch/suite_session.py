@@ -21,9 +21,9 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
-from hybridwatch.engine.builds import BuildRequest, on_line, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.label_resolution import equipped_label
+from hybridwatch.engines.builds import BuildRequest, on_line, parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import HybridwatchError, MeasurementError
 from hybridwatch.export.asv_benchmarks import Found, Tracked
 from hybridwatch.export.asv_stats import noise_of, stats_of

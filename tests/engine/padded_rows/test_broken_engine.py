@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.launch import Launch
-from hybridwatch.engine.server import EngineServer
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.launch import Launch
+from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import EngineError
 from hybridwatch.measure import bench as bench_module
 from hybridwatch.measure import load

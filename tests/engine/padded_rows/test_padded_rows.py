@@ -12,8 +12,8 @@ import pytest
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import sides_of
 from hybridwatch.analysis.sign_flips import Row, flip_p
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.server import EngineServer
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.against_oracle import wrong_answers
 from hybridwatch.measure.load import samples_of_steps

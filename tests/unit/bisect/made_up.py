@@ -9,7 +9,7 @@ from hybridwatch.bisect.hunt import Hunt, Wish
 from hybridwatch.bisect.journal import journal_of
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import Wanted
-from hybridwatch.engine.commits import Commit
+from hybridwatch.engines.commits import Commit
 
 METRIC = "contract.wrong_tokens"
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from hybridwatch.bisect import meter
 from hybridwatch.bisect.answer_file import read_answer
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import load_builds
-from hybridwatch.engine.installed import look_at
-from hybridwatch.engine.own_builds import add_source
+from hybridwatch.engines.builds import load_builds
+from hybridwatch.engines.installed import look_at
+from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import EngineError
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run

@@ -8,8 +8,8 @@ from hybridwatch.bisect.ladder import Ladder
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import Wanted
 from hybridwatch.bisect.rungs import Workshop
-from hybridwatch.engine.builds import named_build
-from hybridwatch.engine.install import MARKER, environment_digest
+from hybridwatch.engines.builds import named_build
+from hybridwatch.engines.install import MARKER, environment_digest
 from hybridwatch.errors import BuildError
 from tests.clone import a_clone, commit, git
 from tests.small_release import an_environment, make_home

@@ -18,10 +18,10 @@ from hybridwatch.bisect.rungs import (
     releases_between,
     weight_of,
 )
-from hybridwatch.engine.builds import load_builds, named_build
-from hybridwatch.engine.check import check_build
-from hybridwatch.engine.commits import sha_of
-from hybridwatch.engine.own_builds import add_source
+from hybridwatch.engines.builds import load_builds, named_build
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.commits import sha_of
+from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
 from tests.clone import a_clone, commit
 from tests.small_release import a_copy, make_home

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home

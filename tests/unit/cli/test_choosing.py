@@ -10,8 +10,8 @@ from hybridwatch.cli import controls, measuring
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.fitting import model_runner_of
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.fitting import model_runner_of
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.session import SessionRequest
 from hybridwatch.records.run import Run

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.init import command, make_home
-from hybridwatch.engine.builds import DEFAULT_BUILD, load_builds
+from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find, survey
 from hybridwatch.watch.policy import load_policy, policy_of

@@ -14,7 +14,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import on_line
+from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measure import gpus, machine_state, session
 from hybridwatch.measure.phase import Measured

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.try_source import _slowness
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engines.builds import load_builds
 from hybridwatch.measure import machine_state, session
 from hybridwatch.measure.plan import USUAL_PHASES
 from hybridwatch.records.run import Phase

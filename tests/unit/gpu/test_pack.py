@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import load_builds, named_build
+from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch_lab.gpu.pack import read_left_out, read_machine

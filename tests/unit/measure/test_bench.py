@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.engine.builds import on_line, parse_label
-from hybridwatch.engine.launch import Launch
+from hybridwatch.engines.builds import on_line, parse_label
+from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.live_engine import LiveEngine

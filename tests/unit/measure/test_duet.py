@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measure import session as session_module
 from hybridwatch.measure.duet import Meeting, require_duet

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.measure.facts import _IMPORTING, facts_of
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home

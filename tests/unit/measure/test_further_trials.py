@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.measure import session as module
 from hybridwatch.measure.phase import Measured
 from hybridwatch.measure.session import Session, SessionRequest

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.engine.builds import BuildRequest, named_build, parse_label
-from hybridwatch.engine.checkpoint import Checkpoint
+from hybridwatch.engines.builds import BuildRequest, named_build, parse_label
+from hybridwatch.engines.checkpoint import Checkpoint
 from hybridwatch.errors import BuildError
 from hybridwatch.measure import bench as benches
 from hybridwatch.measure import ready

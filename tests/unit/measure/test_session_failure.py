@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure import session
 from hybridwatch.measure.session import Session, SessionRequest

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[3]
 SESSION = """
 import os, signal, sys
 from pathlib import Path
-from hybridwatch.engine.builds import parse_label
+from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measure.session import Session, SessionRequest
 from hybridwatch.system import stoppable

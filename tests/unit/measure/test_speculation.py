@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.launch import Launch
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.load import samples_of_client

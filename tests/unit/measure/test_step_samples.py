@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.analysis.attribution import parts_of
-from hybridwatch.engine.step_counts import StepCounts
+from hybridwatch.engines.step_counts import StepCounts
 from hybridwatch.measure.load import samples_of_steps
 from hybridwatch.records.run import Phase, Sample, Trial
 from tests.builders import STARTED

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.engine.step_counts import StepCounts
+from hybridwatch.engines.step_counts import StepCounts
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measure import sweep as module
 from hybridwatch.measure.load import Loaded

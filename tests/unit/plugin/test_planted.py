@@ -12,7 +12,7 @@ from hybridwatch_engine.planted import FAULTS, Fault, Planter
 from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step, slow_step
 from hybridwatch_engine.unzeroed_state import _all_continue
 
-from hybridwatch.engine.builds import FAULTS as LABEL_FAULTS
+from hybridwatch.engines.builds import FAULTS as LABEL_FAULTS
 from hybridwatch.scenarios import FIXES
 
 

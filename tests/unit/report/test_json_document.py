@@ -32,7 +32,7 @@ from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.database.update import open_index
-from hybridwatch.engine.commits import Commit
+from hybridwatch.engines.commits import Commit
 from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
 from hybridwatch.fleet.placing import Standing

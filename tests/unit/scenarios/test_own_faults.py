@@ -9,8 +9,8 @@ from hybridwatch_engine.mutants.mutant import patches_of
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planter import planter
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.own_things import own_settings
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.scenarios.own_faults import own_faults
 from hybridwatch.scenarios.own_folders import own_folders

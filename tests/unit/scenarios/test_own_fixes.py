@@ -12,8 +12,8 @@ from hybridwatch_engine.fixes.registry import own_fixes as loaded_fixes
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import SourceTree
 
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.own_things import own_settings
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.own_things import own_settings
 from hybridwatch.errors import BuildError, MeasurementError, ScenarioError
 from hybridwatch.measure.occasions import require_occasion
 from hybridwatch.scenarios import load_scenario

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.engine.builds import FAULTS
+from hybridwatch.engines.builds import FAULTS
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios import digest, find, load_scenario
 from hybridwatch.system.home import home

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.engine.builds import DEFAULT_BUILD
-from hybridwatch.engine.own_builds import add_source
+from hybridwatch.engines.builds import DEFAULT_BUILD
+from hybridwatch.engines.own_builds import add_source
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
 from hybridwatch.measure.testbed import probe_testbed

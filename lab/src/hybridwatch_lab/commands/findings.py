@@ -8,7 +8,7 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.engine.builds import load_builds
+from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.records.store import read_run
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS

@@ -15,11 +15,11 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build
-from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.checkpoint import checkpoint_of
-from hybridwatch.engine.label_resolution import equipped_label
-from hybridwatch.engine.oracle import OracleWorker
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.label_resolution import equipped_label
+from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.records.completion import near_tie_within

@@ -11,8 +11,8 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.engine.builds import parse_label
-from hybridwatch.engine.check import require_installed
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import require_installed
 from hybridwatch.records.store import check_writable
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, shipped_engine

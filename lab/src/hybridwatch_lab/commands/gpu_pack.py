@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
-from hybridwatch.engine.builds import named_build
+from hybridwatch.engines.builds import named_build
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.gpu.pack import Request, make_pack, read_left_out, read_machine
 from hybridwatch_lab.gpu.pack.resolve import GIVEN

@@ -16,9 +16,9 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engine.builds import BuildRequest, parse_label
-from hybridwatch.engine.check import require_installed
-from hybridwatch.engine.label_resolution import healthy_label
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measure.ready import make_ready
 from hybridwatch.report.stacked import Table

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hybridwatch.engine.oracle import OracleWorker, Question
+from hybridwatch.engines.oracle import OracleWorker, Question
 from hybridwatch.measure.make_oracle import read_answered
 from hybridwatch.quality.oracle import NO_NUMBERS, error_in
 from hybridwatch.records.completion import Completion

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from hybridwatch.engine.builds import BuildRequest
-from hybridwatch.engine.step_counts import read_totals
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.step_counts import read_totals
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.deadline import ended_after

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from hybridwatch.scenario.digest import ref_fields
 
-from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measure.bench import Bench
 from hybridwatch.measure.deadline import ended_after

@@ -14,7 +14,7 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.engine import pip
+from hybridwatch.engines import pip
 from hybridwatch_lab.releases.lock_file import PIP, Heard, lock_text, resolved
 
 _UNWANTED: Final = {"torchaudio", "torchvision", "torchcodec"}

@@ -17,7 +17,7 @@ from typing import Any, Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.engine import pip
+from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases.lock_file import PIP, Heard, lock_text, resolved
 

@@ -17,8 +17,8 @@ from typing import Final
 
 from packaging.version import Version
 
-from hybridwatch.engine import pip
-from hybridwatch.engine.other_python import output_of
+from hybridwatch.engines import pip
+from hybridwatch.engines.other_python import output_of
 
 FILE: Final = Path("engine") / "fixes.toml"
 _PLUGIN: Final = Path("engine") / "src"

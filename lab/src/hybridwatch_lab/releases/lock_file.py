@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engine import pip
+from hybridwatch.engines import pip
 
 FOLDER: Final = Path("engine") / "locks"
 PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from hybridwatch.engine.pip import BIG_DOWNLOAD
+from hybridwatch.engines.pip import BIG_DOWNLOAD
 
 _MINUTE: Final = 60.0
 _PACKAGE: Final = ("Collecting ", "Processing ")

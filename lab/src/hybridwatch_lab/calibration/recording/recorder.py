@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engine.builds import DEFAULT_BUILD, parse_label
+from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.measure.budget import Budget, Standing
 from hybridwatch.measure.session import Progress, SessionRequest, run_session

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hybridwatch.engine.builds import BuildRequest
+from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.part import Part, refuse
 from hybridwatch.scenarios.toml_file import refusing_toml

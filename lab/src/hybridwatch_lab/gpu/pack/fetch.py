@@ -9,7 +9,7 @@ from typing import Final
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from hybridwatch.engine import pip
+from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
 
 _OLDEST_GLIBC: Final = 5

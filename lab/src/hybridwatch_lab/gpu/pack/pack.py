@@ -13,7 +13,7 @@ from typing import Any, Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.engine.builds import BuildSpec
+from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.gpu.pack.fetch import Target, build, fetch
 from hybridwatch_lab.gpu.pack.leave_out import LeftOut

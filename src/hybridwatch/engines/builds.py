@@ -1,0 +1,364 @@
+"""Named engine builds (``engine/builds.toml``) and the labels that switch fixes on them.
+
+A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
+with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``, and
+chooses the model runner: ``cpu-0.32.0+v2``.
+Code that is no release's is part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
+"""
+
+import os.path
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.engines.builds_file import BuildsFile, read_file, variant_of
+from hybridwatch.errors import BuildError
+from hybridwatch.scenarios.fixes import FIXES, own_fixes, parts_of
+from hybridwatch.scenarios.own_faults import own_faults
+from hybridwatch.scenarios.validation_text import closest, quoted
+from hybridwatch.system.home import home, is_extending, shipped_engine
+
+DEFAULT_BUILD: Final = "cpu-0.31.0"
+"""What is measured when nobody names a build; runs everywhere."""
+
+FAULTS: Final = (
+    "slow-step",
+    "slow-step-2",
+    "slow-step-5",
+    "slow-step-10",
+    "busy-step-5",
+    "busy-step-10",
+    "host-read",
+    "unzeroed-state",
+    "shifted-decay",
+    "unwritten-state",
+)
+"""What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
+
+RUNNERS: Final = ("v1", "v2")
+"""vLLM's model runners, one of which a label may choose."""
+
+_BUILDS_FILE: Final = Path("engine") / "builds.toml"
+OWN_FILE: Final = Path(".engines") / "builds.toml"
+"""Builds that somebody added on this machine; it lies, and goes, with their environments."""
+_WRITTEN_FILE: Final = Path("builds.toml")
+"""Builds that the owner of a home has written by hand."""
+
+CODE_MARK: Final = "@"
+CODE_DIGITS: Final = 8
+"""Digits of a code digest that a label has: enough to tell the trees of one build apart."""
+
+_NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+_SWITCH = re.compile(r"([~+])([^~+]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSpec:
+    """A named build: what its environment holds and how its engine is started.
+
+    Attributes:
+        name: The entry of ``engine/builds.toml``.
+        release: The vLLM release.
+        accelerator: ``cpu`` or ``cuda``.
+        distribution: The package that brings vLLM.
+        python: Oldest Python that can make the environment, such as ``3.11``.
+        torch: The requirement installed first.
+        lock: File of all requirements.
+        fixes: Fix id to whether it shall be in; fixes not named stay as released.
+        env: Environment variables of the engine's processes.
+        flags: Arguments of the engine's server.
+        home: The home or checkout that its environment lies in.
+        newest_python: Newest Python that can make the environment; any when ``None``.
+        variant_of: The build that this one is with other fixes; empty when it is none's. They have
+            one environment, and in a session one engine as far as the fixes allow.
+        base: The build whose packages and compiled parts it has under Python code of its own; empty
+            when its environment has everything itself.
+        origin: Where a build that somebody added has its code from: what kind of place
+            (``source``, ``wheel``, ``commit`` of an ``index``, or ``python``), and which; of a
+            ``source`` also the ``commit``, where it is not what lies there; empty for builds with a
+            lock.
+    """
+
+    name: str
+    release: str
+    accelerator: str
+    distribution: str
+    python: str
+    torch: str
+    lock: Path
+    fixes: Mapping[str, bool]
+    env: Mapping[str, str]
+    flags: Mapping[str, str]
+    home: Path
+    newest_python: str | None = None
+    variant_of: str = ""
+    base: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def made_by(self) -> str:
+        """The command that makes the environment."""
+        words = [f"--{kind} {shlex.quote(place)}" for kind, place in self.origin.items()]
+        if not words:
+            return f"hybridwatch engine install {self.name}"
+        base = [f"--base {self.base}"] if self.base else []
+        return " ".join(["hybridwatch engine add", self.name, *words, *base])
+
+    @property
+    def environment(self) -> Path:
+        """The folder of the build's environment, whether it exists or not."""
+        return self.home / ".engines" / (self.variant_of or self.name)
+
+    @property
+    def interpreter(self) -> Path:
+        """The environment's Python."""
+        return self.environment / "bin" / "python"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """A build as asked for on the command line.
+
+    Attributes:
+        label: Name and switches, the model runner first, then in the order of the known fixes and
+            faults, each once, so that two spellings of one request are equal.
+        spec: The named build, or the one that it is a variant of.
+        switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
+            label's; a fix made of parts is named by these. Fixes not named stay as released.
+        planted: Faults to put in.
+        code: What the digest of the Python files must begin with; empty when any will do.
+        line: The line of builds that it is stated to belong to; ``None`` where nobody states one.
+        model_runner: The model runner that was chosen, ``v1`` or ``v2``; ``None`` leaves it to the
+            scenario and the release.
+    """
+
+    label: str
+    spec: BuildSpec
+    switches: Mapping[str, bool]
+    planted: tuple[str, ...] = ()
+    code: str = ""
+    line: str | None = None
+    model_runner: str | None = None
+
+    @property
+    def engine_name(self) -> str:
+        """The build's name, with the model runner that was chosen."""
+        return f"{self.spec.name}+{self.model_runner}" if self.model_runner else self.spec.name
+
+    def label_of(self, code_digest: str | None, *, changed: bool) -> str:
+        """Give the label under which an engine of this build is recorded.
+
+        Only a release goes by the name alone. Other code, and all of a build that somebody added,
+        has its digest in the label, so that it never shares a series with the release, nor with
+        what the tree is after an edit.
+
+        Args:
+            code_digest: Over the Python files that the engine has; ``None`` from one that does not
+                tell, whose label is the one that was asked for.
+            changed: Whether they are not as the installed wheel lists them.
+
+        Raises:
+            BuildError: The code is not the one that was asked for.
+        """
+        if code_digest is None:
+            return self.label
+        if not code_digest.startswith(self.code):
+            raise BuildError(
+                f"{self.label}: expected the code {self.code}, found {code_digest[:CODE_DIGITS]}: "
+                "the tree was edited since"
+            )
+        if self.code or not (changed or self.spec.origin):
+            return self.label
+        name = re.split(r"[~+]", self.label, maxsplit=1)[0]
+        return f"{name}{CODE_MARK}{code_digest[:CODE_DIGITS]}{self.label.removeprefix(name)}"
+
+
+def on_line(sides: Sequence[BuildRequest], line: str | None) -> tuple[BuildRequest, ...]:
+    """State the line of the contender, the last of some builds; of the others only as its own."""
+    name = sides[-1].spec.name
+    return tuple(replace(one, line=line) if one.spec.name == name else one for one in sides)
+
+
+def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
+    """Read every named build.
+
+    Args:
+        root: The home; found by ``home`` when not given.
+
+    Returns:
+        Builds by name, in the order of the file; those that were added on this machine last.
+
+    Raises:
+        BuildError: The file cannot be read, was cut short, or says something we do not understand;
+            one line per wrong key.
+    """
+    folder = root or home()
+    engine = shipped_engine(folder)
+    places = build_files(folder)
+    files: list[BuildsFile] = []
+    for shown, path in places.items():
+        files.append(read_file(path, shown, files))
+    return {
+        name: _spec(name, file, (places[file.shown].parent, engine), folder)
+        for file in files
+        for name in file.entries
+    }
+
+
+def build_files(folder: Path) -> dict[Path, Path]:
+    """Give the files of builds of a home, what is shipped first, by what messages call them."""
+    own = [_WRITTEN_FILE, OWN_FILE] if is_extending(folder) else [OWN_FILE]
+    found = {one: folder / one for one in own if (folder / one).exists()}
+    return {_BUILDS_FILE: shipped_engine(folder) / _BUILDS_FILE.name, **found}
+
+
+def named_build(name: str, root: Path | None = None) -> BuildSpec:
+    """Find one build by its name.
+
+    Raises:
+        BuildError: No build has this name; the message names the known ones.
+    """
+    builds = load_builds(root)
+    if name not in builds:
+        hint = _hint(name, tuple(builds))
+        raise BuildError(f"{quoted(name)} is no engine build of {_BUILDS_FILE}; {hint}")
+    return builds[name]
+
+
+def parse_label(text: str, root: Path | None = None) -> BuildRequest:
+    """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
+
+    Args:
+        text: A build's name, where a record says it ``@`` and the beginning of its code digest,
+            then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and
+            one of ``+v1`` and ``+v2`` (model runner).
+        root: The home; found by ``home`` when not given.
+
+    Raises:
+        BuildError: The build, a fix or a fault is unknown or named twice, a fault is taken out, or
+            both model runners are chosen.
+    """
+    whole, switched, words = _split(text)
+    name, mark, code = whole.partition(CODE_MARK)
+    if mark and not re.fullmatch(f"[0-9a-f]{{{CODE_DIGITS},64}}", code):
+        raise BuildError(
+            f"{text}: expected {CODE_DIGITS} or more digits of a code digest after {CODE_MARK}, "
+            f"found {quoted(code)}"
+        )
+    named = named_build(name, root)
+    spec = named_build(named.variant_of, root) if named.variant_of else named
+    label = whole + "".join(
+        f"{'+' if switched[word] else '~'}{word}" for word in words.all if word in switched
+    )
+    fixes = {fix: switched[fix] for fix in words.fixes if fix in switched}
+    planted = tuple(fault for fault in words.faults if fault in switched)
+    switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
+    runner = next((runner for runner in RUNNERS if runner in switched), None)
+    return BuildRequest(label, spec, switches, planted, code, model_runner=runner)
+
+
+def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
+    """Apply the settings of the whole to each part; a part's own settings win."""
+    parts = {fix: parts_of(fix) for fix in switched}
+    wholes = {part: wanted for fix, wanted in switched.items() for part in parts[fix]}
+    return wholes | {fix: wanted for fix, wanted in switched.items() if parts[fix] == (fix,)}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelWords:
+    """What a label may switch, plant and choose, in the order of labels."""
+
+    fixes: tuple[str, ...]
+    faults: tuple[str, ...]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What no release has to be without, so that only ``+`` can stand before it."""
+        return (*RUNNERS, *self.faults)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every one."""
+        return (*RUNNERS, *self.fixes, *self.faults)
+
+
+SHIPPED_WORDS: Final = LabelWords(FIXES, FAULTS)
+"""Those that need no home and no package."""
+
+
+def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
+    """Give what stands before the switches, the switches, and every word there is."""
+    start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
+    switched: dict[str, bool] = {}
+    found = _SWITCH.findall(text[start:])
+    words = SHIPPED_WORDS if all(word in SHIPPED_WORDS.all for _, word in found) else label_words()
+    for mark, word in found:
+        if word not in words.all:
+            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words.all)}")
+        if word in switched:
+            raise BuildError(f"{text}: {word} is switched twice")
+        if word in words.faults and mark == "~":
+            raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
+        if word in RUNNERS and (mark == "~" or set(RUNNERS) & switched.keys()):
+            raise BuildError(f"{text}: expected one of +v1 and +v2, found {mark}{word}")
+        switched[word] = mark == "+"
+    return text[:start], switched, words
+
+
+def label_words() -> LabelWords:
+    """Name what a label may switch and plant, fixes and faults of somebody's own included.
+
+    Raises:
+        BuildError: A fault is called as a fix or as a shipped fault, or a fix as the latter.
+        ScenarioError: A file that describes them is wrong.
+    """
+    fixes, faults = own_fixes(), own_faults()
+    for fix in fixes.keys() & {*FAULTS, *RUNNERS}:
+        raise BuildError(
+            f"fix.{fix}: expected an id that is not taken yet, found that of a planted fault that "
+            "is shipped, or of a model runner"
+        )
+    for name in faults.keys() & {*SHIPPED_WORDS.all, *fixes}:
+        raise BuildError(
+            f"{faults[name].file}: mutant.{name}: expected a name that is not taken yet, found "
+            "that of a fix or of a planted fault that is shipped"
+        )
+    # The worker plants; what the scheduler runs may be in another process.
+    planted = sorted(name for name, one in faults.items() if one.mutant.process == "worker")
+    return LabelWords((*FIXES, *fixes), (*FAULTS, *planted))
+
+
+def _hint(word: str, known: tuple[str, ...]) -> str:
+    """Near matches, and always everything known: there are few."""
+    everything = f"known: {', '.join(known) if known else 'none'}"
+    near = closest(word, known)
+    return everything if near == everything else f"{near} ({everything})"
+
+
+def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> BuildSpec:
+    key, entry = f"{file.shown}: builds.{quoted(name)}", file.entries[name]
+    if not _NAME.fullmatch(name):
+        raise BuildError(f"{key}: expected lower-case letters, digits, dots and hyphens as name")
+    fields: dict[str, Any] = entry.model_dump()
+    fixes = {fix: switch == "apply" for fix, switch in entry.fixes.items()}
+    known = {
+        "name": name,
+        "lock": _lock(key, entry.lock, locks),
+        "fixes": fixes,
+        "home": folder,
+        "variant_of": variant_of(file.tables[name]),
+    }
+    return BuildSpec(**{**fields, **known})
+
+
+def _lock(key: str, name: str, folders: Sequence[Path]) -> Path:
+    """Find a lock beside the file that names it, or beside that of the build that it is like."""
+    for folder in folders:
+        # Not every home has the folder that a path such as ../.engines/x leaves again.
+        path = Path(os.path.normpath(folder / name))
+        if path.is_file():
+            return path
+    raise BuildError(f"{key}.lock: no file {name}")

@@ -1,0 +1,160 @@
+"""Asks an installed build, in its own Python, which fixes its code has."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.engines.builds import BuildRequest, BuildSpec
+from hybridwatch.engines.code_tree import require_syntax
+from hybridwatch.engines.commits import PACKAGE
+from hybridwatch.engines.install import State, state
+from hybridwatch.engines.other_python import output_of
+from hybridwatch.engines.own_things import own_variables
+from hybridwatch.engines.preflight import require_gpu
+from hybridwatch.errors import BuildError
+from hybridwatch.scenarios.fixes import CATALOGUE
+
+CHECK_TIMEOUT_S: Final = 60.0
+"""The probes read source files and take under a second; a cold disk takes longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fix in one release.
+
+    Attributes:
+        state: ``present``, ``lacking`` or ``not-applicable``.
+        evidence: Where in the code it was seen, for a person.
+        source: Digest of the code that the probe read; ``None`` from a plugin that does not give
+            it.
+    """
+
+    state: str
+    evidence: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCheck:
+    """What an environment really holds.
+
+    Attributes:
+        distribution: The package that brings vLLM.
+        release: Its version.
+        wheel_digest: SHA-256 of the list of its files.
+        fixes: By fix id.
+        faults: What can be planted, and what that does, by fault id.
+        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
+            from a plugin that does not give it.
+        changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
+        revision: Git commit of the tree that they are from, if there is one.
+        diff_digest: SHA-256 of what differs from that commit.
+    """
+
+    distribution: str
+    release: str
+    wheel_digest: str
+    fixes: Mapping[str, Finding]
+    faults: Mapping[str, str]
+    code_digest: str | None = None
+    changed_files: Sequence[str] | None = None
+    revision: str | None = None
+    diff_digest: str | None = None
+
+    def as_in(self, fix: str) -> tuple[str, ...]:
+        """Name the releases in which the code that decides about a fix is the same."""
+        known = CATALOGUE[fix].sources if fix in CATALOGUE else {}
+        return tuple(one for one, source in known.items() if source == self.fixes[fix].source)
+
+    def is_changed(self, fix: str) -> bool:
+        """Whether the code that decides about a fix is that of no release known.
+
+        What a probe says of such code was never seen in a release. Nothing is known of the releases
+        that have a fix of somebody's own.
+        """
+        is_known = fix in CATALOGUE and self.fixes[fix].source is not None
+        return is_known and not self.as_in(fix)
+
+
+def require_installed(build: BuildSpec) -> None:
+    """Refuse a build of which no engine can be started here.
+
+    Raises:
+        BuildError: Its environment is missing or stale, with the command that makes it; or it is
+            for CUDA, and this machine lacks what that needs.
+    """
+    require_gpu(build)
+    _require_environment(build)
+
+
+def require_code(request: BuildRequest) -> None:
+    """Refuse a label that names other code than the build has now.
+
+    Raises:
+        BuildError: The tree was edited since, or the build cannot be probed.
+    """
+    if request.code:
+        request.label_of(check_build(request.spec).code_digest, changed=True)
+
+
+def _require_environment(build: BuildSpec) -> None:
+    found = state(build)
+    if found is not State.INSTALLED:
+        raise BuildError(f"the environment of {build.name} is {found.value}; run: {build.made_by}")
+
+
+def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> BuildCheck:
+    """Probe the code of an installed build.
+
+    Raises:
+        BuildError: It is not installed, or the probe failed, hung, or gave no answer.
+    """
+    _require_environment(build)  # reading code takes no GPU
+    words = ("hybridwatch_engine.check",)
+    said = output_of(
+        build.interpreter, words, f"{build.name}: the check", timeout_s, variables=own_variables()
+    )
+    return _read(build, said)
+
+
+def require_readable(name: str, python: Path, folder: Path, plugin: Path | None = None) -> None:
+    """Refuse code of vLLM that the probes cannot read, before it is a build.
+
+    Args:
+        name: Of the build that it is to be.
+        python: An interpreter.
+        folder: Holds the package ``vllm``.
+        plugin: Source of the plugin, for an interpreter that does not have it.
+
+    Raises:
+        BuildError: A file is no Python in UTF-8, which it names, or a probe failed otherwise.
+    """
+    words = ("hybridwatch_engine.check", str(folder))
+    variables = own_variables() | ({"PYTHONPATH": str(plugin)} if plugin else {})
+    try:
+        output_of(python, words, f"{name}: the check", CHECK_TIMEOUT_S, variables=variables)
+    except BuildError:
+        for path in sorted((folder / PACKAGE).rglob("*.py")):
+            require_syntax(str(path.relative_to(folder)), path.read_bytes())
+        raise
+
+
+def _read(build: BuildSpec, text: str) -> BuildCheck:
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        return BuildCheck(
+            distribution=raw["distribution"],
+            release=raw["release"],
+            wheel_digest=raw["wheel_digest"],
+            fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
+            faults=dict(raw["faults"]),
+            code_digest=raw.get("code_digest"),
+            changed_files=raw.get("changed_files"),
+            revision=raw.get("revision"),
+            diff_digest=raw.get("diff_digest"),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        shown = text.strip()[:200]
+        raise BuildError(f"{build.name}: the check answered no report: {shown!r}") from error

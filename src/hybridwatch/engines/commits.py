@@ -1,0 +1,141 @@
+"""Commits of a clone of vLLM, and the files of one of them; the clone itself is only read."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.engines.code_tree import NATIVE
+from hybridwatch.engines.git import git
+from hybridwatch.errors import BuildError
+
+PACKAGE: Final = "vllm"
+_CODE: Final = (PACKAGE, *NATIVE, "requirements")
+"""Below the top of a checkout: whatever else a commit changes reaches no engine."""
+_PULL_REQUEST: Final = re.compile(r"\(#(\d+)\)\s*$")
+_FORMAT: Final = "%x01%H%x00%an%x00%s%x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit.
+
+    Attributes:
+        sha: Its full name.
+        author: Who wrote it.
+        title: First line of its message.
+        paths: Files of the engine that it changes, from the top of the checkout.
+    """
+
+    sha: str
+    author: str
+    title: str
+    paths: tuple[str, ...]
+
+    @property
+    def pull_request(self) -> int | None:
+        """The number at the end of the title, as GitHub writes it when it squashes."""
+        found = _PULL_REQUEST.search(self.title)
+        return int(found[1]) if found else None
+
+
+def sha_of(repo: Path, name: str) -> str:
+    """Give the full name of a commit.
+
+    Args:
+        repo: A clone.
+        name: A commit, tag or branch.
+
+    Raises:
+        BuildError: It has no such commit, or is no repository.
+    """
+    try:
+        found = git(
+            repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
+    except BuildError as error:
+        if not git(repo, "rev-parse", "--git-dir"):
+            raise
+        raise BuildError(
+            f"{repo}: expected a commit, tag or branch, found none {name!r}"
+        ) from error
+    return found.strip()
+
+
+def common_ancestor(repo: Path, one: str, other: str) -> str:
+    """Give the last commit that two commits have in common; one of them if the other follows it."""
+    return git(repo, "merge-base", one, other).strip()
+
+
+def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
+    """List the commits that lead from one to another, along the first parents, in their order.
+
+    Those that change nothing an engine is made of are left out.
+
+    Args:
+        repo: A clone.
+        good: The one before the first.
+        bad: The last, if it changes anything.
+
+    Raises:
+        BuildError: ``good`` is not an ancestor of ``bad``.
+    """
+    base = common_ancestor(repo, good, bad)
+    if base != good:
+        raise BuildError(
+            f"{repo}: expected {good[:12]} to be an ancestor of {bad[:12]}; they part at "
+            f"{base[:12]}, from which the way to either can be searched"
+        )
+    log = git(
+        *(repo, "log", "--first-parent", "--reverse", "--no-renames", "--name-only"),
+        *(f"--format={_FORMAT}", f"{good}..{bad}", "--", *(f":(top){path}" for path in _CODE)),
+    )
+    return tuple(_commit(entry) for entry in log.split("\x01")[1:])
+
+
+def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
+    """Give the Python files of the package that differ between two commits, as the later has them.
+
+    Returns:
+        Text by path; files that the later one lacks are left out.
+    """
+    names = git(
+        repo,
+        "diff",
+        "--name-only",
+        "-z",
+        "--no-renames",
+        "--diff-filter=d",
+        good,
+        bad,
+        "--",
+        f":(top){PACKAGE}/*.py",
+    ).split("\0")
+    return {name: git(repo, "show", f"{bad}:{name}") for name in names if name}
+
+
+@contextmanager
+def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
+    """Lay the files of a commit out in a folder of their own, which ends with the block.
+
+    It is a clone that shares the objects, so versions and revisions can be asked there as well.
+
+    Raises:
+        BuildError: It has no such commit.
+    """
+    sha = sha_of(repo, commit)
+    top = git(repo, "rev-parse", "--show-toplevel").strip()
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:
+        tree = Path(folder) / "tree"
+        # No template: nobody's hooks run here.
+        git(repo, "clone", "--quiet", "--shared", "--no-checkout", "--template=", top, str(tree))
+        git(tree, "checkout", "--quiet", "--detach", sha)
+        yield tree
+
+
+def _commit(entry: str) -> Commit:
+    sha, author, title, rest = entry.split("\0", maxsplit=3)
+    return Commit(sha, author, title, tuple(line for line in rest.splitlines() if line))

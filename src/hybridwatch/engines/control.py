@@ -1,0 +1,259 @@
+"""The harness's side of the control channel: our plugin's methods, over ``/collective_rpc``."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import httpx
+
+from hybridwatch.engines.server import EngineServer
+from hybridwatch.errors import BuildError
+from hybridwatch.records.identity import FixState
+
+UNSUPPORTED: Final = "unsupported"
+"""Key of what a probe could not watch, in its answer: name of each count, with the reason."""
+
+_TIMEOUT_S: Final = 30.0
+_DRAIN_S: Final = 20.0
+_POLL_S: Final = 0.02
+_STEP_POLL_S: Final = 0.002
+
+
+class EngineControl:
+    """Speaks to the plugin in every worker of a running engine.
+
+    Args:
+        servers: The servers that make up the engine: one, or a prefill and a decode server.
+    """
+
+    def __init__(self, servers: Sequence[EngineServer]) -> None:
+        self._lines = [_Line(server) for server in servers]
+        self._counts_steps = False
+
+    def close(self) -> None:
+        """Close the connections."""
+        for line in self._lines:
+            line.close()
+
+    def identity(self) -> dict[str, Any]:
+        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
+
+        Raises:
+            EngineError: It is mute, or its workers are not all the same.
+        """
+        first, *others = self._call("identity")
+        if any(other != first for other in others):
+            raise self._lines[0].server.error("the engine's workers are not all the same")
+        return first
+
+    def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
+        """Turn fixes on or off on the live engine.
+
+        Returns:
+            The state of every fix afterwards.
+
+        Raises:
+            BuildError: This release does not allow it.
+        """
+        for fix_id, wanted in fixes.items():
+            for answer in self._call("switch", fix_id, wanted):
+                if "error" in answer:
+                    raise BuildError(answer["error"])
+        return {fix: FixState(state) for fix, state in self.identity()["fixes"].items()}
+
+    def plant(self, faults: Collection[str]) -> None:
+        """Have these faults in the live engine from now on, and no others.
+
+        Raises:
+            BuildError: The engine's plugin knows no such fault.
+        """
+        for answer in self._call("plant", sorted(faults)):
+            if "error" in answer:
+                raise BuildError(answer["error"])
+
+    def mutate(self, mutant: str | None) -> None:
+        """Have this mutant on in the live engine from now on, and no other; None for none.
+
+        Raises:
+            BuildError: The engine's plugin knows no such mutant, or it does not fit this release.
+        """
+        for answer in self._call("mutate", mutant):
+            if "error" in answer:
+                raise BuildError(answer["error"])
+
+    def mutant_counts(self) -> dict[str, int]:
+        """How often the code of the mutant that is on ran, and changed something, since then."""
+        answers = self._call("mutant_counts")
+        return {key: sum(answer[key] for answer in answers) for key in ("reached", "changed")}
+
+    def start_probe(self, name: str) -> None:
+        """Let a probe count from zero."""
+        self._call("probe_start", name)
+
+    def stop_probe(self, name: str) -> dict[str, Any]:
+        """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
+
+        Counts by name are added name by name, those by two names likewise.
+
+        Returns:
+            What was seen; with ``unsupported``, the counts that not every worker could watch, each
+            with the reason, where there are any. A part of such a count is left out.
+        """
+        replies = self._call("probe_stop", name)
+        unsupported: dict[str, str] = {}
+        for one in reversed(replies):
+            unsupported |= one.get(UNSUPPORTED, {})
+        first, *others = (
+            {key: seen for key, seen in one.items() if key not in {UNSUPPORTED, *unsupported}}
+            for one in replies
+        )
+        for other in others:
+            first = {key: _together(value, other[key]) for key, value in first.items()}
+        return {**first, UNSUPPORTED: unsupported} if unsupported else first
+
+    def run_eagerly(self, *, wanted: bool) -> None:
+        """Run without graphs from now on, or with them again."""
+        self._call("eager", wanted)
+
+    def speculate(self, *, wanted: bool) -> None:
+        """Let drafts reach the scheduler from now on, or none."""
+        self._call("speculate", wanted)
+
+    def set_idle_batches(self, batches: int) -> None:
+        """Let the engine run this many dummy batches whenever it has become idle."""
+        self._call("idle_batches", batches)
+
+    def hold(self) -> None:
+        """Stop scheduling; what is asked from now on waits for ``release``."""
+        for line in self._lines:
+            # Left to itself, a pause also empties the prefix cache, whatever its mode.
+            line.post("/pause?mode=keep&clear_cache=false")
+
+    def release(self) -> None:
+        """Schedule again: what waited is seen by one and the same step."""
+        if self._counts_steps:
+            self._call("remove_steps")
+            self._counts_steps = False
+        for line in self._lines:
+            line.post("/resume")
+
+    def run_steps(self, steps: int) -> int:
+        """Let a held engine make steps, and hold it again.
+
+        Args:
+            steps: At most so many that compute a token.
+
+        Returns:
+            How many it made: fewer when no request was left.
+
+        Raises:
+            EngineError: It did not come so far after a while: no request could be scheduled.
+        """
+        self._counts_steps = True
+        state = self._steps("open_steps", steps)
+        deadline = time.monotonic() + _DRAIN_S
+        made = 0
+        while state["left"]:
+            if state["made"] > made:  # slow is not stuck
+                made, deadline = state["made"], time.monotonic() + _DRAIN_S
+            if time.monotonic() > deadline:
+                raise self._lines[0].server.error(
+                    f"no step was made for {_DRAIN_S:.0f} s, with {state['requests']} requests in "
+                    f"the scheduler: expected {steps} steps, found {state['made']}"
+                )
+            time.sleep(_STEP_POLL_S)
+            state = self._steps("steps")
+        return state["made"]
+
+    def requests(self) -> int:
+        """How many requests the scheduler has, running or waiting; also while it is held."""
+        return self._steps("steps")["requests"]
+
+    def set_token_budget(self, tokens: int | None) -> None:
+        """Let a step compute at most so many tokens (``max_num_batched_tokens``) from now on.
+
+        Args:
+            tokens: At most what the engine was started with; None for just that.
+
+        Raises:
+            EngineError: It was started with fewer.
+        """
+        for answer in self._call("token_budget", tokens):
+            if tokens is not None and answer["tokens"] != tokens:
+                raise self._lines[0].server.error(
+                    f"a step cannot compute {tokens} tokens: the engine was started with "
+                    f"max_num_batched_tokens {answer['tokens']}"
+                )
+
+    def drain(self) -> None:
+        """Wait until no request is left in any batch.
+
+        Raises:
+            EngineError: Some are still running after a while, or the engine is mute.
+        """
+        self._wait_until_empty("running")
+
+    def reset(self) -> None:
+        """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows.
+
+        Raises:
+            EngineError: Requests are still running after a while, or the engine is mute.
+        """
+        self._wait_until_empty("clear_rows")
+        for line in self._lines:
+            line.post("/reset_prefix_cache?reset_external=true")  # what a connector keeps, too
+
+    def clear_cache(self) -> None:
+        """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
+
+        What ran before then makes no difference to states that nobody has written, nor to who gets
+        which block. For an engine that was ``reset``.
+        """
+        self._call("clear_cache")
+
+    def _steps(self, method: str, *arguments: object) -> dict[str, int]:
+        state, *others = self._call(method, *arguments)
+        if others:
+            raise self._lines[0].server.error(
+                f"steps are counted in one scheduler; this engine has {1 + len(others)}"
+            )
+        return state
+
+    def _wait_until_empty(self, method: str) -> None:
+        deadline = time.monotonic() + _DRAIN_S
+        while any(answer["requests"] for answer in self._call(method)):
+            if time.monotonic() > deadline:
+                raise self._lines[0].server.error(
+                    f"requests still ran after {_DRAIN_S:.0f} s of draining"
+                )
+            time.sleep(_POLL_S)
+
+    def _call(self, method: str, *arguments: object) -> list[dict[str, Any]]:
+        """Call a method of every worker; one answer each."""
+        body = {"method": f"hybridwatch_{method}", "args": list(arguments)}
+        answers = [line.post("/collective_rpc", body).json()["results"] for line in self._lines]
+        return [answer or {} for workers in answers for answer in workers]
+
+
+def _together(one: Any, other: Any) -> Any:
+    if isinstance(one, dict):
+        both = {name: _together(one[name], other[name]) for name in one.keys() & other.keys()}
+        return {**one, **other, **both}
+    return one + other
+
+
+class _Line:
+    """The connection to one server."""
+
+    def __init__(self, server: EngineServer) -> None:
+        self.server = server
+        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> httpx.Response:
+        try:
+            return self._http.post(path, json=body).raise_for_status()
+        except httpx.HTTPError as error:
+            raise self.server.error(f"no answer from the engine to {path}: {error}") from error

@@ -1,0 +1,168 @@
+"""Two engines that share the work of each request: one computes prompts, the other answers.
+
+vLLM's NIXL connector moves the attention cache and the Mamba state from the prefill engine to the
+decode engine; ``pair_proxy`` sends each request through both. Everything is on this machine and
+listens on loopback only.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.engines.launch import HOST, Launch
+from hybridwatch.engines.pair_proxy import DECODE, PREFILL
+from hybridwatch.engines.server import EngineServer, Stopped, free_port, is_healthy, wait_until_up
+from hybridwatch.errors import EngineError
+from hybridwatch.system import GuardedProcess
+
+START_TIMEOUT_S: Final = 300.0
+"""Two engines that start at once on two cores took 35 to 90 s."""
+
+_POLL_S: Final = 0.1
+_PROXY_START_S: Final = 30.0
+
+_ENVIRONMENT: Final = {
+    # Left alone, UCX listens on every network interface. Shared memory would be left behind by a
+    # killed engine, and NIXL cannot use it: it has no way to notice that a peer died.
+    "UCX_NET_DEVICES": "lo",
+    # The layout in which the connector can find the parts of a convolution state.
+    "VLLM_SSM_CONV_STATE_LAYOUT": "DS",
+    "VLLM_NIXL_SIDE_CHANNEL_HOST": HOST,
+}
+
+_OF_ACCELERATOR: Final = {
+    "cpu": {
+        "UCX_TLS": "tcp",
+        # Else both engines would take the first core of the machine.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    },
+    # From one GPU's memory to another's, or within one's; by the host where there is no other way.
+    "cuda": {"UCX_TLS": "tcp,cuda_copy,cuda_ipc"},
+}
+
+
+def pair_launch(launch: Launch, role: str) -> Launch:
+    """The same engine as one of a pair, with a free port for the connector's side channel.
+
+    Args:
+        launch: The engine, as if it were alone; the pair's GPUs.
+        role: ``prefill``, which gets the first of them, or ``decode``, which gets the last.
+    """
+    transfer = {
+        "kv_connector": "NixlConnector",
+        "kv_role": "kv_both",
+        "kv_buffer_device": launch.accelerator,
+        # A state that did not arrive is an error; "recompute" would hide it from a measurement.
+        "kv_load_failure_policy": "fail",
+    }
+    flags = {
+        "kv-transfer-config": json.dumps(transfer),
+        # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+        "no-disable-hybrid-kv-cache-manager": "",
+    }
+    port = {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(free_port())}
+    ours = {**_ENVIRONMENT, **_OF_ACCELERATOR[launch.accelerator], **port}
+    return replace(
+        launch,
+        environment={**launch.environment, **ours},
+        flags={**launch.flags, **flags},
+        gpus=launch.gpus[:1] if role == PREFILL else launch.gpus[-1:],
+    )
+
+
+class DisaggregatedServer(Stopped):
+    """A prefill and a decode engine behind one address; a context manager.
+
+    The two differ in nothing but what the proxy asks of them, and each answers on its own address
+    too: a request sent straight to one of them is computed there from beginning to end.
+
+    Args:
+        launch: How to start each engine, as if it were alone.
+        log: File for the proxy's log; the engines' logs lie beside it, ``x.prefill.log`` and
+            ``x.decode.log`` for ``x.log``.
+        start_timeout_s: Limit for the engines coming up; None for what their accelerator needs.
+        waiting: Called now and then while they come up, for progress.
+
+    Raises:
+        EngineError: One died or did not come up in time; carries the tails of the logs.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        log: Path,
+        *,
+        start_timeout_s: float | None = None,
+        waiting: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.launch = launch
+        self._port = free_port()
+        self._running = ExitStack()
+        patience = start_timeout_s or max(START_TIMEOUT_S, launch.start_timeout_s)
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
+            self._prefill = self._start_engine(PREFILL, log)
+            if len(launch.gpus) == 1:
+                # An engine that sees memory come and go while it measures its own gives up.
+                wait_until_up((self._prefill,), patience, waiting)
+            self._decode = self._start_engine(DECODE, log)
+            self._proxy = self._start_proxy(log)
+            wait_until_up(self.servers, patience, waiting)
+            self._wait_for_proxy()
+            on_error.pop_all()
+
+    def _start_engine(self, role: str, log: Path) -> EngineServer:
+        own_log = log.with_name(f"{log.stem}.{role}{log.suffix}")
+        engine = EngineServer(pair_launch(self.launch, role), own_log, wait=False)
+        self._running.callback(engine.stop)
+        return engine
+
+    def _start_proxy(self, log: Path) -> GuardedProcess:
+        options = {"port": str(self._port), PREFILL: self._prefill.url, DECODE: self._decode.url}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        command = [sys.executable, "-m", "hybridwatch.engines.pair_proxy", *words]
+        proxy = GuardedProcess(command, log, {})
+        self._running.callback(proxy.stop)
+        return proxy
+
+    def _wait_for_proxy(self) -> None:
+        deadline = time.monotonic() + _PROXY_START_S
+        while not self.is_well():
+            if self._proxy.exit_status is not None:
+                raise self.error(f"the proxy ended (status {self._proxy.exit_status})")
+            if time.monotonic() > deadline:
+                raise self.error(f"the proxy was not up after {_PROXY_START_S:.0f} s")
+            time.sleep(_POLL_S)
+
+    @property
+    def url(self) -> str:
+        """Base address of the proxy, without a path."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def servers(self) -> tuple[EngineServer, EngineServer]:
+        """The engines behind the address: prefill, decode."""
+        return self._prefill, self._decode
+
+    def is_well(self, timeout_s: float = 5.0) -> bool:
+        """Whether the proxy answers and finds both engines well."""
+        return is_healthy(self.url, timeout_s)
+
+    def error(self, message: str) -> EngineError:
+        """An error about the pair, with the tails of all three logs."""
+        tails = {
+            PREFILL: self._prefill.log_tail(),
+            DECODE: self._decode.log_tail(),
+            "proxy": self._proxy.log_tail(),
+        }
+        log_tails = "\n".join(f"--- {name}\n{tail}" for name, tail in tails.items() if tail)
+        return EngineError(message, log_tails)
+
+    def stop(self) -> None:
+        """End proxy and engines and all their processes; may be called again."""
+        self._running.close()

@@ -1,0 +1,226 @@
+"""Makes the environment of an engine build from its lock, once, or fetches what it is made of.
+
+A marker file is written last and holds the digest of everything that shaped the environment. A
+marker that fits means there is nothing to do; any other environment is made anew from nothing, so
+one that was interrupted, or whose lock has changed, is never half right.
+
+A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
+between its CPU and its default builds, so there torch is installed first.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.engines import pip
+from hybridwatch.engines.builds import BuildSpec
+from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
+from hybridwatch.engines.preflight import require_gpu, require_python, require_wheels
+from hybridwatch.errors import BuildError
+
+Say = Callable[[str], None]
+
+MARKER: Final = "hybridwatch-lock.sha256"
+_TAIL_LINES: Final = 20
+_PLAIN: Final = (*pip.OPTIONS, "--progress-bar", "off")
+
+
+class State(Enum):
+    """Whether a build can be started."""
+
+    INSTALLED = "installed"
+    STALE = "stale"
+    """There is an environment, but it is unfinished or was made from another lock."""
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    title: str
+    command: tuple[str, ...]
+
+
+def state(build: BuildSpec) -> State:
+    """Tell whether the environment of a build is there and is what the lock asks for."""
+    if not build.environment.exists():
+        return State.MISSING
+    marker = build.environment / MARKER
+    if not marker.is_file() or not build.interpreter.is_file():
+        return State.STALE
+    fits = marker.read_text(encoding="ascii").strip() == environment_digest(build)
+    return State.INSTALLED if fits else State.STALE
+
+
+def lock_digest(build: BuildSpec) -> str:
+    """Return the SHA-256 of the build's lock file, in hexadecimal."""
+    return hashlib.sha256(build.lock.read_bytes()).hexdigest()
+
+
+def environment_digest(build: BuildSpec) -> str:
+    """Return the SHA-256 over everything that shapes the environment of a build.
+
+    The home's place is part of it, because a checkout's plugin is installed from there; switches,
+    flags and variables are not, because they act when the engine starts.
+    """
+    content = {
+        "release": build.release,
+        "distribution": build.distribution,
+        "torch": build.torch,
+        "lock": lock_digest(build),
+        "plugin": plugin_digest(build.home),
+        "home": str(build.home),
+    }
+    if build.base:
+        below = build.home / ".engines" / build.base / MARKER
+        content["base"] = below.read_text(encoding="ascii") if below.is_file() else None
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def install(
+    build: BuildSpec, *, say: Say, wheels: Sequence[Path] = (), needs_gpu: bool = True
+) -> Path:
+    """Make the environment of a build, unless it is there already.
+
+    Args:
+        build: The build.
+        say: Takes each line of progress.
+        wheels: Folders that hold every package, as ``download`` fills them: no index
+            is needed then.
+        needs_gpu: Whether a build for CUDA is refused where it could not run.
+
+    Raises:
+        BuildError: Somebody added the build and it has no lock to make it from; or it does not fit
+            this machine; or a step failed: then it carries the step,
+            its exit status and the last lines it wrote.
+    """
+    if build.origin:
+        raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
+    if state(build) is State.INSTALLED:
+        say(f"{build.name} is installed in {build.environment}")
+        return build.environment
+    require_python(build)
+    if needs_gpu:
+        require_gpu(build)
+    _require_wheels(build, wheels, say)
+    if build.environment.exists():
+        say(f"removing what is left of another {build.name}")
+        shutil.rmtree(build.environment)
+    with plugin_to_install(build.home) as plugin:
+        index = () if wheels else _index(build, say)
+        _do(build, tuple(_steps(build, wheels, plugin, index)), wheels, say)
+    # Last, so that an interrupted installation has no marker.
+    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    say(f"{build.name} is installed in {build.environment}")
+    return build.environment
+
+
+def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
+    """Fetch every package of a build, for a machine that has no index.
+
+    Wheels only: whoever unpacks them shall need no compiler. They are for this Python's version and
+    kind of machine.
+
+    Args:
+        build: The build.
+        folder: Where to put them; made when missing. What is there is not fetched again.
+        say: Takes each line of progress.
+
+    Raises:
+        BuildError: This Python does not fit, or a package cannot be had.
+    """
+    require_python(build)
+    options = ("--only-binary", ":all:", "--dest", str(folder))
+    fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
+    packages = _packages(build, _index(build, say))
+    _do(build, [_Step(title, (*fetch, *what)) for title, what in packages], (), say)
+    say(f"{build.name}: everything is in {folder}")
+
+
+def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
+    for number, step in enumerate(steps, 1):
+        say(f"[{number}/{len(steps)}] {step.title}")
+        began = time.monotonic()
+        _run(build, step, f"{number}/{len(steps)}", pip.environment(wheels), say)
+        say(f"      {time.monotonic() - began:.0f} s")
+
+
+def _require_wheels(build: BuildSpec, wheels: Sequence[Path], say: Say) -> None:
+    """Look for everything in the folders, which takes moments; of an index only ask for torch."""
+    if wheels:
+        say(f"looking for the packages of {build.name} in {', '.join(map(str, wheels))}")
+        for _, what in _packages(build):
+            require_wheels(build, what, wheels)
+    elif build.accelerator == "cuda":
+        require_wheels(build, ("--no-deps", build.torch))
+
+
+def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
+    """Say where else to look for torch; a lock for CUDA holds it, and PyPI has it."""
+    return pip.cpu_index(say) if build.accelerator == "cpu" else ()
+
+
+def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The calls of pip, one after the other, each with a title."""
+    if build.accelerator == "cpu":
+        # The lock is no constraint here: a default torch pins another triton than the engine uses.
+        yield build.torch, (*index, build.torch)
+    yield (
+        f"{build.distribution}=={build.release} and the rest of {build.lock.name}",
+        ("--no-deps", "--requirement", str(build.lock)),
+    )
+
+
+def _steps(
+    build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
+) -> Iterator[_Step]:
+    make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
+    yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
+    for title, what in _packages(build, index):
+        yield _Step(title, (*make, *what))
+    # The lock brings setuptools, so that building the plugin downloads nothing.
+    yield _Step(
+        "hybridwatch-engine, the plugin",
+        (*make, "--no-deps", "--no-build-isolation", *plugin),
+    )
+
+
+def _run(
+    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
+) -> None:
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    with subprocess.Popen(
+        step.command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - a pipe was requested; for mypy
+        for line in process.stdout:
+            tail.append(line.rstrip())
+            _echo(line.strip(), say)
+    if process.returncode != 0:
+        last_lines = "\n".join(tail)
+        raise BuildError(
+            f"{build.name}: step {position} ({step.title}) ended with status "
+            f"{process.returncode}; its last lines:\n{last_lines}"
+        )
+
+
+def _echo(line: str, say: Say) -> None:
+    """Pass on the few lines of pip that show a waiting person that something moves."""
+    if found := pip.BIG_DOWNLOAD.match(line):
+        say(f"      downloading {found[1]} ({found[2]})")
+    elif line.startswith("Installing collected packages:"):
+        say(f"      unpacking {line.count(',') + 1} packages")

@@ -1,0 +1,227 @@
+"""Everything that decides how an engine comes up: its command line and its environment."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.engines.own_things import SETTINGS
+from hybridwatch.scenarios.engine import EngineArgs
+
+START_TIMEOUT_S: Final = 180.0
+"""An engine start took 16 to 27 s on two cores, thrice that on a busy machine."""
+
+CUDA_START_TIMEOUT_S: Final = 1200.0
+"""A GPU's engine reads tens of gigabytes, compiles a model and captures graphs before it is up."""
+
+HOST: Final = "127.0.0.1"
+"""Everything of ours listens here and nowhere else."""
+
+_ENVIRONMENT: Final = {
+    # The control channel; only safe because the engine listens on loopback alone.
+    "VLLM_SERVER_DEV_MODE": "1",
+    "VLLM_HOST_IP": HOST,
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that decides how an engine comes up.
+
+    Attributes:
+        python: Interpreter of the build's environment.
+        model: Folder of the checkpoint.
+        served_name: Name under which requests ask for it.
+        engine: The scenario's engine arguments.
+        graph_replay: Replay FULL graphs on the CPU.
+        fixes: Fixes to switch before the engine starts.
+        environment: Further variables, from the build.
+        flags: Further arguments of the server, from the build; an empty value is a switch that
+            takes none.
+        accelerator: What the build computes on, ``cpu`` or ``cuda``.
+        tokenizer: Folder of the tokenizer; None for the model's own.
+        own: Folders of fixes and faults of somebody's own, by the setting that names them.
+        draft: Folder of the model that drafts; None where it lies beside the target's.
+        gpus: What its processes may use, as CUDA numbers them along the PCI bus.
+        memory_share: Share of a GPU's memory that it may take; None for its own default.
+        hash_seed: What Python's hashes are drawn from; None for another draw at each start.
+    """
+
+    python: Path
+    model: Path
+    served_name: str
+    engine: EngineArgs
+    graph_replay: bool
+    fixes: Mapping[str, bool]
+    environment: Mapping[str, str]
+    flags: Mapping[str, str]
+    accelerator: str = "cpu"
+    tokenizer: Path | None = None
+    draft: Path | None = None
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
+    memory_share: float | None = None
+    hash_seed: int | None = None
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long it may take to come up."""
+        return CUDA_START_TIMEOUT_S if self.accelerator == "cuda" else START_TIMEOUT_S
+
+    @property
+    def can_set_graphs_aside(self) -> bool:
+        """Whether the live engine has FULL graphs and can do without them for a while.
+
+        Those of a CPU are ours; those of a GPU are vLLM's.
+        """
+        if self.accelerator == "cpu":
+            return self.graph_replay
+        return "FULL" in self.engine.cudagraph_mode
+
+    @property
+    def can_withhold_drafts(self) -> bool:
+        """Whether the live engine speculates and can do without it for a while.
+
+        A scheduler that runs ahead of the model counts on drafts before it sees them; a CPU's
+        never does.
+        """
+        ahead = self.accelerator != "cpu" and self.engine.async_scheduling is not False
+        return self.engine.speculation is not None and not ahead
+
+    def command(self, port: int) -> list[str]:
+        """The command line of the engine."""
+        compilation = {
+            "mode": self.engine.compilation_mode or 0,
+            "cudagraph_mode": self.engine.cudagraph_mode,
+            "cudagraph_capture_sizes": list(self.engine.cudagraph_capture_sizes),
+        }
+        options = {
+            "model": str(self.model),
+            "served-model-name": self.served_name,
+            "host": HOST,
+            "port": str(port),
+            "dtype": self.engine.dtype,
+            "max-model-len": str(self.engine.max_model_len),
+            "max-num-seqs": str(self.engine.max_num_seqs),
+            "compilation-config": json.dumps(compilation),
+            "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
+            # Counts requests from their arrival on, also while the scheduler is held.
+            "enable-server-load-tracking": "",
+            **_flags_asked_for(self.engine),
+            **_speculation(self.engine, self.draft, self.model.parent),
+            **_connector(self.engine),
+            **self._layout(),
+            **self.flags,
+        }
+        arguments = [
+            word for name, value in options.items() for word in (f"--{name}", value) if word
+        ]
+        server = [str(self.python), "-m", "hybridwatch_engine.serve"]
+        return [*server, *arguments, "--disable-uvicorn-access-log"]
+
+    def _layout(self) -> dict[str, str]:
+        """Arguments that follow from the machine, not from the scenario."""
+        flags = {}
+        if self.tokenizer is not None:
+            flags["tokenizer"] = str(self.tokenizer)
+        if self.memory_share is not None:
+            flags["gpu-memory-utilization"] = f"{self.memory_share:g}"
+        if self.engine.data_parallel_size > 1 and self.accelerator == "cpu":
+            # Each rank's worker in its core: on few cores more processes wait for each other.
+            flags["distributed-executor-backend"] = "uni"
+        return flags
+
+    def variables(self) -> dict[str, str]:
+        """The environment of the engine, on top of ours."""
+        wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
+        if self.engine.model_runner is not None:
+            wishes["model_runner"] = self.engine.model_runner
+        for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
+        drawn = {} if self.hash_seed is None else {"PYTHONHASHSEED": str(self.hash_seed)}
+        return {
+            **_ENVIRONMENT,
+            **drawn,
+            **self._devices(),
+            **_variables_asked_for(self.engine),
+            **self.environment,
+            **for_plugin,
+        }
+
+    def _devices(self) -> dict[str, str]:
+        if self.gpus:
+            return {
+                "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+                "CUDA_VISIBLE_DEVICES": ",".join(self.gpus),
+                # FlashInfer compiles it on the spot, with a CUDA toolkit that need not be there
+                # (vllm#49497). Every request here is greedy and needs no sampler.
+                "VLLM_USE_FLASHINFER_SAMPLER": "0",
+            }
+        # Ranks that each take the first core of the machine would share it.
+        shared = self.accelerator == "cpu" and self.engine.data_parallel_size > 1
+        return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}
+
+
+def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """Arguments that a scenario may leave to the engine; a switch has an empty value."""
+    valued = {
+        "load-format": engine.load_format,
+        "max-num-batched-tokens": engine.max_num_batched_tokens,
+        "scheduling-policy": engine.scheduling_policy,
+        "mamba-cache-mode": engine.mamba_cache_mode,
+        "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
+        "num-gpu-blocks-override": engine.num_gpu_blocks_override,
+        "block-size": engine.block_size,
+        "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
+    }
+    flags = {name: str(value) for name, value in valued.items() if value is not None}
+    switches = {
+        "enable-prefix-caching": engine.enable_prefix_caching,
+        "async-scheduling": engine.async_scheduling,
+    }
+    for name, wanted in switches.items():
+        if wanted is not None:
+            flags[name if wanted else f"no-{name}"] = ""
+    return flags
+
+
+def _variables_asked_for(engine: EngineArgs) -> dict[str, str]:
+    """What a scenario asks for and a release may know as a variable alone.
+
+    Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an
+    engine has by itself.
+    """
+    interval = engine.prefix_cache_retention_interval
+    return {} if interval is None else {"VLLM_PREFIX_CACHE_RETENTION_INTERVAL": str(interval)}
+
+
+def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:
+    """The argument that makes the engine speculate."""
+    drafting = engine.speculation
+    if drafting is None:
+        return {}
+    config = {
+        "method": drafting.method,
+        "num_speculative_tokens": drafting.drafts,
+        "model": None if drafting.model is None else str(draft or models / drafting.model),
+        "prompt_lookup_min": drafting.lookup_min,
+        "prompt_lookup_max": drafting.lookup_max,
+    }
+    given = {key: value for key, value in config.items() if value is not None}
+    return {"speculative-config": json.dumps(given)}
+
+
+def _connector(engine: EngineArgs) -> dict[str, str]:
+    """The arguments that attach a KV connector of ours, which the plugin brings."""
+    if engine.kv_connector is None:
+        return {}
+    config = {
+        "kv_connector": f"{engine.kv_connector.capitalize()}Connector",
+        "kv_connector_module_path": f"hybridwatch_engine.{engine.kv_connector}_connector",
+        "kv_role": "kv_both",
+    }
+    # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+    return {"kv-transfer-config": json.dumps(config), "no-disable-hybrid-kv-cache-manager": ""}

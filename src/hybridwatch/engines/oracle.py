@@ -1,0 +1,142 @@
+"""Runs the oracle of the plugin: transformers' plain path, in the environment of a build."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from hybridwatch.engines.builds import BuildSpec
+from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.other_python import output_of
+from hybridwatch.errors import BuildError
+from hybridwatch.records.completion import Completion
+from hybridwatch.scenarios.expansion import PlannedWave
+from hybridwatch.system import ConversingProcess
+
+ORACLE_TIMEOUT_S: Final = 4 * 3600.0
+"""A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""
+_MODULE: Final = "hybridwatch_engine.oracle"
+_OFFLINE: Final = {"HF_HUB_OFFLINE": "1"}
+_END: Final = 10
+"""Lines of an error that are shown."""
+ANSWER_TIMEOUT_S: Final = 300.0
+"""The first answer waits for PyTorch and the model, half a minute on a busy machine."""
+
+Waves = Sequence[PlannedWave]
+Drafts = Sequence[Sequence[Completion]]
+
+
+class Answered(NamedTuple):
+    """What transformers said.
+
+    Attributes:
+        made_by: Packages with their versions.
+        trials: For each request of each trial the prompt, the tokens, and at each position the
+            likeliest ids with their logarithms.
+    """
+
+    made_by: Mapping[str, str]
+    trials: Sequence[Sequence[Mapping[str, Any]]]
+
+
+class Question(NamedTuple):
+    """What a model is asked.
+
+    Attributes:
+        prompt: Token ids.
+        max_tokens: Of the answer.
+        draft: What the answer may be; it saves time and changes nothing.
+    """
+
+    prompt: Sequence[int]
+    max_tokens: int
+    draft: Sequence[int] = ()
+
+
+class OracleWorker:
+    """A model that transformers keeps ready, in a process of its own; a context manager.
+
+    Args:
+        build: Whose environment has torch and transformers.
+        model: Folder of the model.
+        log: File for what the process says besides.
+
+    Raises:
+        BuildError: The environment is not installed.
+    """
+
+    def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
+        require_installed(build)
+        command = [str(build.interpreter), "-m", _MODULE, str(model), "--serve"]
+        self._model = model
+        # The harness's own paths must not reach into the engine's world.
+        self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})
+
+    def answer(self, questions: Sequence[Question]) -> Sequence[Mapping[str, Any]]:
+        """Have prompts answered.
+
+        Returns:
+            For each the prompt, the tokens, and at each position the likeliest ids with their
+            logarithms.
+
+        Raises:
+            BuildError: The process has ended, or gave no answer in time.
+        """
+        try:
+            self._process.ask(json.dumps([question._asdict() for question in questions]))
+            found: list[Mapping[str, Any]] = json.loads(self._process.answer(ANSWER_TIMEOUT_S))
+        except (BrokenPipeError, EOFError):
+            tail = self._process.log_tail(_END)
+            raise BuildError(f"{self._model}: transformers ended:\n{tail}") from None
+        except TimeoutError:
+            raise BuildError(f"{self._model}: no answer after {ANSWER_TIMEOUT_S:.0f} s") from None
+        return found
+
+    def stop(self) -> None:
+        """End the process; may be called again."""
+        self._process.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:
+    """Have requests answered outside of vLLM.
+
+    Args:
+        build: Whose environment has torch and transformers.
+        model: Folder of the model.
+        trials: The waves of each.
+        drafts: What the answers may be, trial by trial; they save time and change nothing.
+
+    Raises:
+        BuildError: The environment is not installed, or transformers cannot serve the model.
+    """
+    require_installed(build)
+    asked = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
+    said = output_of(
+        build.interpreter,
+        (_MODULE, str(model)),
+        f"{model}: transformers",
+        ORACLE_TIMEOUT_S,
+        given=asked,
+        variables=_OFFLINE,
+    )
+    return Answered(**json.loads(said))
+
+
+def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:
+    known = list(drafts[trial]) if trial < len(drafts) else []
+    found = []
+    for wave in waves:
+        requests = []
+        for request in wave.requests:
+            draft = list(known.pop(0).tokens) if known else []
+            requests.append(
+                {"prompt": request.prompt, "max_tokens": request.max_tokens, "draft": draft}
+            )
+        found.append({"continues": wave.continues, "requests": requests})
+    return found

