@@ -7,14 +7,20 @@ from typing import Final
 import streamlit as st
 from draw import draw_more
 
+from hybridwatch.analysis.alerts import Act, AlertGroup, Deed, Status, TriageConflict
+from hybridwatch.analysis.alerts.act import (
+    LONGEST_MUTE,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    LONGEST_URL,
+    make_act,
+)
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.triage import Act, AlertGroup, Deed, Status, TriageConflict
-from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_NAME, LONGEST_TEXT, LONGEST_URL, make_act
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""

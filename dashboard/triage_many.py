@@ -9,6 +9,7 @@ from draw import draw_more
 from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
+from hybridwatch.analysis.alerts import AlertGroup, Deed, TriageConflict
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
@@ -17,7 +18,6 @@ from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import AlertGroup, Deed, TriageConflict
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"

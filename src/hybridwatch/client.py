@@ -21,6 +21,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from hybridwatch.analysis.alerts import Deed
 from hybridwatch.api.alert_answers import AlertItem, AlertPage
 from hybridwatch.api.answers import (
     LevelItem,
@@ -34,7 +35,6 @@ from hybridwatch.api.answers import (
 )
 from hybridwatch.errors import ApiError
 from hybridwatch.records.naming import BULK_SUFFIX
-from hybridwatch.triage import Deed
 
 _MOST: Final = 200
 """Items of a page: as many as the server gives."""

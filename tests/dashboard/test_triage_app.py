@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hybridwatch.analysis.alerts import Alert, Deed, Entry, Status, acknowledge
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
@@ -19,7 +20,6 @@ from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
-from hybridwatch.triage import Alert, Deed, Entry, Status, acknowledge
 from tests.builders import BASELINE, SCENARIO, STARTED, a_run
 from tests.dashboard.live import html_of, page_of, said_by
 

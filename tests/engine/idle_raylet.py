@@ -35,13 +35,13 @@ import numpy as np
 import psutil
 from scipy import stats
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.deployment import Server
 from hybridwatch.measure.bench import Bench
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.processor_time import processor_seconds
-from hybridwatch.wording.labels import plural
 from tests.unit.fleet.on_ray import Nodes
 
 _LEAST = 6  # fewer blocks have no 95 % interval of a median

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from hybridwatch.analysis.alerts import AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import ChangePoint, Drift, State
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
@@ -23,7 +24,6 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.machine import changes_on
 from hybridwatch.pages.screens.suspects import suspects_of
-from hybridwatch.triage import AlertGroup, Status
 from tests.dashboard.parity import words_of
 from tests.planted_world.plan import World
 from tests.planted_world.replay import Morning, Replay

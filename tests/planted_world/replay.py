@@ -17,6 +17,7 @@ from typing import Final
 
 from sqlalchemy import select
 
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.database.connection import Database
 from hybridwatch.database.queries import Index
 from hybridwatch.database.schema import RECORD
@@ -31,7 +32,6 @@ from hybridwatch.notify.message import Message
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
 from hybridwatch.records.naming import started_of
-from hybridwatch.triage import AlertGroup
 from tests.planted_world.plan import World, morning, read_truth
 
 CHECKOUT: Final = Checkout()

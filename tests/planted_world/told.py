@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.analysis.cause import Area
-from hybridwatch.triage import AlertGroup
 from tests.planted_world import questions
 from tests.planted_world.plan import Fault, Kind, World
 from tests.planted_world.questions import NIGHTLY, Place

@@ -11,11 +11,11 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts, find_groups
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import Phase, Run
-from hybridwatch.triage import Alert
 from tests.planted_world.__main__ import command
 from tests.planted_world.needs import SOON, Short
 from tests.planted_world.plan import (

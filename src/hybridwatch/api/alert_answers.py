@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import Field
 
+from hybridwatch.analysis.alerts import Deed, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.api.answers import Answer, PartItem
-from hybridwatch.triage import Deed, Status
 
 
 class DecisionItem(Answer):

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from hybridwatch.analysis.alerts import Act, AlertGroup, Deed, TriageConflict
+from hybridwatch.analysis.alerts.act import LONGEST_TEXT, check_other, make_act
 from hybridwatch.api import endpoints
 from hybridwatch.api.endpoints import Named
 from hybridwatch.api.problem import ProblemError, missing, unfit
@@ -19,8 +21,6 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import IngestError, RecordConflictError, RecordError, TriageError
 from hybridwatch.ingest.own_record import read_own
 from hybridwatch.records.store import take_in
-from hybridwatch.triage import Act, AlertGroup, Deed, TriageConflict
-from hybridwatch.triage.act import LONGEST_TEXT, check_other, make_act
 
 _log: Final = logging.getLogger(__name__)
 RECORD: Final = "record"

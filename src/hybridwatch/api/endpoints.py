@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
+from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.api.paging import cut
 from hybridwatch.api.problem import ProblemError, missing
 from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery, SeriesQuery
@@ -19,7 +20,6 @@ from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import read_run
 from hybridwatch.report.record_list import ALONE, RunFilter, row_to_json
-from hybridwatch.wording.report_json import comparison_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""

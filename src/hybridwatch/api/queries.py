@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.api.problem import wrong
 from hybridwatch.records.role import Role
 from hybridwatch.report.record_list import ALONE
-from hybridwatch.triage import Status
 
 MOST: Final = 200
 """Entries of a page."""

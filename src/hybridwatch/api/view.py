@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.api.aging import Aging
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.report.jsonform import alert_to_json
-from hybridwatch.triage import AlertGroup
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""

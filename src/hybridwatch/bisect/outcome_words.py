@@ -2,11 +2,11 @@
 
 import math
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.bisect.question import Question, is_of_life
 from hybridwatch.search.exact import Answer
 from hybridwatch.search.timed import effect_of
-from hybridwatch.wording.labels import plural
 
 
 def value_words(metric: str, outcome: Outcome) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
@@ -20,7 +21,6 @@ from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.table import print_table
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.judging import save
-from hybridwatch.wording.report_json import comparison_to_json
 
 _BAD_NEWS = 1
 

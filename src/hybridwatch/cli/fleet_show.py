@@ -8,6 +8,7 @@ from typing import Final
 import click
 from rich.text import Text
 
+from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
@@ -22,7 +23,6 @@ from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
 from hybridwatch.system.console_text import say
-from hybridwatch.wording.numbers import age
 
 
 @click.command(

@@ -13,6 +13,7 @@ from rich.text import Text
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
@@ -30,7 +31,6 @@ from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.judging import save
-from hybridwatch.wording.report_json import to_json
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}

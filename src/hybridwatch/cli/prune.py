@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
@@ -23,7 +24,6 @@ from hybridwatch.records.store.retention import (
     remove,
 )
 from hybridwatch.report.escape import one_line
-from hybridwatch.wording.labels import plural
 
 PRUNE_SCHEMA = 1
 _NAMED = 10

@@ -15,6 +15,17 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Row, insert, inspect, select
 
+from hybridwatch.analysis.alerts.act import Act, Deed, check_other, checked_name
+from hybridwatch.analysis.alerts.alert_key import Matter, Question
+from hybridwatch.analysis.alerts.alerts import Alert
+from hybridwatch.analysis.alerts.decisions import (
+    UNDECIDED,
+    Decisions,
+    Entry,
+    Seen,
+    SeenPart,
+    TriageConflict,
+)
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
@@ -24,17 +35,6 @@ from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, parsed, url_of
 from hybridwatch.errors import TriageError
 from hybridwatch.records.line import derived_line
-from hybridwatch.triage.act import Act, Deed, check_other, checked_name
-from hybridwatch.triage.alert_key import Matter, Question
-from hybridwatch.triage.alerts import Alert
-from hybridwatch.triage.decisions import (
-    UNDECIDED,
-    Decisions,
-    Entry,
-    Seen,
-    SeenPart,
-    TriageConflict,
-)
 
 TRIAGE_VARIABLE: Final = "HYBRIDWATCH_TRIAGE"
 """Environment variable that names a database for decisions alone, as a URL."""

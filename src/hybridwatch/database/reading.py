@@ -14,6 +14,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.identity import Testbed
@@ -21,7 +22,6 @@ from hybridwatch.records.line import Named, line_of
 from hybridwatch.records.role import role_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run
-from hybridwatch.wording.report_json import comparison_to_json
 
 Row: TypeAlias = dict[str, Any]
 _GIB: Final = 1024**3

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from sqlalchemy import Row, insert, inspect, select, update
 
+from hybridwatch.analysis.alerts.act import checked_name
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import TOKEN
 from hybridwatch.database.url import UrlError, url_of
 from hybridwatch.errors import TokenError, TriageError
-from hybridwatch.triage.act import checked_name
 
 _BEGINNING: Final = "hw_"
 """By which people, and what looks for secrets in files, know a token."""

@@ -12,11 +12,11 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.figures.base import base_figure, escaped
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.reason_text import band_of
 from hybridwatch.report.sentence import change_of, name_of
-from hybridwatch.wording import numbers
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",

@@ -11,12 +11,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, State
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.figures.base import base_figure, escaped, faint
 from hybridwatch.figures.release_marks import AXIS, Mark, fitting, labels, marks_of, rules, short
 from hybridwatch.figures.trials import COLOURS, HOVERS, SIDES, SYMBOLS, room_of, upright_axis
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
-from hybridwatch.wording import numbers
 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.figures.base import base_figure, escaped
 from hybridwatch.figures.trials import room_of
 from hybridwatch.metrics import Unit
-from hybridwatch.wording import numbers
 
 _SIDES: Final = ("#2383C4", "#D9731A")
 _DASHES: Final = ("solid", "dot")

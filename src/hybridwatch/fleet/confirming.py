@@ -13,12 +13,12 @@ from typing import Final
 
 from sqlalchemy import func, or_, select
 
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.schema import JOB
 from hybridwatch.fleet.job import Job, Purpose, State, job_of, key_of
 from hybridwatch.fleet.ledger import Ledger
 from hybridwatch.records.line import LONGEST_LINE
 from hybridwatch.records.store.layout import run_id_of
-from hybridwatch.triage import Alert, Status
 
 _PAIR: Final = 2
 _DAY: Final = timedelta(days=1)

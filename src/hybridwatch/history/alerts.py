@@ -8,17 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.sight import Sight
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.queries import Index
-from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
-from hybridwatch.history.judged import judged_from
-from hybridwatch.history.runs import contenders_of
-from hybridwatch.records.role import Role
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     CONTROL,
     Alert,
     AlertGroup,
@@ -29,6 +19,16 @@ from hybridwatch.triage import (
     group_alerts,
     stories_of,
 )
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.sight import Sight
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.queries import Index
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
+from hybridwatch.history.judged import judged_from
+from hybridwatch.history.runs import contenders_of
+from hybridwatch.records.role import Role
 
 _VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
     Sight.MISSED: Verdict.FAILED,

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hybridwatch.analysis.alerts import Judged, Question
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.start_luck import LEARNED_FROM, Sessions, lasting_reds, likely_reds
@@ -19,7 +20,6 @@ from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.line import compares_releases
 from hybridwatch.records.role import Role
-from hybridwatch.triage import Judged, Question
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
 _NEWS: Final = ["", *(role.value for role in Role if not role.is_on_purpose)]

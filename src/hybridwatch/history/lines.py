@@ -28,11 +28,11 @@ from hybridwatch.analysis.change_point import (
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.succession import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.frames import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.wording import numbers
 
 MOST_POINTS: Final = 120
 """Trials that a chart draws before it leaves some out: more hide each other, and drawing them is

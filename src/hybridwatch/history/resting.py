@@ -6,13 +6,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import lines_of
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict
 from hybridwatch.records.store.retention import OldRun
-from hybridwatch.triage import Alert, Status
 
 _ALL: Final = 10**9
 """Runs of a line that are examined."""

@@ -10,10 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, SeenPart, Since, Status, since
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
@@ -26,9 +29,6 @@ from hybridwatch.notify.message import Content, Shown
 from hybridwatch.notify.topic import Standing, Topic
 from hybridwatch.pages.address import address
 from hybridwatch.report.alert_text import CLOSED, change_of, group_text, own_report, place_of
-from hybridwatch.triage import Alert, AlertGroup, Seen, SeenPart, Since, Status, since
-from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import plural
 
 _STANDINGS: Final = {
     Status.OPEN: Standing.OPEN,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.notify.message import Content, News
-from hybridwatch.triage import Since
 
 
 class Standing(Enum):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Deed, Entry, Status
 from hybridwatch.pages.document import Line, When
 from hybridwatch.report.alert_text import CLOSED
-from hybridwatch.triage import Alert, AlertGroup, Deed, Entry, Status
 
 NOBODY: Final = "nobody"
 DONE: Final[Mapping[Deed, str]] = {

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Story
 from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.triage import CONTROL, Alert, AlertGroup, Deed, Story
-from hybridwatch.wording import numbers
-from hybridwatch.wording.cause_text import CauseText, cause_text, name_of_part
-from hybridwatch.wording.labels import plural
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.cause_text import CauseText, cause_text, name_of_part
+from hybridwatch.analysis.wording.labels import plural
 
 CLOSED: Final[Mapping[Deed, str]] = {
     Deed.ACCEPT: "expected",

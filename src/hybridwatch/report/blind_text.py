@@ -6,8 +6,8 @@ from typing import TypeAlias
 from hybridwatch.analysis.blindness import Blindness, BlindSpot
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 
 PlaceOf: TypeAlias = Callable[[Report], str]
 

@@ -15,11 +15,11 @@ from hybridwatch.analysis.culprit import commits_of
 from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.cause_text import cause_text, name_of_part, others_of
+from hybridwatch.analysis.wording.labels import centers_of, change_of, plural
 from hybridwatch.report.escape import as_code, as_item, escape, fenced_lines, in_html
 from hybridwatch.report.sentence import MARKS, headline
-from hybridwatch.wording import numbers
-from hybridwatch.wording.cause_text import cause_text, name_of_part, others_of
-from hybridwatch.wording.labels import centers_of, change_of, plural
 
 SHOWN: Final = 5
 """Rows before the fold: as many as a tired reader takes in."""

@@ -17,12 +17,12 @@ from hybridwatch.analysis.change_point import (
     describe_drifts,
 )
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.ingest.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural
 from hybridwatch.report.stacked import Table
-from hybridwatch.wording import numbers
 
 DETECTION_SCHEMA: Final = 1
 _NAMED: Final = 4

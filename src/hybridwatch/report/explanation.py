@@ -18,13 +18,13 @@ from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.reason_text import band_of, because
 from hybridwatch.report.table import STYLES
-from hybridwatch.wording import numbers
 
 _RULES: Final[Mapping[str, str]] = {
     "exact": "a count without noise needs no test; of a contract the worst trials are compared",

@@ -7,9 +7,9 @@ from hybridwatch.analysis.change_review import Found
 from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.gate import known_as
 from hybridwatch.analysis.policy import Action, Policy
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.sentence import line_of
-from hybridwatch.wording.cause_text import cause_sentence
 
 LOG_LINES: Final = 5
 """Of an engine's log; all that was kept of it is in the JSON form."""

@@ -13,10 +13,10 @@ from typing import Final
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import complaints_about
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.pull_request import title_of
 from hybridwatch.report.sentence import headline
-from hybridwatch.wording.cause_text import cause_sentence
 
 MOST: Final = 10
 """Annotations of one level that GitHub shows for a step; what comes after them it drops."""

@@ -7,21 +7,21 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from hybridwatch.analysis.alerts import Alert, AlertGroup
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.report.alert_text import group_text
-from hybridwatch.triage import Alert, AlertGroup
-from hybridwatch.wording.report_json import (
+from hybridwatch.analysis.wording.report_json import (
     REPORT_SCHEMA,
     comparison_to_json,
     fields,
     part_to_json,
     plain_value,
 )
+from hybridwatch.report.alert_text import group_text
 
 
 def gate_to_json(

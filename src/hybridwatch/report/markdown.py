@@ -9,12 +9,12 @@ from typing import Final
 
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.records.side_names import side_names
 from hybridwatch.report import sentence
 from hybridwatch.report.cause_rows import cell, render_differences, render_log
 from hybridwatch.report.escape import as_code, as_item, escape, fenced, in_html
 from hybridwatch.report.tradeoff_text import tradeoff_lines
-from hybridwatch.wording import numbers
 
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20

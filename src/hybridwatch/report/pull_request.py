@@ -18,6 +18,7 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Comparison, Report, Side, Verdict
+from hybridwatch.analysis.wording.cause_text import cause_text
 from hybridwatch.history.severity import ORDER
 from hybridwatch.report import sentence
 from hybridwatch.report.blind_text import blind_sentence, settling
@@ -33,7 +34,6 @@ from hybridwatch.report.cause_rows import (
 from hybridwatch.report.escape import escape, fenced, in_html, one_line
 from hybridwatch.report.length_limit import Page, Part, page_of
 from hybridwatch.report.markdown import render_comment
-from hybridwatch.wording.cause_text import cause_text
 
 LIMIT: Final = 65_535
 """GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in

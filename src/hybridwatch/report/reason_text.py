@@ -5,9 +5,9 @@ from typing import Final
 
 from hybridwatch.analysis.compare_trials import COUNT_BAND
 from hybridwatch.analysis.verdict import Comparison, Design, TokenChange, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import Kind
-from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import plural
 
 _LEAST_DIGITS: Final = 3
 _MOST_DIGITS: Final = 17

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import metric_of
 from hybridwatch.releases.card import Card, Pair, Reason, Step
 from hybridwatch.releases.cell import Cell, State
 from hybridwatch.report.escape import as_item, escape
 from hybridwatch.report.markdown_table import table_of
 from hybridwatch.report.sentence import plural
-from hybridwatch.wording import numbers
 
 _OWED: Final = "owed"
 _HEAD: Final = (

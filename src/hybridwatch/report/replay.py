@@ -11,10 +11,10 @@ from rich.text import Text
 
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.reason_text import because
-from hybridwatch.wording.report_json import REPORT_SCHEMA, to_json
 
 _LISTED: Final = 20
 """More deviations than this are only counted; ``--json`` has them all."""

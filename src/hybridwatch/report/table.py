@@ -16,14 +16,14 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.report import sentence
 from hybridwatch.report.escape import last_lines, one_line
 from hybridwatch.report.stacked import Table
 from hybridwatch.report.tradeoff_text import tradeoff_lines
-from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import plural
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",

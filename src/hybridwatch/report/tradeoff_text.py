@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.records.run import Clock
-from hybridwatch.wording import numbers
 
 KNOBS: Final[Mapping[str, str]] = {
     "max_concurrency": "requests in flight",

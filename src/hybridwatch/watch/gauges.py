@@ -12,6 +12,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.connection import Database
 from hybridwatch.database.queries import Index
 from hybridwatch.database.url import url_of
@@ -21,7 +22,6 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.gaps import find_gaps
-from hybridwatch.triage import Alert
 
 _OF_PAIR = ("scenario", "testbed", "baseline", "contender", "verdict")
 _OF_RUN = ("scenario", "testbed")

@@ -10,6 +10,7 @@ from hybridwatch.analysis.replay import (
 )
 from hybridwatch.analysis.report import Terms
 from hybridwatch.analysis.tools import present_tools
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.history.judge import Chosen, Judged, judge_on
 from hybridwatch.records.store import (
     StoredVerdict,
@@ -19,7 +20,6 @@ from hybridwatch.records.store import (
     results_of,
     write_verdict,
 )
-from hybridwatch.wording.report_json import to_json
 
 
 def save(results: Path, judged: Judged) -> Path:

@@ -8,11 +8,11 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.update import open_index
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
-from hybridwatch.triage import Alert
 from tests.builders import BASELINE, a_run
 from tests.dashboard.browser.browsing import opened, served, window
 

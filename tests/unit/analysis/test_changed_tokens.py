@@ -12,6 +12,7 @@ from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
 from hybridwatch.records.completion import (
     NEAR_TIE_FLOAT32,
@@ -20,7 +21,6 @@ from hybridwatch.records.completion import (
 )
 from hybridwatch.records.run import Failure
 from hybridwatch.report.reason_text import because
-from hybridwatch.wording.cause_text import cause_sentence
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
 from tests.completions import a_run_that_said, said
 

@@ -16,8 +16,8 @@ from hybridwatch.analysis.replay import (
     noise_in,
     parameters_of,
 )
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
-from hybridwatch.wording.report_json import to_json
 from tests.situations import SITUATIONS
 
 

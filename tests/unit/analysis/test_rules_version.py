@@ -12,11 +12,11 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.records import completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
-from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, noisy
 from tests.completions import a_run_that_said, said
 from tests.curves import a_swept_run, even, tilted

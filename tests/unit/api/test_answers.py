@@ -11,6 +11,7 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.alerts.act import acknowledge
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.description import describe
 from hybridwatch.api.queries import MOST
@@ -19,7 +20,6 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.triage.act import acknowledge
 from tests.builders import BASELINE, NIGHTLY
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving

@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from hybridwatch import client as module
+from hybridwatch.analysis.alerts import Deed
 from hybridwatch.api.routes import ROUTES, WRITES
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope
 from hybridwatch.errors import ApiError
 from hybridwatch.records.codec import encode
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.triage import Deed
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.api.test_answers import said

@@ -218,7 +218,7 @@ def test_an_alert_is_answered_under_the_name_of_the_token(robot, results) -> Non
     ],
 )
 def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said, status) -> None:
-    from hybridwatch.triage import act
+    from hybridwatch.analysis.alerts import act
 
     monkeypatch.setattr(act, "LONGEST_MUTE", act.LONGEST_MUTE * 100)
     if "until" in said:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.alerts import Deed
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.records.codec import encode
-from hybridwatch.triage import Deed
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.postgres import MISSING, running, schema_of
 from tests.unit.api.serving import app_over, serving, token_for

@@ -4,10 +4,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from hybridwatch.analysis.alerts import Alert, TriageConflict, acknowledge, alerts_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import Triage, open_triage
-from hybridwatch.triage import Alert, TriageConflict, acknowledge, alerts_of
-from tests.unit.triage.builders import QUESTION, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 
 
 def look(triage: Triage, scenario: str) -> Alert:

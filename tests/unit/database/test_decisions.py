@@ -16,14 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database import connection
-from hybridwatch.database.connection import Database
-from hybridwatch.database.decisions import EARLIER_FILE, Triage, open_triage
-from hybridwatch.database.migration import NEWEST, migrate
-from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
-from hybridwatch.errors import TriageError
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     Act,
     Deed,
     Judged,
@@ -41,8 +34,15 @@ from hybridwatch.triage import (
     reopen,
     unmute,
 )
-from tests.unit.triage.builders import MATTER, QUESTION, alert_of, nights, noon
-from tests.unit.triage.test_act import HOSTILE
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database import connection
+from hybridwatch.database.connection import Database
+from hybridwatch.database.decisions import EARLIER_FILE, Triage, open_triage
+from hybridwatch.database.migration import NEWEST, migrate
+from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
+from hybridwatch.errors import TriageError
+from tests.unit.analysis.alerts.builders import MATTER, QUESTION, alert_of, nights, noon
+from tests.unit.analysis.alerts.test_act import HOSTILE
 
 BAD = Verdict.REGRESSION
 SECRET = "correct-horse-battery"  # noqa: S105 (of no account)

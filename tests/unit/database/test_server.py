@@ -7,17 +7,17 @@ from functools import partial
 
 import pytest
 
+from hybridwatch.analysis.alerts import note
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError, TriageError
-from hybridwatch.triage import note
 from tests.postgres import MISSING, Server, running, schema_of
+from tests.unit.analysis.alerts.builders import alert_of, noon
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import LARGE, answers_of
-from tests.unit.triage.builders import alert_of, noon
 from tests.waiting import wait_until
 
 

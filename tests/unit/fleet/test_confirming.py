@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.fleet.confirming import Known, asked, known_pairs, left_today
 from hybridwatch.fleet.job import Purpose
-from hybridwatch.triage import Status
 from tests.unit.fleet.pretended import NOW, a_job
 
 ORDER = ["v1", "v2", "v3", "v4", "v5"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.newest import findings_for
@@ -23,7 +24,6 @@ from hybridwatch.records import line as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.triage import Alert, Status
 from tests.builders import BASELINE, SCENARIO, STARTED, TESTBED, a_build, a_run, noisy
 
 NIGHTS = 30

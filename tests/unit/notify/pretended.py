@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.notify.channels import Channels, read_channels
 from hybridwatch.notify.message import Content, Message, News, Shown
 from hybridwatch.notify.topic import Standing, Told, Topic
-from hybridwatch.triage import Since
 
 NOW = datetime(2026, 11, 24, 3, 0, tzinfo=UTC)
 SHOWN = Shown("ttft", "median", "regression", 0.541, "+54.1 %")

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from hybridwatch.analysis.alerts import Since, accept, acknowledge, mute
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import NotifyError
@@ -14,7 +15,6 @@ from hybridwatch.notify.message import News, id_of
 from hybridwatch.notify.topic import Standing
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
-from hybridwatch.triage import Since, accept, acknowledge, mute
 from tests.builders import STARTED, a_run, noisy, with_failures
 from tests.unit.notify.pretended import a_message
 from tests.unit.pages.suite_stores import NOW, UPGRADE, act, alerts, put

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
 
+from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import NEWEST, version_of
@@ -17,7 +18,6 @@ from hybridwatch.notify.channels import Slack
 from hybridwatch.notify.message import Content, News
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.topic import Standing, Topic
-from hybridwatch.triage import Since
 from tests.unit.notify.pretended import CONTENT, NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")

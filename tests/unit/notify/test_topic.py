@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from hybridwatch.analysis.alerts import Since, alerts_of, since
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.notify.message import News
 from hybridwatch.notify.topic import Standing, news_of
-from hybridwatch.triage import Since, alerts_of, since
+from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 from tests.unit.notify.pretended import a_topic, told
-from tests.unit.triage.builders import QUESTION, nights, noon
 
 OPEN, QUIET, CLOSED, OVER, ONCE = Standing
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE

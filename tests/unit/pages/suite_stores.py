@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from hybridwatch.analysis.alerts import Act, Alert
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
@@ -13,7 +14,6 @@ from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.store import write_run
-from hybridwatch.triage import Act, Alert
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, SCENARIO, STARTED, a_run, noisy
 from tests.dashboard.parity import blocks_of
 

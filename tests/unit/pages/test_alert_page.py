@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Code, Command, Document, Link, Section
 from hybridwatch.pages.screens import open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
-from hybridwatch.triage import Alert
 from tests.broken_engines import dead_contender, healthy, slow_contender
 from tests.builders import STARTED, TESTBED, a_build, a_run
 from tests.dashboard.parity import words_of

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.alerts import CONTROL, Status, acknowledge, assign, link, mute, note
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE
@@ -13,7 +14,6 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Kind, Link, Paragraph, cell_of, plain
 from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.records.identity import FixState
-from hybridwatch.triage import CONTROL, Status, acknowledge, assign, link, mute, note
 from tests.builders import a_build
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import (

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.cli.compare import command
 from hybridwatch.database.update import open_index
 from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
@@ -34,7 +35,6 @@ from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.report.sentence import headline, name_of
-from hybridwatch.wording import numbers
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (
     REGRESSED,

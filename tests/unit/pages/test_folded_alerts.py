@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.alerts import Status, acknowledge
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.newest import findings_for
@@ -23,7 +24,6 @@ from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
 from hybridwatch.report.cause_rows import SHOWN, rows_of
 from hybridwatch.report.jsonform import alert_to_json
-from hybridwatch.triage import Status, acknowledge
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import act, alerts, rows, source_of, table, view

@@ -9,6 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
@@ -17,6 +18,7 @@ from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval, Verdict
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.bisect.candidate import Candidate, Rung
 from hybridwatch.bisect.confirming import Confirmation
 from hybridwatch.bisect.hunt import Finding, Measurement
@@ -53,8 +55,6 @@ from hybridwatch.report.jsonform import (
 from hybridwatch.report.record_list import records_to_json
 from hybridwatch.report.replay import replay_to_json
 from hybridwatch.search.exact import Answer, Place
-from hybridwatch.triage import AlertGroup
-from hybridwatch.wording.report_json import to_json
 from hybridwatch_lab.commands.engine_track import releases_to_json
 from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
 from hybridwatch_lab.releases.outcome import Step, Tracked
@@ -62,9 +62,9 @@ from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
+from tests.unit.analysis.alerts.builders import alert_of
 from tests.unit.fleet.pretended import a_job
 from tests.unit.notify.pretended import a_message
-from tests.unit.triage.builders import alert_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))

@@ -14,6 +14,8 @@ from rich.console import Console
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Verdict
+from hybridwatch.analysis.wording.labels import PAIRED
+from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
 from hybridwatch.report import sentence
@@ -22,8 +24,6 @@ from hybridwatch.report.jsonform import gate_to_json
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import STYLES, print_table, print_values
 from hybridwatch.scenarios.load import find
-from hybridwatch.wording.labels import PAIRED
-from hybridwatch.wording.report_json import to_json
 from tests.builders import BASELINE, Trials, a_comparison, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 

@@ -6,11 +6,11 @@ import json
 from rich.console import Console
 
 from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.api.answers import ReportAnswer
 from hybridwatch.report.markdown import render_comment
 from hybridwatch.report.table import print_table
 from hybridwatch.report.tradeoff_text import tradeoff_lines
-from hybridwatch.wording.report_json import comparison_to_json
 from tests.builders import a_comparison
 from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
 

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert, Change, Deed, Ruling
+from hybridwatch.analysis.alerts import Entry as Act
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.cause_text import name_of_part
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import name_of
 from hybridwatch.history.trials import trials_of
@@ -41,10 +45,6 @@ from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import alert_text, change_of, is_control, own_report, rank_of
 from hybridwatch.report.sentence import plural, repeat_command
-from hybridwatch.triage import Alert, Change, Deed, Ruling
-from hybridwatch.triage import Entry as Act
-from hybridwatch.wording import numbers
-from hybridwatch.wording.cause_text import name_of_part
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40

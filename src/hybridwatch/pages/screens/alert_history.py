@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert, Ruling
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.figures.marks import mark_moment, mark_place
@@ -13,7 +14,6 @@ from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.triage import Alert, Ruling
 
 _NEWEST: Final = 50
 """Medians of each build, as on the scenario's own page."""

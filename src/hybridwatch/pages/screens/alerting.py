@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from hybridwatch.analysis.alerts import AlertGroup, Ruling, Story
 from hybridwatch.history.alerts import find_groups, find_stories
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import contenders_of
@@ -9,7 +10,6 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import headline
-from hybridwatch.triage import AlertGroup, Ruling, Story
 
 _LONGEST: Final = 160
 """Characters of one line of a list; pages of their own show all."""

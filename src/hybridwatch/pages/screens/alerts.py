@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Entry, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.pages.address import Address, address
@@ -43,7 +44,6 @@ from hybridwatch.report.alert_text import (
     rank_of,
 )
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Alert, AlertGroup, Entry, Status
 
 _STANDING: Final = "standing"
 _SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})

@@ -5,6 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
 from hybridwatch.history.judge import Judged
 from hybridwatch.history.runs import runs_by_id
@@ -37,7 +38,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.run import Run
 from hybridwatch.report.run_notes import notes_of
 from hybridwatch.report.sentence import headline, name_of, plural, reason
-from hybridwatch.wording import numbers
 
 _TITLE: Final = "Compare"
 _FOREST: Final = "Change of each metric against its margin"

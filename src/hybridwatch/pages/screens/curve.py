@@ -6,6 +6,7 @@ from typing import Final
 from hybridwatch.analysis.curves import curve_of
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
+from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.figures.curve import figure_curves
 from hybridwatch.figures.trials import SIDES
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
@@ -19,7 +20,6 @@ from hybridwatch.report.tradeoff_text import (
     rate,
     tradeoff_lines,
 )
-from hybridwatch.wording.numbers import ABSENT
 
 _TITLE: Final = "Throughput against interactivity"
 _LOADS: Final = "Every load"

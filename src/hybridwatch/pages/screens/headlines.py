@@ -8,10 +8,10 @@ import pandas as pd
 from hybridwatch.analysis.cause import Part, causes_of
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import Row
 from hybridwatch.report.sentence import summary
-from hybridwatch.wording.cause_text import cause_sentence
 
 _READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 

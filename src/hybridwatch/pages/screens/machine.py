@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.queries import Index
 from hybridwatch.figures.marks import mark_machine
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes
 from hybridwatch.pages.document import Chart, Kind, Line, Notice
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.triage import Alert
 
 _RECENT: Final = timedelta(days=7)
 """How long a change is named on every list; then its marks tell of it."""

@@ -7,9 +7,11 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.analysis.alerts import Matter, Status
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.errors import TriageError
 from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.controls import ControlRun, controls_of, newest_of
@@ -50,8 +52,6 @@ from hybridwatch.records.role import Role
 from hybridwatch.report.alert_text import group_text, place_of
 from hybridwatch.report.caught import bugs_caught
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Matter, Status
-from hybridwatch.wording import numbers
 
 _RUNS_BACK: Final = 16
 _NAMED: Final = 3

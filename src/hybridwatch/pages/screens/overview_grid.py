@@ -9,6 +9,7 @@ import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
@@ -34,7 +35,6 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.sentence import plural
-from hybridwatch.wording import numbers
 
 _ROWS: Final = 30
 _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)

@@ -13,9 +13,11 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.analysis.alerts import Change, Matter, Ruling, Story, Turn
 from hybridwatch.analysis.cause import Area, Part, area_of, causes_of
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.history.alerts import find_stories
 from hybridwatch.history.overview_rows import VerdictRow, name_of, since_when, verdict_rows
 from hybridwatch.history.severity import ORDER
@@ -37,8 +39,6 @@ from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.report.alert_text import alert_text, is_control
 from hybridwatch.report.sentence import plural
-from hybridwatch.triage import Change, Matter, Ruling, Story, Turn
-from hybridwatch.wording.cause_text import cause_sentence
 
 _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import Row, controls_last, runs_by_id
@@ -43,7 +44,6 @@ from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import alert_text
 from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from hybridwatch.report.sentence import basis_of, centers_of, headline, name_of, plural, reason
-from hybridwatch.wording import numbers
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
@@ -13,7 +14,6 @@ from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.records.store import Broken
-from hybridwatch.wording.numbers import age
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 from hybridwatch.analysis.calibration.figure import Figure, Form, share
 from hybridwatch.analysis.calibration.read import Calibration
 from hybridwatch.analysis.sight import Reading, Sight
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import (
@@ -41,7 +42,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.role import Role
 from hybridwatch.report.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.wording import numbers
 
 _MARKS: Final[Mapping[Sight, str]] = {
     Sight.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",

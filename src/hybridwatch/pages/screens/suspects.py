@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT
 from hybridwatch.analysis.change_point.onset import FEWEST, onset_of
@@ -33,7 +34,6 @@ from hybridwatch.records.store import Broken
 from hybridwatch.report.alert_text import is_control
 from hybridwatch.report.sentence import bisect_command
 from hybridwatch.scenarios.scenario import ACCURACY
-from hybridwatch.triage import Alert
 
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")
 _PLACED: Final = ("What changed when it went bad", "before", "after")

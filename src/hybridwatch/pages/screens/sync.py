@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.figures.steps import figure_phases, figure_steps
@@ -46,7 +47,6 @@ from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
 from hybridwatch.report.sentence import plural
-from hybridwatch.wording.numbers import ABSENT, duration
 
 _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")

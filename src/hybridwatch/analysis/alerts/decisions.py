@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hybridwatch.analysis.alerts.act import ANSWERS, Act, Deed
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
-from hybridwatch.triage.act import ANSWERS, Act, Deed
 
 
 @dataclass(frozen=True, slots=True)

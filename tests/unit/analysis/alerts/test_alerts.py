@@ -6,10 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.policy import Action, Policy, Rule
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     Act,
     Change,
     Decisions,
@@ -26,7 +23,10 @@ from hybridwatch.triage import (
     reopen,
     unmute,
 )
-from tests.unit.triage.builders import MATTER, QUESTION, alert_of, night, nights, noon
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import MATTER, QUESTION, alert_of, night, nights, noon
 
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 WARN = Policy((Rule("*", action=Action.WARN),))

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
+from hybridwatch.analysis.alerts import Change, Status, alerts_of
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
 from hybridwatch.records.identity import FixState
-from hybridwatch.triage import Change, Status, alerts_of
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, a_build
+from tests.unit.analysis.alerts.builders import noon
 from tests.unit.database.stores import add, opened
-from tests.unit.triage.builders import noon
 
 UPGRADE = (BASELINE, NIGHTLY)
 APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hybridwatch.errors import TriageError
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     Deed,
     accept,
     acknowledge,
@@ -18,7 +17,8 @@ from hybridwatch.triage import (
     reopen,
     unmute,
 )
-from hybridwatch.triage.act import LONGEST_MUTE, LONGEST_TEXT, checked_name
+from hybridwatch.analysis.alerts.act import LONGEST_MUTE, LONGEST_TEXT, checked_name
+from hybridwatch.errors import TriageError
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.wording import numbers
+from hybridwatch.analysis.wording import numbers
 
 WORTHWHILE_TRIALS: Final = 100
 """A side, the most that are worth recommending: ten of a smoke scenario take some four minutes, so

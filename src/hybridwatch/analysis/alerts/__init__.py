@@ -6,7 +6,7 @@ and when, ``act`` says what a person can do about it, ``decisions`` what follows
 keeps what people did. Importing this package loads no database library; ``database`` does.
 """
 
-from hybridwatch.triage.act import (
+from hybridwatch.analysis.alerts.act import (
     Act,
     Deed,
     accept,
@@ -20,10 +20,10 @@ from hybridwatch.triage.act import (
     reopen,
     unmute,
 )
-from hybridwatch.triage.alert_group import AlertGroup, group_alerts
-from hybridwatch.triage.alert_key import CONTROL, Judged, Matter, Question
-from hybridwatch.triage.alerts import Alert, Since, Status, alerts_of, answered, since
-from hybridwatch.triage.decisions import (
+from hybridwatch.analysis.alerts.alert_group import AlertGroup, group_alerts
+from hybridwatch.analysis.alerts.alert_key import CONTROL, Judged, Matter, Question
+from hybridwatch.analysis.alerts.alerts import Alert, Since, Status, alerts_of, answered, since
+from hybridwatch.analysis.alerts.decisions import (
     UNDECIDED,
     Decisions,
     Entry,
@@ -31,7 +31,7 @@ from hybridwatch.triage.decisions import (
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.triage.story import Change, Ruling, Story, Turn, stories_of
+from hybridwatch.analysis.alerts.story import Change, Ruling, Story, Turn, stories_of
 
 __all__ = [
     "CONTROL",

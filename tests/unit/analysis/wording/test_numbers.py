@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.analysis.verdict import Comparison, Interval, Verdict
+from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import metric_of
-from hybridwatch.wording import numbers
 
 
 def a_comparison(metric: str, effect: float | None, interval: Interval | None = None) -> Comparison:

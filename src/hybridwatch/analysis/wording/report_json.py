@@ -23,10 +23,10 @@ from hybridwatch.analysis.verdict import (
     Side,
     Summary,
 )
+from hybridwatch.analysis.wording.cause_text import cause_sentence
+from hybridwatch.analysis.wording.tradeoff_json import tradeoff_to_json
 from hybridwatch.records.identity import EngineBuild, Testbed
 from hybridwatch.records.run import Answer, Looks
-from hybridwatch.wording.cause_text import cause_sentence
-from hybridwatch.wording.tradeoff_json import tradeoff_to_json
 
 REPORT_SCHEMA: Final = 1
 

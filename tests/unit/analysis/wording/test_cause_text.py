@@ -6,8 +6,8 @@ from hybridwatch.analysis.cause import Part, causes_in, causes_of
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.cause_text import cause_sentence, cause_text
 from hybridwatch.records.run import Failure, Phase
-from hybridwatch.wording.cause_text import cause_sentence, cause_text
 from tests.broken_engines import (
     AGAIN,
     DEATH,

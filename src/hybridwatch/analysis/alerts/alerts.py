@@ -11,12 +11,12 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from hybridwatch.analysis.alerts.act import CLOSING, Deed
+from hybridwatch.analysis.alerts.alert_key import Judged, Matter, area_for
+from hybridwatch.analysis.alerts.decisions import UNDECIDED, Decisions, Entry, Seen, SeenPart
+from hybridwatch.analysis.alerts.story import Ruling, Story, Turn, stories_of
 from hybridwatch.analysis.cause import Area, Cause, Part
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.triage.act import CLOSING, Deed
-from hybridwatch.triage.alert_key import Judged, Matter, area_for
-from hybridwatch.triage.decisions import UNDECIDED, Decisions, Entry, Seen, SeenPart
-from hybridwatch.triage.story import Ruling, Story, Turn, stories_of
 
 _GREW: Final = 2.0
 """An effect more than this many times the one answered is another one."""

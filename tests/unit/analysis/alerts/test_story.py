@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     CONTROL,
     Change,
     Decisions,
@@ -20,7 +17,10 @@ from hybridwatch.triage import (
     duplicate,
     invalid,
 )
-from tests.unit.triage.builders import QUESTION, night, nights, noon
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import QUESTION, night, nights, noon
 
 BAD, GOOD, UNCLEAR = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 FAILED, MISSING = Verdict.FAILED, Verdict.MISSING

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import (
+from hybridwatch.analysis.alerts import (
     Decisions,
     Entry,
     Judged,
@@ -17,8 +16,9 @@ from hybridwatch.triage import (
     group_alerts,
     reopen,
 )
-from hybridwatch.triage.act import Act
-from tests.unit.triage.builders import MATTER, QUESTION, night, nights, noon
+from hybridwatch.analysis.alerts.act import Act
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import MATTER, QUESTION, night, nights, noon
 
 BAD, GOOD = Verdict.REGRESSION, Verdict.EQUIVALENT
 OTHER = replace(QUESTION, testbed="h100")

@@ -9,9 +9,9 @@ from typing import Final
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
 from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import basis_of, centers_of, plural
 from hybridwatch.metrics import Kind, metric_of
-from hybridwatch.wording import numbers
-from hybridwatch.wording.labels import basis_of, centers_of, plural
 
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
+from hybridwatch.analysis.alerts.alert_key import CONTROL
+from hybridwatch.analysis.alerts.alerts import Alert, Status
+from hybridwatch.analysis.alerts.decisions import Decisions, Entry
+from hybridwatch.analysis.alerts.story import Ruling
 from hybridwatch.analysis.policy import Action
-from hybridwatch.triage.alert_key import CONTROL
-from hybridwatch.triage.alerts import Alert, Status
-from hybridwatch.triage.decisions import Decisions, Entry
-from hybridwatch.triage.story import Ruling
 
 _NIGHT: Final = timedelta(hours=12)
 """A build that is measured again after a night has had its chance to be seen; what opens then is

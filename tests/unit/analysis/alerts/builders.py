@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from hybridwatch.analysis.alerts import Alert, Decisions, Judged, Matter, Question, alerts_of
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.triage import Alert, Decisions, Judged, Matter, Question, alerts_of
 
 QUESTION = Question(
     scenario="smoke/padded-graph-rows",
