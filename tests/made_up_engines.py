@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridwatch.measure.phase import Measured
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.station import Station
 from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, answers

@@ -15,7 +15,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hybridwatch.quality.embedded import EVALUATION_FILES, TASKS_DIRECTORY, Document, read_documents
+from hybridwatch.measurement.accuracy.embedded import (
+    EVALUATION_FILES,
+    TASKS_DIRECTORY,
+    Document,
+    read_documents,
+)
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 40

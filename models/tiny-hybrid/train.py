@@ -14,7 +14,7 @@ from recipe.architecture import new_model, save_model
 from recipe.batches import Mix
 from recipe.training import Phase, train
 
-from hybridwatch.quality.embedded import MAX_DISTANCE
+from hybridwatch.measurement.accuracy.embedded import MAX_DISTANCE
 
 # Copying is found in short prompts and arithmetic by drill. What is left to learn after that is
 # which number of a story belongs in which step; the last phase is mostly stories.

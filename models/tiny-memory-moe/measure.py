@@ -17,8 +17,8 @@ from pathlib import Path
 from evaluate import record
 from memory.rows import BLOCK, far_documents
 
-from hybridwatch.quality.embedded import TASKS_DIRECTORY, Document, read_documents
-from hybridwatch.quality.state_recall import EVALUATION_FILE
+from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, Document, read_documents
+from hybridwatch.measurement.accuracy.state_recall import EVALUATION_FILE
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 8

@@ -22,7 +22,7 @@ from recipe.training import exact_match
 from torch import nn
 from transformers import AutoModelForCausalLM, GraniteMoeHybridForCausalLM
 
-from hybridwatch.quality.embedded import EVALUATION_COUNT, evaluation_files
+from hybridwatch.measurement.accuracy.embedded import EVALUATION_COUNT, evaluation_files
 
 HERE = Path(__file__).parent
 

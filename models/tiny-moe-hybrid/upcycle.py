@@ -19,7 +19,7 @@ from recipe.batches import Mix
 from recipe.training import Phase, train
 from transformers import GraniteMoeHybridConfig, GraniteMoeHybridForCausalLM
 
-from hybridwatch.quality.embedded import MAX_DISTANCE
+from hybridwatch.measurement.accuracy.embedded import MAX_DISTANCE
 
 DENSE_MODEL = Path(__file__).parent.parent / "tiny-hybrid"
 EXPERTS, EXPERTS_PER_TOKEN = 4, 2

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from hybridwatch.measure.session import is_stopped
+from hybridwatch.measurement.session import is_stopped
 from hybridwatch.records.store import list_records, read_run
 from tests.e2e.interruption import Moment, interrupt
 from tests.e2e.short_home import SCENARIO, make_short_home

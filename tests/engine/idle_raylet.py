@@ -38,7 +38,7 @@ from scipy import stats
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.deployment import Server
-from hybridwatch.measure.bench import Bench
+from hybridwatch.measurement.bench import Bench
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.processor_time import processor_seconds

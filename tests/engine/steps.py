@@ -3,9 +3,9 @@
 from typing import Any
 
 from hybridwatch.engines.step_counts import StepCounts, read_step_counts
-from hybridwatch.measure.load import run_load
-from hybridwatch.measure.phase import _watching
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.load import run_load
+from hybridwatch.measurement.phase import _watching
+from hybridwatch.measurement.station import Station
 
 
 def assert_steps_are_seen(station: Station) -> tuple[dict[str, Any], StepCounts]:

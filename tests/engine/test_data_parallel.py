@@ -8,8 +8,8 @@ import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.measure.bench import Bench
-from hybridwatch.quality.embedded import word_problem_documents
+from hybridwatch.measurement.accuracy.embedded import word_problem_documents
+from hybridwatch.measurement.bench import Bench
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY

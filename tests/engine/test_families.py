@@ -11,9 +11,9 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import measure
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.phase import measure
+from hybridwatch.measurement.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find

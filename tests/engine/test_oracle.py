@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.measure.make_oracle import by_transformers
-from hybridwatch.quality.oracle import deviations_of, load, path_of
+from hybridwatch.measurement.accuracy.oracle import deviations_of, load, path_of
+from hybridwatch.measurement.make_oracle import by_transformers
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD

@@ -11,9 +11,9 @@ from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import model_runner_of
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import measure
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.phase import measure
+from hybridwatch.measurement.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.fixes import CATALOGUE

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import Measured, measure
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.phase import Measured, measure
+from hybridwatch.measurement.station import Station
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 

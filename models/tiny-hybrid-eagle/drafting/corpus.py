@@ -13,7 +13,7 @@ from recipe.batches import EVALUATION_PROMPTS, Batch
 from recipe.tokenizer import PAD
 from transformers import GraniteMoeHybridForCausalLM
 
-from hybridwatch.quality.embedded import (
+from hybridwatch.measurement.accuracy.embedded import (
     recall_documents,
     shared_recall_documents,
     word_problem_documents,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from hybridwatch.quality.embedded import (
+from hybridwatch.measurement.accuracy.embedded import (
     MAX_PROMPT,
     SHORTEST_LINE,
     Document,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from recipe.tokenizer import PAD, VOCABULARY_SIZE
 
-from hybridwatch.quality.embedded import FILLER_WORDS, Document
-from hybridwatch.quality.state_recall import (
+from hybridwatch.measurement.accuracy.embedded import FILLER_WORDS, Document
+from hybridwatch.measurement.accuracy.state_recall import (
     EVALUATION_COUNT,
     EVALUATION_SEED,
     HEAD,

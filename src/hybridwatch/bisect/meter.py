@@ -16,8 +16,8 @@ from hybridwatch.bisect.outcome import Outcome, State
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import SessionRequest, Tell, run_session
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import SessionRequest, Tell, run_session
 from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario

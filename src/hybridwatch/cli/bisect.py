@@ -27,8 +27,8 @@ from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ScenarioError
 from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
-from hybridwatch.measure.session import Tell
-from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.measurement.session import Tell
+from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.measure.relay import STAGES
-from hybridwatch.measure.session import Progress
+from hybridwatch.measurement.relay import STAGES
+from hybridwatch.measurement.session import Progress
 from hybridwatch.records.run import Phase
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural

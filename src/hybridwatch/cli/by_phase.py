@@ -15,10 +15,10 @@ from hybridwatch.cli.outcome import Outcome, summary_of
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.measure.budget import Budget
-from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.measure.relay import Relay
-from hybridwatch.measure.session import Missing, SessionRequest, Tell, none_missing
+from hybridwatch.measurement.budget import Budget
+from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
+from hybridwatch.measurement.relay import Relay
+from hybridwatch.measurement.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text

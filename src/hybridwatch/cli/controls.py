@@ -18,8 +18,8 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.report.caught import caught_sentence
 from hybridwatch.report.jsonform import control_to_json

@@ -23,11 +23,11 @@ from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.engines.fitting import on_usual_runner
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.measure.budget import Budget, Standing
-from hybridwatch.measure.duet import can_be_duet, is_duet
-from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import none_missing, run_session
+from hybridwatch.measurement.budget import Budget, Standing
+from hybridwatch.measurement.duet import can_be_duet, is_duet
+from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import none_missing, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable

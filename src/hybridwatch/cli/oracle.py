@@ -17,12 +17,7 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.checkpoint import model_folder
 from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
-from hybridwatch.measure.against_oracle import WrongAnswer, wrong_answers
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.make_oracle import by_engine, by_transformers, oracle_of
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.station import Station
-from hybridwatch.quality.oracle import (
+from hybridwatch.measurement.accuracy.oracle import (
     Oracle,
     deviations_of,
     load,
@@ -30,6 +25,11 @@ from hybridwatch.quality.oracle import (
     own_path_of,
     path_of,
 )
+from hybridwatch.measurement.against_oracle import WrongAnswer, wrong_answers
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.make_oracle import by_engine, by_transformers, oracle_of
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.station import Station
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, layers

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from hybridwatch.measure.session import Progress, Tell
+from hybridwatch.measurement.session import Progress, Tell
 from hybridwatch.system.console_text import as_text
 
 _MINUTE: Final = 60.0

@@ -22,9 +22,9 @@ from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import State as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measure.harness_version import harness_identity
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import SessionRequest, run_session
+from hybridwatch.measurement.harness_version import harness_identity
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.releases.card import RUNNERS, read_card

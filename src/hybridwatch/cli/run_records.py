@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.cli.outcome import Outcome, judged
-from hybridwatch.measure.session import is_stopped
+from hybridwatch.measurement.session import is_stopped
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run, write_run
 from hybridwatch.scenarios.scenario import Scenario

@@ -22,7 +22,7 @@ from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
+from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
 from hybridwatch.report.caught import readings_of
 from hybridwatch.report.sentence import plural

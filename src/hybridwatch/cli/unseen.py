@@ -10,7 +10,7 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import MOST_TRIALS
 from hybridwatch.cli.outcome import Outcome
 from hybridwatch.cli.program import program, with_results
-from hybridwatch.measure.plan import TIMED_PHASES, USUAL_PHASES
+from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
 from hybridwatch.report.blind_text import blind_sentence, settling
 

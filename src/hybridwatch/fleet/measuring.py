@@ -16,7 +16,7 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.fleet.cluster import Brought, Measurement, Result, Work
 from hybridwatch.fleet.job import Job
-from hybridwatch.measure.testbed import HOST_VARIABLE
+from hybridwatch.measurement.testbed import HOST_VARIABLE
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.naming import BULK_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file

@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 from hybridwatch.errors import GpuError
 from hybridwatch.fleet.proof import Shown
-from hybridwatch.measure.machine_state import kernel_seconds
-from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.measurement.machine_state import kernel_seconds
+from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.system import nvidia
 
 _ROUNDS = 12

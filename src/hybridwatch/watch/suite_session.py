@@ -27,8 +27,8 @@ from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import HybridwatchError, MeasurementError
 from hybridwatch.export.asv_benchmarks import Found, Tracked
 from hybridwatch.export.asv_stats import noise_of, stats_of
-from hybridwatch.measure.ready import make_ready
-from hybridwatch.measure.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable, read_run, results_folder, write_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE

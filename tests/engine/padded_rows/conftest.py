@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.station import Station
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 

@@ -8,12 +8,12 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import EngineError
-from hybridwatch.measure import bench as bench_module
-from hybridwatch.measure import load
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.phase import measure
-from hybridwatch.measure.plan import PlannedTrial
-from hybridwatch.measure.session import Session, SessionRequest
+from hybridwatch.measurement import bench as bench_module
+from hybridwatch.measurement import load
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.phase import measure
+from hybridwatch.measurement.plan import PlannedTrial
+from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import Phase
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
@@ -49,7 +49,7 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
         return measure(phase_, station)
 
     with monkeypatch.context() as patched:
-        patched.setattr("hybridwatch.measure.session.measure", kill_then_measure)
+        patched.setattr("hybridwatch.measurement.session.measure", kill_then_measure)
         failed = trial()
     assert failed.failure is not None
     assert failed.samples == ()
@@ -62,13 +62,13 @@ def test_hung_engine_is_a_failed_trial_and_is_ended(bench, trial, monkeypatch):
     bench.make_ready(HEALTHY)
 
     def stop_then_measure(phase_, station):
-        monkeypatch.setattr("hybridwatch.measure.waves.REQUEST_TIMEOUT_S", 5.0)
+        monkeypatch.setattr("hybridwatch.measurement.waves.REQUEST_TIMEOUT_S", 5.0)
         wait_briefly(station.engine)
         for worker in cores():
             worker.send_signal(signal.SIGSTOP)
         return measure(phase_, station)
 
-    monkeypatch.setattr("hybridwatch.measure.session.measure", stop_then_measure)
+    monkeypatch.setattr("hybridwatch.measurement.session.measure", stop_then_measure)
     failed = trial()
     assert failed.failure is not None
     assert cores() == []

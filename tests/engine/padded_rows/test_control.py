@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.measure.waves import Tokens, drive
+from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch_lab.mutants.catalogue import catalogue
 from tests.engine.conftest import HEALTHY

@@ -15,16 +15,16 @@ from hybridwatch.analysis.sign_flips import Row, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.against_oracle import wrong_answers
-from hybridwatch.measure.load import samples_of_steps
-from hybridwatch.measure.make_oracle import answered_by, trials_of
-from hybridwatch.measure.phase import Measured, _probed, measure
-from hybridwatch.measure.station import Station
-from hybridwatch.measure.sweep import sweep
-from hybridwatch.measure.waves import drive
+from hybridwatch.measurement.accuracy.embedded import word_problem_documents
+from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, deviations_of, load, path_of
+from hybridwatch.measurement.against_oracle import wrong_answers
+from hybridwatch.measurement.load import samples_of_steps
+from hybridwatch.measurement.make_oracle import answered_by, trials_of
+from hybridwatch.measurement.phase import Measured, _probed, measure
+from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.sweep import sweep
+from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
-from hybridwatch.quality.embedded import word_problem_documents
-from hybridwatch.quality.oracle import NO_NUMBERS, deviations_of, load, path_of
 from hybridwatch.records.curve import area_of, places_of
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase

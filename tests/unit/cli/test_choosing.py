@@ -13,7 +13,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import model_runner_of
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.measure.session import SessionRequest
+from hybridwatch.measurement.session import SessionRequest
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import find
 from tests.builders import BASELINE, CONTENDER, a_run

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from hybridwatch.cli.progress import TimeLeft, progress
-from hybridwatch.measure.session import Progress
+from hybridwatch.measurement.session import Progress
 
 STEPS = (
     Progress(12, 48, "performance cpu-0.27.1"),

@@ -16,9 +16,9 @@ from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
-from hybridwatch.measure import gpus, machine_state, session
-from hybridwatch.measure.phase import Measured
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement import gpus, machine_state, session
+from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.station import Station
 from hybridwatch.records.run import Looks, Phase, Run, Sample
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout

@@ -19,10 +19,10 @@ from hybridwatch.cli.board import Board
 from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measure import machine_state, session
-from hybridwatch.measure.phase import Measured
-from hybridwatch.measure.session import Progress, is_stopped
-from hybridwatch.measure.station import Station
+from hybridwatch.measurement import machine_state, session
+from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.session import Progress, is_stopped
+from hybridwatch.measurement.station import Station
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.try_source import _slowness
 from hybridwatch.engines.builds import load_builds
-from hybridwatch.measure import machine_state, session
-from hybridwatch.measure.plan import USUAL_PHASES
+from hybridwatch.measurement import machine_state, session
+from hybridwatch.measurement.plan import USUAL_PHASES
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find

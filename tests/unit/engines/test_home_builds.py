@@ -11,7 +11,7 @@ from hybridwatch.engines.checkpoint import checkpoint_of
 from hybridwatch.engines.install import environment_digest
 from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
-from hybridwatch.quality.oracle import own_path_of, path_of
+from hybridwatch.measurement.accuracy.oracle import own_path_of, path_of
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.shipped import shipped
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.measure.completions import prompt_digest, without_tokens
+from hybridwatch.measurement.completions import prompt_digest, without_tokens
 from hybridwatch.records.completion import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch_lab.fuzz.judging import Judge, first_tokens

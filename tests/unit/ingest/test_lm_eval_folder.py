@@ -14,7 +14,7 @@ from hybridwatch.errors import IngestError
 from hybridwatch.ingest.document import parse
 from hybridwatch.ingest.foreign import Given
 from hybridwatch.ingest.read import companion, read_foreign
-from hybridwatch.quality.embedded import TASKS_DIRECTORY, read_documents
+from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, read_documents
 from hybridwatch.records.run import Run
 
 RECALL = "hybridwatch_recall"

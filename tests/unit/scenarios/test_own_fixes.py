@@ -15,7 +15,7 @@ from hybridwatch_engine.source import SourceTree
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.own_things import own_settings
 from hybridwatch.errors import BuildError, MeasurementError, ScenarioError
-from hybridwatch.measure.occasions import require_occasion
+from hybridwatch.measurement.occasions import require_occasion
 from hybridwatch.scenarios import load_scenario
 from hybridwatch.scenarios.fixes import (
     CATALOGUE,

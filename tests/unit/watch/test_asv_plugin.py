@@ -16,7 +16,7 @@ from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, benchmark_of
 from hybridwatch.export.asv_stats import IN_DOUBT, stats_of
-from hybridwatch.measure.testbed import probe_testbed
+from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.run import Surroundings
 from hybridwatch.records.store import write_run

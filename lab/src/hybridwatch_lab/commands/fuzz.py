@@ -21,7 +21,7 @@ from hybridwatch.engines.checkpoint import checkpoint_of
 from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.measure.ready import make_ready
+from hybridwatch.measurement.ready import make_ready
 from hybridwatch.records.completion import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable

@@ -20,7 +20,7 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
-from hybridwatch.measure.ready import make_ready
+from hybridwatch.measurement.ready import make_ready
 from hybridwatch.report.stacked import Table
 from hybridwatch.scenarios.mutant import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hybridwatch.engines.oracle import OracleWorker, Question
-from hybridwatch.measure.make_oracle import read_answered
-from hybridwatch.quality.oracle import NO_NUMBERS, error_in
+from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
+from hybridwatch.measurement.make_oracle import read_answered
 from hybridwatch.records.completion import Completion
 from hybridwatch_lab.fuzz.played import Played
 

@@ -9,11 +9,11 @@ from typing import Final, Self
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.step_counts import read_totals
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.deadline import ended_after
-from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.measure.phase import CONTRACTS
-from hybridwatch.measure.waves import drive_whole
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.deadline import ended_after
+from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.measurement.phase import CONTRACTS
+from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.fuzz.played import Played
 from hybridwatch_lab.fuzz.scenario_file import planned

@@ -13,15 +13,15 @@ from hybridwatch.scenario.digest import ref_fields
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measure.bench import Bench
-from hybridwatch.measure.deadline import ended_after
-from hybridwatch.measure.harness_version import harness_identity
-from hybridwatch.measure.live_engine import LiveEngine
-from hybridwatch.measure.phase import Measured, measure
-from hybridwatch.measure.plan import phases_of
-from hybridwatch.measure.station import Station
-from hybridwatch.measure.testbed import probe_testbed
-from hybridwatch.measure.waves import Tokens
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.deadline import ended_after
+from hybridwatch.measurement.harness_version import harness_identity
+from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.measurement.phase import Measured, measure
+from hybridwatch.measurement.plan import phases_of
+from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.testbed import probe_testbed
+from hybridwatch.measurement.waves import Tokens
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
 from hybridwatch.scenarios.expansion import expand

@@ -13,8 +13,8 @@ from typing import Final
 
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.measure.budget import Budget, Standing
-from hybridwatch.measure.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.budget import Budget, Standing
+from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable

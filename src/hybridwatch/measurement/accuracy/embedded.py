@@ -1,0 +1,284 @@
+"""The embedded tasks: recall over a long prompt, recall over shared listings, and word problems.
+
+All are made by seeded generators, so a test can prove that the shipped evaluation files are what
+the code makes, and the embedded model can be trained on the same kind of document without ever
+seeing an evaluation prompt. Lengths count bytes, which are tokens for the embedded model's byte
+tokenizer. An answer is always several tokens long: the first comes out of the prefill, and only the
+decoded ones after it can show a damaged Mamba state. Recall over shared listings is for prefix
+caching: every question of a listing has the whole listing as its prefix. Recall at the end of a
+block is for speculation: the drafts of the answer reach into the next block. The word problems have
+GSM8K's answer form.
+
+Standard library only: the training recipe imports this module from an engine's environment.
+Run as a command, it writes the evaluation files that the lm-eval tasks read.
+"""
+
+import argparse
+import json
+import random
+import string
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+TASKS_DIRECTORY = Path(__file__).parent / "tasks"
+EVALUATION_FILES = (
+    "recall.jsonl",
+    "word_problems.jsonl",
+    "shared_recall.jsonl",
+    "block_end_recall.jsonl",
+)
+EVALUATION_COUNT = 250
+# Below every seed that models/tiny-hybrid/recipe/batches.py trains with.
+EVALUATION_SEED = 2711
+SHARED_EVALUATION_SEED = 2712
+BLOCK_END_EVALUATION_SEED = 2714
+
+MIN_VALUE, MAX_VALUE = 4, 8  # characters of a recall value
+# Bytes from the first byte of a value to the end of its prompt, and bytes of a prompt. Lines are
+# whole, so a document comes out up to SHORTEST_LINE short of the distance and the length drawn.
+MIN_DISTANCE, MAX_DISTANCE = 20, 300
+MIN_PROMPT, MAX_PROMPT = 60, 340
+SHORTEST_LINE = 12
+
+# A cached block of 128 tokens lies wholly inside a listing; with a question it stays below 256.
+MIN_LISTING, MAX_LISTING = 140, 230
+LISTING_QUESTIONS = 10
+
+BLOCK = 128  # tokens of a cached block
+BLOCK_END = 6  # a prompt ends at most so many tokens before the end of a block
+
+_FILLER = (
+    "the old mill is quiet in may and rain falls on a green roof while two boats wait by stone "
+    "steps where no bell rings until late"
+)
+
+_NAMES = (
+    "Sam Ann Ben Eva Tom Mia Leo Zoe Max Ida Jon Amy Kim Ray Sue Dan Liz Ned Pam Roy Uma Vic Wes "
+    "Joy Ali Bea Cal Dot Eli Fay Gus Hal"
+)
+_THINGS = (
+    "nuts pens cups hats keys maps eggs figs pins bags toys cards coins books shells stamps apples "
+    "plums stones boxes ropes lamps"
+)
+FILLER_WORDS, NAMES, THINGS = _FILLER.split(), _NAMES.split(), _THINGS.split()
+CONTAINERS = ("boxes", "bags", "jars", "trays", "crates")
+GAINS = ("finds", "buys", "gets", "wins", "picks up", "is given")
+LOSSES = ("loses", "sells", "gives away", "drops", "hands out", "lends")
+
+START_RANGE = (3, 60)
+FIRST_CHANGE_RANGE = (2, 20)
+SECOND_CHANGE_RANGE = (2, 9)
+CONTAINER_RANGE = (2, 9)
+CONTENT_RANGE = (2, 12)
+MULTIPLIED_SHARE = 0.3
+TWO_STEP_SHARE = 0.5
+LOSS_SHARE = 0.5
+FILLER_SHARES = (0.0, 0.25, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One question and its only right answer.
+
+    Attributes:
+        prompt: The whole text given to the model.
+        answer: What must follow, up to but without the newline that ends every answer.
+    """
+
+    prompt: str
+    answer: str
+
+
+def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) -> list[Document]:
+    """Make documents that list keys with values, with filler between, and then ask for one value.
+
+    Args:
+        count: How many, all different.
+        seed: The same seed makes the same documents.
+        max_distance: Upper bound in bytes from a value to the end of its prompt; a training
+            curriculum starts with less, and then with shorter prompts too.
+
+    Returns:
+        Documents in the order drawn, their distances even from `MIN_DISTANCE` to `max_distance`.
+    """
+    return _distinct(count, seed, lambda rng: _recall_document(rng, max_distance))
+
+
+def shared_recall_documents(count: int, seed: int) -> list[Document]:
+    """Make recall documents of which several share a listing, each with another question.
+
+    Returns:
+        Documents listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They
+        are equal but for the key in the question, their last four bytes.
+    """
+    rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
+    documents: list[Document] = []
+    while len(documents) < count:
+        documents += _questions_of_a_listing(rng)
+    return documents[:count]
+
+
+def block_end_recall_documents(count: int, seed: int) -> list[Document]:
+    """Make recall documents whose answers begin in one cached block and end in the next.
+
+    Returns:
+        Documents in the order drawn; each prompt ends 1 to `BLOCK_END` bytes before a multiple of
+        `BLOCK`.
+    """
+    return _distinct(count, seed, _block_end_document)
+
+
+def word_problem_documents(count: int, seed: int) -> list[Document]:
+    """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
+
+    Returns:
+        Documents in the order drawn; every result is a whole number of 1 to 3 digits.
+    """
+    return _distinct(count, seed, _word_problem)
+
+
+def evaluation_files() -> dict[str, list[Document]]:
+    """Return the documents of each shipped evaluation file, by file name."""
+    documents = (
+        recall_documents(EVALUATION_COUNT, EVALUATION_SEED),
+        word_problem_documents(EVALUATION_COUNT, EVALUATION_SEED),
+        shared_recall_documents(EVALUATION_COUNT, SHARED_EVALUATION_SEED),
+        block_end_recall_documents(EVALUATION_COUNT, BLOCK_END_EVALUATION_SEED),
+    )
+    return dict(zip(EVALUATION_FILES, documents, strict=True))
+
+
+def to_json_lines(documents: Iterable[Document]) -> str:
+    """Return the text of an evaluation file: on each line an object of `prompt` and `answer`."""
+    return "".join(json.dumps(asdict(document)) + "\n" for document in documents)
+
+
+def read_documents(path: Path) -> list[Document]:
+    """Read the documents of an evaluation file back."""
+    return [Document(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _distinct(count: int, seed: int, draw: Callable[[random.Random], Document]) -> list[Document]:
+    rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
+    documents: dict[str, Document] = {}
+    while len(documents) < count:
+        document = draw(rng)
+        documents.setdefault(document.prompt, document)
+    return list(documents.values())
+
+
+def _recall_document(rng: random.Random, max_distance: int) -> Document:
+    keys = _shuffled_keys(rng)
+    key, value = next(keys), _value(rng)
+    pair, question = f"{key}={value}\n", f"?{key}="
+    filler_share = rng.choice(FILLER_SHARES)
+    distance = rng.randint(MIN_DISTANCE, max_distance)
+    after_room = distance - len(value) - 1 - len(question)
+    after = _lines(rng, keys, after_room, filler_share)
+    used = len(pair) + len(after) + len(question)
+    least = max(0, min(MIN_PROMPT, max_distance) + SHORTEST_LINE - used)
+    most = max(least, min(MAX_PROMPT, used + max_distance // 2) - used)
+    before = _lines(rng, keys, rng.randint(least, most), filler_share)
+    return Document(before + pair + after + question, value)
+
+
+def _block_end_document(rng: random.Random) -> Document:
+    """Draw until a prompt ends where it shall: lengths are made of whole lines."""
+    while True:
+        document = _recall_document(rng, MAX_DISTANCE)
+        if 1 <= -len(document.prompt) % BLOCK <= BLOCK_END:
+            return document
+
+
+def _questions_of_a_listing(rng: random.Random) -> list[Document]:
+    """Draw a listing that has enough pairs, and ask for `LISTING_QUESTIONS` of them."""
+    listing, pairs = "", list[tuple[str, str]]()
+    while len(pairs) < LISTING_QUESTIONS:
+        room = rng.randint(MIN_LISTING + SHORTEST_LINE - 1, MAX_LISTING)
+        listing = _lines(rng, _shuffled_keys(rng), room, rng.choice(FILLER_SHARES))
+        pairs = [(line[:2], line[3:]) for line in listing.splitlines() if "=" in line]
+    chosen = rng.sample(pairs, LISTING_QUESTIONS)
+    return [Document(f"{listing}?{key}=", value) for key, value in chosen]
+
+
+def _shuffled_keys(rng: random.Random) -> Iterator[str]:
+    every = [letter + digit for letter in string.ascii_uppercase for digit in string.digits]
+    rng.shuffle(every)
+    return iter(every)
+
+
+def _value(rng: random.Random) -> str:
+    return "".join(rng.choices(string.ascii_lowercase, k=rng.randint(MIN_VALUE, MAX_VALUE)))
+
+
+def _lines(rng: random.Random, keys: Iterator[str], room: int, filler_share: float) -> str:
+    """Return whole lines of pairs and filler: at most `room` bytes, and nearly that many."""
+    lines = ""
+    while room - len(lines) >= SHORTEST_LINE:
+        if rng.random() < filler_share:
+            lines += _filler(rng, room - len(lines))
+        else:
+            lines += f"{next(keys)}={_value(rng)}\n"
+    return lines
+
+
+def _filler(rng: random.Random, room: int) -> str:
+    """Return one line of filler words, at most `room` bytes, itself at least `SHORTEST_LINE`."""
+    line = rng.choice(FILLER_WORDS)
+    for word in rng.choices(FILLER_WORDS, k=rng.randint(1, 7)):
+        if len(line) + len(word) + 2 <= room:
+            line += f" {word}"
+    return line + "\n"
+
+
+def _word_problem(rng: random.Random) -> Document:
+    name, thing = rng.choice(NAMES), rng.choice(THINGS)
+    if rng.random() < MULTIPLIED_SHARE:
+        count, content = rng.randint(*CONTAINER_RANGE), rng.randint(*CONTENT_RANGE)
+        total = count * content
+        story = f"{name} has {count} {rng.choice(CONTAINERS)} of {content} {thing}"
+        working = [f"{count}*{content}={total}"]
+        changes = [SECOND_CHANGE_RANGE] if rng.random() < TWO_STEP_SHARE else []
+    else:
+        total = rng.randint(*START_RANGE)
+        story = f"{name} has {total} {thing}"
+        working = []
+        second = [SECOND_CHANGE_RANGE] if rng.random() < TWO_STEP_SHARE else []
+        changes = [FIRST_CHANGE_RANGE, *second]
+    for index, bounds in enumerate(changes):
+        clause, step, total = _change(rng, total, bounds)
+        story += (", then " if index else " and ") + clause
+        working.append(step)
+    prompt = f"Q: {story}. How many {thing} does {name} have?\nA:"
+    return Document(prompt, f" {' '.join(working)} #### {total}")
+
+
+def _change(rng: random.Random, total: int, bounds: tuple[int, int]) -> tuple[str, str, int]:
+    """Return one gain or loss in words, worked out, and the new total, which is at least 1."""
+    low, high = bounds
+    if total > low and rng.random() < LOSS_SHARE:
+        amount = rng.randint(low, min(high, total - 1))
+        left = total - amount
+        return f"{rng.choice(LOSSES)} {amount}", f"{total}-{amount}={left}", left
+    amount = rng.randint(low, high)
+    grown = total + amount
+    return f"{rng.choice(GAINS)} {amount} more", f"{total}+{amount}={grown}", grown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the evaluation files, by default where the lm-eval tasks look for them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hybridwatch.measurement.accuracy.embedded", description=main.__doc__
+    )
+    parser.add_argument("directory", nargs="?", type=Path, default=TASKS_DIRECTORY)
+    directory: Path = parser.parse_args(arguments).directory
+    for name, documents in evaluation_files().items():
+        (directory / name).write_text(to_json_lines(documents), encoding="utf-8")
+        sys.stdout.write(f"{directory / name}: {len(documents)} documents\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

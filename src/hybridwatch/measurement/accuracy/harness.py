@@ -1,0 +1,220 @@
+"""Runs lm-eval tasks against an engine's completion endpoint.
+
+lm-eval works in a process of its own, bounded and guarded: nothing of it is left when it failed,
+hung, or when the harness was interrupted.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from hybridwatch.errors import MeasurementError, ScenarioError
+from hybridwatch.measurement.accuracy.answers import NO_TEXT, read_answers
+from hybridwatch.measurement.accuracy.evaluate import Request
+from hybridwatch.records.run import Answer
+from hybridwatch.system import ConversingProcess, GuardedProcess, without_proxy
+
+TASKS: Final = Path(__file__).parent / "tasks"
+"""Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""
+
+FETCH_TIMEOUT_S: Final = 600.0
+"""lm-eval's own data sets are small; the hub's client takes a minute to say that it has no line."""
+
+_END_S: Final = 10.0
+"""Limit for a process that has closed its output to end."""
+_TAIL_LINES: Final = 20
+_LOG: Final = "lm-eval.log"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """One accuracy trial.
+
+    Attributes:
+        base_url: The endpoint, such as ``http://127.0.0.1:8123/v1/completions``.
+        model: The name under which the engine serves the model.
+        tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
+        documents: How many of each task, from the first.
+        max_concurrency: Requests in flight at once.
+        timeout_s: Seconds for everything, the start of lm-eval (2 s) included where it is needed.
+        work_dir: Existing folder for the request and lm-eval's answer.
+    """
+
+    base_url: str
+    model: str
+    tasks: tuple[str, ...]
+    documents: int
+    max_concurrency: int
+    timeout_s: float
+    work_dir: Path
+
+
+class LmEval:
+    """lm-eval in a process of its own, started when it is first needed; a context manager.
+
+    One process serves every trial, so that its imports are paid for once. One that failed or gave
+    no answer in time has ended, and the next trial gets a new one.
+
+    Args:
+        work_dir: Existing folder for its log, in which it works.
+    """
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+        self._process: ConversingProcess | None = None
+        self._offline = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start_ahead(self) -> None:
+        """Start it when it is not there, for tasks of ours, and leave it to its imports."""
+        self._started(offline=True)
+
+    def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
+        """Ask every document and read what came back.
+
+        Returns:
+            Answers by task in the order of the request, then by document; every document is there.
+
+        Raises:
+            MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
+                line says what happened, the lines after it are the end of lm-eval's output.
+        """
+        names = {name: _eval_name(name) for name in request.tasks}
+        request_file = request.work_dir / "lm-eval-request.json"
+        answered = request.work_dir / "lm-eval-answer.json"
+        request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
+        answered.unlink(missing_ok=True)
+        offline = all(name != eval_name for name, eval_name in names.items())
+        process = self._started(offline=offline)
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
+            self._evaluate(process, [str(request_file), str(answered)], request.timeout_s)
+            on_error.pop_all()
+        try:
+            evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
+        return read_answers(evaluation, names, request.documents)
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _started(self, *, offline: bool) -> ConversingProcess:
+        if self._process is None or self._offline != offline:
+            self.stop()
+            self._offline = offline
+            self._process = ConversingProcess(
+                [sys.executable, "-m", "hybridwatch.measurement.accuracy.evaluate"],
+                self._work_dir / _LOG,
+                _environment(offline=offline),
+                folder=self._work_dir,
+            )
+        return self._process
+
+    def _evaluate(self, process: ConversingProcess, files: list[str], timeout_s: float) -> None:
+        try:
+            # It has ended after an error that nobody waited for; what it answers says so.
+            with suppress(BrokenPipeError):
+                process.ask(json.dumps(files))
+            process.answer(timeout_s)
+        except TimeoutError:
+            raise _not_in_time(timeout_s, self._work_dir / _LOG) from None
+        except EOFError:
+            raise _ended(process.wait(_END_S), self._work_dir / _LOG) from None
+
+
+def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
+    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway.
+
+    Raises:
+        ScenarioError: A task is unknown, or its data cannot be had.
+    """
+    foreign = [name for name in tasks if _eval_name(name) == name]
+    if not foreign:
+        return
+    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.fetch", *foreign]
+    try:
+        _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
+    except MeasurementError as error:
+        first, names = str(error).partition("; its last lines:")[0], ", ".join(foreign)
+        raise ScenarioError(f"the tasks {names} cannot be had: {first}") from None
+
+
+def _eval_name(name: str) -> str:
+    return f"hybridwatch_{name}" if (TASKS / f"{name}.yaml").is_file() else name
+
+
+def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> Request:
+    return Request(
+        model_args={
+            "model": request.model,
+            "base_url": request.base_url,
+            "num_concurrent": request.max_concurrency,
+            # Text goes over the wire; the engine has the tokenizer, the harness has none.
+            "tokenized_requests": False,
+            "tokenizer_backend": None,
+        },
+        tasks=list(names.values()),
+        documents=request.documents,
+        include_path=str(TASKS),
+        include_defaults=any(name == eval_name for name, eval_name in names.items()),
+    )
+
+
+def _environment(*, offline: bool) -> dict[str, str]:
+    environment = {
+        **without_proxy(),
+        # lm-eval would send it along, and a loopback engine asks for none.
+        "OPENAI_API_KEY": "",
+        "TQDM_DISABLE": "1",  # a progress bar would fill the tail of the log
+        "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER": NO_TEXT,
+    }
+    if offline:
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    return environment
+
+
+def _finish(
+    command: list[str], work_dir: Path, environment: dict[str, str], timeout_s: float
+) -> None:
+    """Run a command of lm-eval's to its end."""
+    log = work_dir / _LOG
+    log.unlink(missing_ok=True)
+    process = GuardedProcess(command, log, environment, folder=work_dir)
+    try:
+        status = process.wait(timeout_s)
+    except TimeoutError:
+        raise _not_in_time(timeout_s, log) from None
+    finally:
+        process.stop()
+    if status != 0:
+        raise _ended(status, log)
+
+
+def _not_in_time(timeout_s: float, log: Path) -> MeasurementError:
+    return MeasurementError(
+        f"lm-eval did not end in {timeout_s:g} s; its last lines:\n{_tail(log)}"
+    )
+
+
+def _ended(status: int, log: Path) -> MeasurementError:
+    tail = _tail(log)
+    cause = tail.rpartition("\n")[2] or "no output"
+    return MeasurementError(f"lm-eval ended with status {status}: {cause}; its last lines:\n{tail}")
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join([line for line in lines if line.strip()][-_TAIL_LINES:])

@@ -1,0 +1,125 @@
+"""Writes right answers down, once: by transformers, or by an engine that is trusted."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.oracle import Drafts, Waves, answer
+from hybridwatch.measurement.accuracy.oracle import Oracle, model_digest
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.completions import completion_of, without_tokens
+from hybridwatch.measurement.waves import drive_whole
+from hybridwatch.records.completion import Completion
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.scenario import Scenario
+
+Trials = tuple[tuple[Completion, ...], ...]
+
+
+def trials_of(scenario: Scenario, count: int) -> list[Waves]:
+    """Make the requests of a scenario's contract trials, as ``measure.phase`` does."""
+    workload = scenario.workload
+    return [expand(workload.waves, workload.seed + number) for number in range(count)]
+
+
+def by_transformers(
+    scenario: Scenario, model: Path, build: BuildRequest, count: int, drafts: Drafts = ()
+) -> tuple[Mapping[str, str], Trials]:
+    """Have the requests answered by transformers' plain path, in float32 on the processor.
+
+    Args:
+        scenario: What is asked.
+        model: Folder of the model.
+        build: Whose environment has transformers.
+        count: Trials.
+        drafts: What the answers may be; they save time and change nothing.
+
+    Returns:
+        By what, and the answers.
+
+    Raises:
+        BuildError: The environment is not installed, or transformers cannot serve the model.
+    """
+    planned = trials_of(scenario, count)
+    known = [[one for one in trial if one.tokens] for trial in drafts]
+    found = answer(build.spec, model, [_with_right_answers(waves) for waves in planned], known)
+    pairs = zip(planned, found.trials, strict=True)
+    trials = tuple(tuple(_in_place(waves, map(read_answered, trial))) for waves, trial in pairs)
+    return found.made_by, trials
+
+
+def _with_right_answers(waves: Waves) -> Waves:
+    """Leave out what has no answer that is the only right one."""
+    return [
+        replace(wave, requests=tuple(one for one in wave.requests if one.has_right_answer))
+        for wave in waves
+    ]
+
+
+def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completion]:
+    """Put answers beside the requests that have one; the others have none."""
+    for wave in waves:
+        for request in wave.requests:
+            right = request.has_right_answer
+            yield next(answers) if right else without_tokens(request.prompt)
+
+
+def by_engine(
+    scenario: Scenario, models: Path, build: BuildRequest, count: int
+) -> tuple[Mapping[str, str], Trials]:
+    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts.
+
+    Raises:
+        BuildError: The build cannot run the scenario.
+        EngineError: Its engine does not come up or does not answer.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
+        Bench(scenario, [build], models, Path(work), lambda _: None) as bench,
+    ):
+        trials = tuple(answered_by(bench, waves) for waves in trials_of(scenario, count))
+        identity = bench.identify(0)
+    made_by = {"build": identity.label, "wheel": identity.wheel_digest}
+    return {**made_by, "dtype": scenario.engine.dtype}, trials
+
+
+def answered_by(bench: Bench, waves: Waves) -> tuple[Completion, ...]:
+    """Have one trial answered by the first side of a bench: fixed, no graphs, no drafts."""
+    engine = bench.make_ready(0)
+    engine.settle(bench.reference(0))
+    answered = drive_whole(engine, waves, can_hold=not bench.scenario.engine.disaggregated)
+    requests = (request for wave in waves for request in wave.requests)
+    known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
+    return tuple(_in_place(waves, known))
+
+
+def oracle_of(
+    scenario: Scenario, model: Path, command: str, made: tuple[Mapping[str, str], Trials]
+) -> Oracle:
+    """Put the answers together with where they come from."""
+    made_by, trials = made
+    return Oracle(
+        scenario=scenario.id,
+        model=scenario.model,
+        model_digest=model_digest(model),
+        made_by=made_by,
+        command=command,
+        seed=scenario.workload.seed,
+        trials=trials,
+    )
+
+
+def read_answered(answered: Mapping[str, Any]) -> Completion:
+    """Read an answer of the plugin as one of an engine, whose ids are texts."""
+    top: Sequence[Sequence[tuple[int, float]]] = answered["top"]
+    choice = {
+        "token_ids": answered["tokens"],
+        "logprobs": {
+            "token_logprobs": [alternatives[0][1] for alternatives in top],
+            "top_logprobs": [{str(int(t)): value for t, value in pairs} for pairs in top],
+        },
+    }
+    return completion_of(answered["prompt"], choice)

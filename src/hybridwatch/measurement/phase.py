@@ -1,0 +1,307 @@
+"""One trial of each phase: from an engine made ready to raw samples."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Final
+
+from hybridwatch.engines.control import UNSUPPORTED
+from hybridwatch.errors import MeasurementError
+from hybridwatch.measurement.accuracy.harness import TaskRequest
+from hybridwatch.measurement.load import run_load, samples_of_client, samples_of_steps, work_of_load
+from hybridwatch.measurement.occasions import first_of, require_occasion, require_replayed_layers
+from hybridwatch.measurement.repeats import unrepeated
+from hybridwatch.measurement.right_answers import checked
+from hybridwatch.measurement.station import Station, run_prelude
+from hybridwatch.measurement.sweep import sweep
+from hybridwatch.measurement.waves import Tokens
+from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.records.client import CLOCK_DIGITS
+from hybridwatch.records.completion import Completion
+from hybridwatch.records.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
+from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.system.home import home
+
+TASKS_TIMEOUT_S: Final = 300.0
+HUB_TASKS_TIMEOUT_S: Final = 3600.0
+"""A real model answers a thousand questions of as many tokens as it likes."""
+SITES_KEPT: Final = 20
+"""Call sites that a trial keeps, those with the most reads."""
+
+CONTRACTS: Final = (
+    "padded_rows_prefilling",
+    "slots_off_block_table",
+    "prefills_in_decode_graph",
+    "blocks_in_dummy_runs",
+    "replay_off_block_tables",
+    "replay_off_slot_mappings",
+    "replay_off_seq_lens",
+    "replay_off_query_starts",
+    "replay_off_accepted",
+    "replay_off_prompts",
+    "replay_off_initial_states",
+    "replay_off_chunks",
+    "states_off",
+    "token_states_off",
+    "block_ends_off",
+    "slots_short",
+    "mamba_blocks_overwritten",
+    "prefix_hit_uncached",
+    "cached_states_off",
+    "repeats_missed",
+    "requests_stalled",
+    "requests_starved",
+    "unwritten_blocks_cached",
+    "max_seq_len_excess_target",
+    "max_seq_len_excess_draft",
+)
+"""Counters of the contract probe that must stay 0; each is the metric ``contract.<name>``. A probe
+has those that mean something on the engine's model runner."""
+
+PREFIX_TOKENS: Final = ("asked", "hit", "attention", "mamba")
+"""Counters ``prefix_tokens_<name>`` of the same probe, each the metric ``prefix_tokens.<name>``, of
+an engine whose prefix cache was asked for anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one trial gave.
+
+    Attributes:
+        samples: Raw values.
+        answers: Of an accuracy trial.
+        client_result: JSON of the load client.
+        host_work: Of a host-sync trial.
+        unsupported: Metrics that the probes could not watch in this engine, with the reason.
+        completions: Answers of a contract trial, to be compared with those of another engine.
+        curve: Of a performance trial that went through several loads.
+    """
+
+    samples: tuple[Sample, ...]
+    answers: tuple[Answer, ...] = ()
+    client_result: Mapping[str, Any] | None = None
+    host_work: HostWork | None = None
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
+    curve: Curve | None = None
+
+
+def measure(phase: Phase, station: Station) -> Measured:
+    """Make one trial.
+
+    Raises:
+        MeasurementError: It gave no measurement, and why.
+    """
+    match phase:
+        case Phase.CONTRACT:
+            return _contract(station)
+        case Phase.ACCURACY:
+            return _accuracy(station)
+        case Phase.PERFORMANCE:
+            return _performance(station)
+        case Phase.HOST_SYNC:
+            return _host_sync(station)
+        case Phase.DUET:
+            return _duet(station)
+
+
+def _probed(station: Station, probe: str) -> dict[str, Any]:
+    """Run the timed load under one probe."""
+    run_prelude(station)
+    with _watching(station, probe) as seen:
+        run_load(station, station.scenario.workload.generation)
+    return seen
+
+
+@contextmanager
+def _watching(station: Station, probe: str) -> Iterator[dict[str, Any]]:
+    """Keep a probe on; what it saw is there when the block has ended."""
+    control = station.engine.control
+    seen: dict[str, Any] = {}
+    control.start_probe(probe)
+    try:
+        yield seen
+    finally:
+        seen.update(control.stop_probe(probe))
+
+
+def _contract(station: Station) -> Measured:
+    workload = station.scenario.workload
+    waves = expand(workload.waves, workload.seed + station.number)
+    right = _right_tokens(station, waves)
+    # The prelude is watched too: what finished in it may be written to before the first wave.
+    with _watching(station, "contract") as counts:
+        run_prelude(station)
+        answered = station.complete(waves)
+    unwatched = counts.get(UNSUPPORTED, {})
+    if station.engine.server.launch.graph_replay:
+        needed = station.scenario.expect.replayed_layers.items()
+        require_replayed_layers(counts, unwatched, needed)
+    require_occasion(station.scenario.fix, counts, unwatched)
+    values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
+    values |= prefix_tokens_in(counts)
+    if right is not None:
+        pairs = zip(answered, right, strict=True)
+        answered = tuple(replace(one, is_wrong=one.tokens != other) for one, other in pairs)
+        values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
+    unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
+    if not values:
+        raise MeasurementError(f"no contract can be watched: {first_of(unwatched)}")
+    samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
+    # What made-up weights say is as good one way as another, also beside another engine.
+    if station.engine.server.launch.engine.load_format == "dummy":
+        return Measured(samples, unsupported=unsupported)
+    repeated = unrepeated(waves, answered, station.scenario.engine.dtype)
+    if repeated is not None:
+        samples = (*samples, Sample(UNREPEATED_TOKENS, (float(repeated),)))
+    found = checked(home(), station.scenario, station.number, waves, answered)
+    return Measured(
+        (*samples, *found.samples),
+        unsupported=unsupported | found.unsupported,
+        completions=found.answered,
+    )
+
+
+def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
+    """What the prompts asked of the prefix cache and what they got; nothing where none asked."""
+    if not counts.get("prefix_tokens_asked"):
+        return {}
+    named = ((name, f"prefix_tokens_{name}") for name in PREFIX_TOKENS)
+    return {
+        f"prefix_tokens.{name}": counts[counter] for name, counter in named if counter in counts
+    }
+
+
+def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
+    """What the same engine says with the fix in, no graph replayed, and no drafts.
+
+    Returns:
+        ``None`` when the engine has nothing that it can set aside while it runs, and when its
+        weights are made up: what those say is as good one way as another.
+    """
+    engine = station.engine
+    launch = engine.server.launch
+    sets_aside = launch.can_set_graphs_aside or launch.can_withhold_drafts
+    if not sets_aside or launch.engine.load_format == "dummy":
+        return None
+    own = engine.setting
+    engine.settle(station.bench.reference(station.side))
+    answered = station.ask(waves)
+    engine.settle(own)
+    return answered
+
+
+def _accuracy(station: Station) -> Measured:
+    accuracy, server = station.scenario.accuracy, station.engine.server
+    assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
+    run_prelude(station)
+    answers = station.bench.lm_eval.run_tasks(
+        TaskRequest(
+            base_url=f"{server.url}/v1/completions",
+            model=server.launch.served_name,
+            tasks=accuracy.tasks,
+            documents=accuracy.documents,
+            max_concurrency=accuracy.max_concurrency,
+            timeout_s=HUB_TASKS_TIMEOUT_S if station.scenario.on_hub else TASKS_TIMEOUT_S,
+            work_dir=station.work,
+        )
+    )
+    samples = tuple(
+        Sample(
+            f"accuracy.{task}",
+            tuple(float(answer.correct) for answer in answers if answer.task == task),
+        )
+        for task in accuracy.tasks
+    )
+    return Measured(samples, answers=answers)
+
+
+def _performance(station: Station) -> Measured:
+    run_prelude(station)
+    if station.scenario.sweep is not None:
+        found = sweep(station, station.scenario.sweep)
+        return Measured(found.samples, curve=found.curve)
+    loaded = work_of_load(station, station.scenario.workload.generation)
+    samples = samples_of_client(loaded.result)
+    if loaded.made is not None:
+        samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
+    return Measured(samples, client_result=loaded.result)
+
+
+def _duet(station: Station) -> Measured:
+    """Load both sides at once; of what an engine then took, its own work alone says something.
+
+    Neighbours, clocks and caches change from second to second, and change both sides alike (Bulej
+    et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020).
+    """
+    run_prelude(station)
+    if station.scenario.sweep is not None:
+        found = sweep(station, station.scenario.sweep, "processor")
+        return Measured(found.samples, curve=found.curve)
+    station.meet()
+    loaded = work_of_load(station, station.scenario.workload.generation)
+    if loaded.made is None or not loaded.made.steps:
+        raise MeasurementError("the engine does not count its steps, so its work is of none")
+    work = round(loaded.worked_s / loaded.made.steps, CLOCK_DIGITS)
+    return Measured((Sample(DUET_CPU_TIME, (work,)),))
+
+
+def _host_sync(station: Station) -> Measured:
+    """Two passes, since counting the reads slows the very code that the other pass times."""
+    seen = _probed(station, "host-sync")
+    station.engine.settle(station.engine.setting)
+    timed = _probed(station, "metadata-time")
+    reads, seconds = seen["reads_per_step"], timed["seconds"]
+    if not reads or not seconds:
+        raise MeasurementError("the probes saw no engine step")
+    return Measured(
+        (
+            Sample("host_syncs_per_step", tuple(float(count) for count in reads)),
+            *samples_of_waits(seen),
+            Sample("metadata_build_time", tuple(round(value, CLOCK_DIGITS) for value in seconds)),
+        ),
+        host_work=host_work_of(seen, timed["phases"]),
+    )
+
+
+def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
+    """How long the steps waited for the device; nothing of an engine that has none to wait for.
+
+    Args:
+        seen: What the host-sync probe saw; only on CUDA it has waits with their times.
+    """
+    if "wait_seconds_per_step" not in seen:
+        return ()
+    waits, steps = seen["wait_seconds_per_step"], seen["step_seconds"]
+    shares = (wait / step for wait, step in zip(waits, steps, strict=True) if step)
+    return (
+        Sample("host_sync_time", tuple(round(wait, CLOCK_DIGITS) for wait in waits)),
+        Sample("host_sync_share", tuple(shares)),
+    )
+
+
+def host_work_of(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
+    """Say where the reads and the time of the steps lie.
+
+    Args:
+        seen: What the host-sync probe saw.
+        phases: Seconds of each step by phase; one that no step went through is left out.
+    """
+    most = sorted(seen["sites"].items(), key=lambda site: (-site[1], site[0]))[:SITES_KEPT]
+    times, kinds = seen["site_seconds"], seen.get("site_kinds", {})
+    return HostWork(
+        sites=tuple(
+            CallSite(place, reads, round(times[place], CLOCK_DIGITS), _most_of(kinds.get(place)))
+            for place, reads in most
+        ),
+        phases=tuple(
+            StepPhase(name, round(median(seconds), CLOCK_DIGITS))
+            for name, seconds in phases.items()
+            if any(seconds)
+        ),
+    )
+
+
+def _most_of(kinds: Mapping[str, int] | None) -> str | None:
+    return max(sorted(kinds), key=lambda kind: kinds[kind]) if kinds else None

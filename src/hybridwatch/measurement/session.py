@@ -1,0 +1,514 @@
+"""A session: every trial of one scenario on one or two builds, as a run."""
+
+import secrets
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.gpu_layout import cuda_numbers
+from hybridwatch.errors import BuildError, EngineError, MeasurementError
+from hybridwatch.measurement.accuracy.harness import LmEval
+from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.budget import Budget, Pace, add_until_decided
+from hybridwatch.measurement.duet import Meeting, is_duet, one_processor, require_duet
+from hybridwatch.measurement.gpus import Gpus
+from hybridwatch.measurement.harness_version import harness_identity
+from hybridwatch.measurement.machine_state import Watch
+from hybridwatch.measurement.phase import Measured, measure
+from hybridwatch.measurement.plan import (
+    TIMED_PHASES,
+    USUAL_PHASES,
+    PlannedTrial,
+    made_at_once,
+    phases_of,
+    plan,
+    plan_block,
+    plan_more,
+    plan_start,
+)
+from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.testbed import probe_testbed
+from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
+from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
+from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
+from hybridwatch.records.side_names import side_names
+from hybridwatch.scenario.digest import ref_fields
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.system import require_wanted
+from hybridwatch.system.engine_log import root_of
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is.
+
+    Attributes:
+        done: Trials made.
+        total: Trials planned; with a budget up to the next look.
+        text: What is going on.
+        lasting: Whether the text is a result, to be kept in sight.
+    """
+
+    done: int
+    total: int
+    text: str
+    lasting: bool = False
+
+
+Tell = Callable[[Progress], None]
+"""Called as the session goes on."""
+
+Missing = Callable[[Run], int]
+"""Says how many more rounds of timed trials a run needs, now that those planned are made."""
+
+
+def none_missing(_: Run) -> int:
+    """Go by the counts of the scenario, whatever the machine was like."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """What to measure.
+
+    Attributes:
+        scenario: The scenario.
+        sides: The builds, baseline first.
+        models: Folder of the embedded models.
+        tell: Gets the progress.
+        phases: What to measure.
+        budget: Timed trials until the run is decided, instead of those that the scenario counts.
+        warmed: Timed phases that begin with a warm-up; without a budget.
+        missing: Asked once the planned performance trials are made; without a budget. It may look
+            at the machine, never at what was measured: rounds that go on until a number pleases
+            prove nothing.
+        earlier: A stopped run of the same, whose whole rounds need not be made again.
+        known_bad: Whether the contender is expected to fail, as a known-bad control.
+    """
+
+    scenario: Scenario
+    sides: Sequence[BuildRequest]
+    models: Path
+    tell: Tell
+    phases: Collection[Phase] = USUAL_PHASES
+    budget: Budget | None = None
+    warmed: Collection[Phase] = TIMED_PHASES
+    missing: Missing = none_missing
+    earlier: Run | None = None
+    known_bad: bool = False
+
+    @property
+    def planned(self) -> tuple[PlannedTrial, ...]:
+        """What is made before anybody looks, the trials of an earlier run included."""
+        counts, sides = self.scenario.trials, len(self.sides)
+        phases = phases_of(self.scenario, self.phases)
+        if self.budget is not None:
+            return plan_start(counts, sides, phases)
+        return plan(counts, sides, phases, self.warmed)
+
+    @property
+    def left(self) -> tuple[PlannedTrial, ...]:
+        """What of it is not made yet; a phase that is gone on with is warmed up again."""
+        made = _rounds(self.earlier)
+        open_phases = {
+            one.phase
+            for one in self.planned
+            if not one.warmup and one.number >= made.get(one.phase, 0)
+        }
+        # The warm-ups alone are planned of what goes on until it is decided.
+        open_phases |= set(TIMED_PHASES) if self.budget is not None else set()
+        return tuple(
+            one
+            for one in self.planned
+            if one.phase in open_phases and (one.warmup or one.number >= made.get(one.phase, 0))
+        )
+
+    @property
+    def made(self) -> tuple[Trial, ...]:
+        """The trials of the earlier run that count, numbered anew."""
+        kept = () if self.earlier is None else _whole_rounds(self.earlier)
+        if self.budget is not None:
+            kept = tuple(one for one in kept if one.phase not in TIMED_PHASES)
+        return tuple(replace(one, index=at) for at, one in enumerate(kept))
+
+
+def is_stopped(run: Run) -> bool:
+    """Whether a run was stopped before it was whole."""
+    return any(one.failure is not None and one.failure.was_stopped for one in run.trials)
+
+
+def _whole_rounds(run: Run) -> tuple[Trial, ...]:
+    """The trials of rounds that every side has made, in their order."""
+    rounds, seen = _rounds(run), Counter[tuple[Phase, int]]()
+    kept: list[Trial] = []
+    for trial in run.so_far().trials:
+        if not trial.warmup:
+            seen[trial.phase, trial.side] += 1
+            if seen[trial.phase, trial.side] > rounds[trial.phase]:
+                continue
+        kept.append(trial)
+    return tuple(one for one in kept if rounds[one.phase])
+
+
+def _require_same(begun: Run, earlier: Run | None) -> None:
+    """Refuse to put trials of two machines, builds or kinds of work into one run.
+
+    Raises:
+        BuildError: They differ.
+    """
+    for what in ("scenario", "testbed", "builds"):
+        if earlier is not None and getattr(begun, what) != getattr(earlier, what):
+            raise BuildError(
+                f"{begun.scenario.id}: {what}: expected as in run {earlier.id}, which was stopped, "
+                "found otherwise; without --resume it is measured anew"
+            )
+
+
+def _rounds(run: Run | None) -> dict[Phase, int]:
+    """Count the rounds of each phase that every side of a run has made."""
+    if run is None:
+        return {}
+    made = Counter((one.phase, one.side) for one in run.so_far().trials if not one.warmup)
+    return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
+
+
+def run_session(
+    request: SessionRequest,
+    keep: Callable[[Run], None] = lambda _: None,
+    made: Callable[[Run, Phase], None] = lambda *_: None,
+) -> Run:
+    """Measure, and return every raw value.
+
+    A trial that cannot be measured becomes a failed trial; the session goes on.
+
+    Args:
+        request: What to measure.
+        keep: Gets what is worth keeping of a session that is stopped.
+        made: Gets the run as far as it is after each phase but the last, and that phase.
+
+    Raises:
+        BuildError: A build cannot be switched as its label says.
+        EngineError: No engine came up at all, so there is nothing to record.
+        KeyboardInterrupt: A stop was requested (``process.stopping``).
+    """
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
+        try:
+            with Session(request, Path(folder)) as session:
+                try:
+                    return session.make_all(made)
+                except KeyboardInterrupt:
+                    if (run := session.cut_short(STOPPED)) is not None:
+                        keep(run)
+                    raise
+        except EngineError:
+            require_wanted()
+            raise
+
+
+class Session:
+    """One scenario on its builds; a context manager, within which its engines live.
+
+    Its trials are made in one go, or phase by phase with other work in between.
+
+    Args:
+        request: What to measure.
+        work: Folder of its own, for logs and the files of clients.
+        lm_eval: Asks the documents of several sessions; None for one of its own.
+
+    Raises:
+        BuildError: A duet is wanted of what cannot be one.
+    """
+
+    def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
+        self.request = request
+        self._work = work
+        self._started = datetime.now(UTC)
+        self._pace = Pace(request.budget.seconds if request.budget else 0.0)
+        self.phases = phases_of(request.scenario, request.phases)
+        self._plan, made = request.left, len(request.made)
+        self._total = made + len(self._plan)
+        self._is_duet = is_duet(self.phases)
+        if Phase.DUET in self.phases:
+            require_duet(request.sides, self.phases)
+        self._names = side_names([side.label for side in request.sides])
+        self._done = made
+        # Now, while there is no engine of ours: what is in use of a GPU's memory is others'.
+        self._gpus = Gpus.of(request.sides)
+        # All processors are the testbed's, also where a duet has one of them.
+        self._testbed = probe_testbed(self._gpus.devices)
+        self._run: Run | None = None
+        self._held = ExitStack()
+        self._bench = Bench(
+            request.scenario,
+            request.sides,
+            request.models,
+            work,
+            self._say,
+            cuda_numbers(self._gpus.devices),
+            lm_eval,
+            self._is_duet,
+        )
+
+    def __enter__(self) -> Self:
+        """Lay out the engines; none is started yet."""
+        with ExitStack() as on_error:
+            if self._is_duet:
+                on_error.enter_context(one_processor())
+            on_error.enter_context(self._bench)
+            self._held = on_error.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End every engine and client."""
+        self._held.close()
+
+    def make_all(self, made: Callable[[Run, Phase], None] = lambda *_: None) -> Run:
+        """Make every trial, and return the run.
+
+        Args:
+            made: As ``run_session`` has it.
+        """
+        for phase in self.phases[:-1]:
+            made(self.make((phase,)), phase)
+        request, run = self.request, self.make(self.phases[-1:])
+        if request.budget is not None:
+            make = partial(self._block, self._bench)
+            run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+        return replace(run, finished_at=datetime.now(UTC))
+
+    def start_ahead(self) -> None:
+        """Let the engine come up while other sessions are measured."""
+        self._bench.start_ahead()
+
+    def start_clients_ahead(self) -> None:
+        """Let the load clients get ready while nothing is timed."""
+        for side in range(len(self.request.sides)):
+            self._bench.client(side).start_ahead()
+
+    def begin(self) -> Run:
+        """Wait for the engines, and return the run with the trials of an earlier one; once.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says, or machine, builds or work
+                are others than the earlier run's.
+            EngineError: No engine came up at all, so there is nothing to record.
+        """
+        if self._run is None:
+            sides = range(len(self.request.sides))
+            begun = self._begun(tuple(self._bench.identify(side) for side in sides))
+            _require_same(begun, self.request.earlier)
+            self._run = begun
+        return self._run
+
+    def make(self, phases: Collection[Phase]) -> Run:
+        """Make the trials of some phases, and return the run as far as it is.
+
+        Raises:
+            BuildError: A build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+            KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
+        """
+        run = self.begin()
+        if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
+            for side in range(len(self.request.sides)):
+                self._bench.client(side).make_ready()
+        for phase in self.phases:
+            if phase in phases:
+                run = self._add(run, [one for one in self._plan if one.phase is phase])
+                planned = any(one.phase is phase for one in self._plan)
+                if phase is Phase.PERFORMANCE and planned and self.request.budget is None:
+                    run = self._add(run, self._further(run))
+        self._run = replace(run, finished_at=datetime.now(UTC))
+        return self._run
+
+    def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
+        """Make trials; each is kept at once, for a session that is stopped."""
+        for group in made_at_once(planned):
+            trials = self._trials(self._bench, group)
+            self._run = run = replace(run, trials=(*run.trials, *trials))
+        return run
+
+    def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
+        """Plan the performance trials that are missing beyond the planned ones."""
+        sides, done = len(self.request.sides), self.request.scenario.trials.performance
+        rounds = self.request.missing(run) if sides > 1 else 0
+        further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
+        if further:
+            self._total += len(further)
+            self._keep_in_sight(f"restless machine: {rounds} more trials a side")
+        return further
+
+    def cut_short(self, reason: str) -> Run | None:
+        """Give up what is not measured yet, and return the run, which does not read as whole.
+
+        A phase that lacks trials has a failed one for each side, as it has when an engine fails.
+
+        Args:
+            reason: Why, for the record.
+
+        Returns:
+            ``None`` when no round of any phase is whole: of such a run nothing is worth keeping.
+        """
+        if self._run is None:
+            return None
+        made = _rounds(self._run)
+        if not any(made.values()):
+            return None
+        planned = self.request.planned
+        wanted = Counter(one.phase for one in planned if one.side == 0 and not one.warmup)
+        # How many timed trials it takes until a run is decided nobody knows: never enough of them.
+        never = TIMED_PHASES if self.request.budget is not None else ()
+        lacking = [one for one in self.phases if one in never or made[one] < wanted[one]]
+        failure = _failure(reason, "")
+        for phase in lacking:
+            for side in range(len(self.request.sides)):
+                # Trials of a block that was not finished are in no run.
+                self._done = len(self._run.trials)
+                trial = self._begin_trial(PlannedTrial(phase, side))
+                kept = (*self._run.trials, replace(trial, failure=failure))
+                self._run = replace(self._run, trials=kept)
+        return replace(self._run, finished_at=datetime.now(UTC))
+
+    def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
+        """The run before its first trial."""
+        expect = self.request.scenario.expect
+        return Run(
+            id=secrets.token_hex(4),
+            started_at=self._started,
+            finished_at=self._started,
+            harness=harness_identity(),
+            scenario=ScenarioRef(**ref_fields(self.request.scenario)),
+            testbed=self._testbed,
+            builds=builds,
+            trials=self.request.made,
+            known_bad=self.request.known_bad,
+            expected=Expected(dict(expect.exactly), dict(expect.at_least)),
+        )
+
+    def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
+        block = plan_block(number, len(self.request.sides), self.phases)
+        self._total = self._done + (goal - number) * len(block)
+        groups = made_at_once(block)
+        return tuple(trial for group in groups for trial in self._trials(bench, group))
+
+    def _keep_in_sight(self, text: str) -> None:
+        self.request.tell(Progress(self._done, self._total, text, lasting=True))
+
+    def _say(self, text: str) -> None:
+        self.request.tell(Progress(self._done, self._total, text))
+
+    def _trials(self, bench: Bench, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
+        """Make trials at the same time."""
+        require_wanted()
+        first = group[0]
+        names = " | ".join(self._names[one.side] for one in group)
+        self._say(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
+        begun = [
+            replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
+        ]
+        if len(group) == 1:
+            made = [self._trial(bench, first, begun[0])]
+        else:
+            meeting = Meeting(len(group))
+
+            def make(planned: PlannedTrial, trial: Trial) -> Trial:
+                try:
+                    return self._trial(bench, planned, trial, meeting.wait)
+                finally:
+                    meeting.leave()
+
+            with ThreadPoolExecutor(len(group)) as threads:
+                made = list(threads.map(make, group, begun))
+            for planned in group:
+                bench.retire(planned.side)
+        # An engine that was ended by request has failed nothing.
+        require_wanted()
+        self._done += len(group)
+        return tuple(made)
+
+    def _trial(
+        self,
+        bench: Bench,
+        planned: PlannedTrial,
+        trial: Trial,
+        wait_for_other: Callable[[], None] = lambda: None,
+    ) -> Trial:
+        # Before the engine is made ready, so that it lies between trials and not within one. Those
+        # of a duet would time each other's, and both sides meet the same machine.
+        is_watched = planned.phase in TIMED_PHASES and not self._is_duet
+        watch = Watch(self._gpus) if is_watched else None
+        begin = time.monotonic()
+        try:
+            bench.make_ready(planned.side)
+            station = Station(bench, planned.side, self._work, planned.number, wait_for_other)
+            if watch is not None:
+                watch.start()
+            begin = time.monotonic()
+            got = _measured(planned.phase, station)
+        except EngineError as error:
+            died = not bench.is_alive(planned.side)
+            bench.discard(planned.side)
+            reason = _reason_of_death(error) if died else str(error)
+            trial = replace(trial, failure=_failure(reason, error.log_tail, died=died))
+        except (MeasurementError, BuildError) as error:
+            reason, _, detail = str(error).partition("\n")
+            trial = replace(trial, failure=_failure(reason, detail))
+        else:
+            trial = replace(
+                trial,
+                samples=got.samples,
+                answers=got.answers,
+                client_result=got.client_result,
+                host_work=got.host_work,
+                unsupported=got.unsupported,
+                completions=got.completions,
+                curve=got.curve,
+                surroundings=watch.close() if watch is not None else None,
+            )
+        finally:
+            if watch is not None:
+                watch.stop()
+        return replace(trial, duration_s=time.monotonic() - begin)
+
+    def _begin_trial(self, planned: PlannedTrial) -> Trial:
+        return Trial(
+            index=self._done,
+            side=planned.side,
+            phase=planned.phase,
+            started_at=datetime.now(UTC),
+            duration_s=0.0,
+            warmup=planned.warmup,
+        )
+
+
+def _measured(phase: Phase, station: Station) -> Measured:
+    """Make one trial; where both the engine and its client ended, the engine's end is the cause.
+
+    Raises:
+        MeasurementError: As ``measure`` says; an engine that has ended is an ``EngineError``.
+    """
+    try:
+        return measure(phase, station)
+    except MeasurementError:
+        station.bench.running(station.side)
+        raise
+
+
+def _reason_of_death(error: EngineError) -> str:
+    """Add what the engine's own processes said first: the client only sees that nobody answers."""
+    reason, root = str(error), root_of(error.log_tail)
+    return reason if root is None or root in reason else f"{reason}: {root}"
+
+
+def _failure(reason: str, log: str, *, died: bool = False) -> Failure:
+    """Say why a trial failed, in no more text than a record holds; lines of a log can be long."""
+    return Failure(reason[:LONGEST_TEXT], log[-LONGEST_LOG:], engine_died=died)

@@ -1,0 +1,226 @@
+"""Sends planned requests to an engine, wave by wave, and brings back its answers."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx
+
+from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.server import NO_CERTIFICATES
+from hybridwatch.measurement.by_steps import COMPLETIONS, Ways, serve_by_steps
+from hybridwatch.measurement.completions import (
+    WANTED,
+    body_of,
+    completion_of,
+    is_without_numbers,
+    joined,
+    without_tokens,
+)
+from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.records.completion import Completion
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
+
+REQUEST_TIMEOUT_S: Final = 60.0
+ARRIVAL_TIMEOUT_S: Final = 30.0
+"""Limit for one request to reach the held engine."""
+
+_SETTLING_LOOKS: Final = 16
+"""vLLM takes about twelve turns of its event loop to hand a request that it has counted to the
+engine. Each look at the count takes at least two turns more."""
+
+_POLL_S: Final = 0.002
+_LONGEST_REASON: Final = 300
+RANK_HEADER: Final = "X-data-parallel-rank"
+
+Tokens = tuple[int, ...]
+
+
+def drive(
+    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
+) -> tuple[Tokens, ...]:
+    """Send every wave; the next one starts when the engine has no more of the one before.
+
+    Args:
+        engine: The engine, without requests.
+        waves: From ``expand``.
+        can_hold: Whether the engine can be held. If not, requests that shall arrive together are
+            sent at the same time, and how many share a step is the scheduler's business.
+
+    Returns:
+        The token ids of each answer, in the order of the plan.
+
+    Raises:
+        EngineError: A request was not answered as planned, or the engine did not come to rest.
+    """
+    return tuple(one.tokens for one in _served(engine, waves, {}, can_hold=can_hold))
+
+
+def drive_whole(
+    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
+) -> tuple[Completion, ...]:
+    """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
+    return tuple(_served(engine, waves, WANTED, can_hold=can_hold))
+
+
+def _served(
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any], *, can_hold: bool
+) -> list[Completion]:
+    answered: list[Completion] = []
+    # A connection for each request in flight: one without would never reach the held engine.
+    with httpx.Client(
+        base_url=engine.server.url,
+        timeout=REQUEST_TIMEOUT_S,
+        limits=httpx.Limits(max_connections=None),
+        trust_env=False,
+        verify=NO_CERTIFICATES,
+    ) as http:
+        driver = _Driver(engine, http, wanted)
+        before: list[Tokens] = []
+        for wave in waves:
+            turn = _turn(wave, before) if wave.continues else wave
+            answers = driver.serve(turn, can_hold=can_hold)
+            engine.control.drain()
+            answered += answers
+            before = [
+                (*request.prompt, *answer.tokens)
+                for request, answer in zip(turn.requests, answers, strict=True)
+            ]
+    return answered
+
+
+def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
+    """The wave with the earlier turns in front of each prompt."""
+    pairs = zip(wave.requests, before, strict=True)
+    requests = (replace(request, prompt=(*talk, *request.prompt)) for request, talk in pairs)
+    return replace(wave, requests=tuple(requests))
+
+
+class _Driver:
+    def __init__(self, engine: LiveEngine, http: httpx.Client, wanted: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self._http = http
+        self._wanted = wanted
+
+    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Completion]:
+        requests = wave.requests
+        time.sleep(wave.idle_s)
+        with (
+            _budgeted(self._engine.control, wave.token_budget),
+            _senders(wave.max_concurrency or len(requests)) as senders,
+        ):
+            if wave.arrival == "steps":
+                ways = Ways(lambda request: senders.submit(self._ask, request), self._body)
+                return serve_by_steps(self._engine, requests, ways)
+            if wave.arrival == "together" and can_hold:
+                sent = self._send_together(requests, senders)
+            else:
+                sent = self._send_in_time(requests, senders)
+            return [answer.result() for answer in sent]
+
+    def _send_in_time(
+        self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
+    ) -> list[Future[Completion]]:
+        sent = []
+        begin = time.monotonic()
+        for request in requests:
+            time.sleep(max(0.0, begin + request.delay_s - time.monotonic()))
+            sent.append(senders.submit(self._ask, request))
+        return sent
+
+    def _send_together(
+        self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
+    ) -> list[Future[Completion]]:
+        """Fill the held engine one by one, so that it has them in the order of the plan."""
+        sent: list[Future[Completion]] = []
+        self._await_load(0, sent)
+        self._engine.control.hold()
+        try:
+            for request in requests:
+                sent.append(senders.submit(self._ask, request))
+                self._await_load(len(sent), sent)
+            for _ in range(_SETTLING_LOOKS):
+                self._load()
+        finally:
+            self._engine.control.release()
+        return sent
+
+    def _await_load(self, wanted: int, sent: Sequence[Future[Completion]]) -> None:
+        """Wait until the server is at work on so many requests.
+
+        Nothing else tells: a held engine makes no step, and the numbers of ``/metrics`` come with
+        steps. A request counts from the moment the server has it whole.
+        """
+        deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+        while (there := self._load()) != wanted:
+            for answer in sent:
+                if answer.done():  # the engine is held, so this can only be an error
+                    answer.result()
+            if time.monotonic() > deadline:
+                raise self._engine.server.error(
+                    f"expected {wanted} requests in the server after {ARRIVAL_TIMEOUT_S:.0f} s, "
+                    f"found {there}"
+                )
+            time.sleep(_POLL_S)
+
+    def _load(self) -> int:
+        try:
+            answer = self._http.get("/load").raise_for_status()
+        except httpx.HTTPError as error:
+            raise self._engine.server.error(f"no answer to /load: {error!r}") from error
+        return int(answer.json()["server_load"])
+
+    def _ask(self, request: PlannedRequest) -> Completion:
+        server = self._engine.server
+        headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
+        try:
+            answer = self._http.post(COMPLETIONS, json=self._body(request), headers=headers)
+        except httpx.HTTPError as error:
+            raise server.error(f"a request was not answered: {error!r}") from error
+        if self._wanted and is_without_numbers(answer.status_code, answer.text):
+            return without_tokens(request.prompt)
+        if answer.status_code != httpx.codes.OK:
+            reason = answer.text[:_LONGEST_REASON]
+            raise server.error(f"a request was refused ({answer.status_code}): {reason}")
+        return self._completion_of(answer.json(), request)
+
+    def _completion_of(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
+        choices = answer["choices"]
+        found = [len(choice.get("token_ids") or ()) for choice in choices]
+        if found != [request.max_tokens] * request.n:
+            wanted = f"an answer of {request.max_tokens} token ids"
+            if request.n > 1:
+                wanted = f"{request.n} answers of {request.max_tokens} token ids"
+            raise self._engine.server.error(
+                f"expected {wanted}, found {', '.join(map(str, found))}"
+            )
+        return completion_of(request.prompt, joined(choices))
+
+    def _body(self, request: PlannedRequest) -> dict[str, Any]:
+        return body_of(request, self._engine.server.launch.served_name, self._wanted)
+
+
+@contextmanager
+def _budgeted(control: EngineControl, tokens: int | None) -> Iterator[None]:
+    """Let engine steps have at most so many tokens for a while."""
+    if tokens is None:
+        yield
+        return
+    control.set_token_budget(tokens)
+    try:
+        yield
+    finally:
+        control.set_token_budget(None)
+
+
+@contextmanager
+def _senders(at_once: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that send; after an error what has not been sent stays unsent."""
+    senders = ThreadPoolExecutor(at_once, thread_name_prefix="wave")
+    try:
+        yield senders
+    finally:
+        senders.shutdown(cancel_futures=True)

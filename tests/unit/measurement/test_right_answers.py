@@ -1,0 +1,104 @@
+"""Answers of a trial held against the oracle of its scenario, where there is one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.measurement.accuracy.oracle import load, path_of
+from hybridwatch.measurement.completions import prompt_digest
+from hybridwatch.measurement.make_oracle import trials_of
+from hybridwatch.measurement.right_answers import checked
+from hybridwatch.metrics.catalogue import WRONG_ANSWERS
+from hybridwatch.records.run import Sample
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.system.home import home
+
+ROOT = home() / "scenarios"
+SCENARIO = load_scenario(ROOT / "smoke" / "padded-graph-rows.toml", ROOT)
+WITH_ORACLES = sorted(
+    path.relative_to(home() / "oracles").with_suffix("").as_posix()
+    for path in (home() / "oracles").rglob("*.json")
+)
+
+
+def kept(trial: int):
+    oracle = load(path_of(home(), SCENARIO.id))
+    assert oracle is not None
+    return oracle.trials[trial]
+
+
+def check(answered, number: int = 0, folder: Path | None = None):
+    waves = trials_of(SCENARIO, number + 1)[number]
+    return checked(folder or home(), SCENARIO, number, waves, tuple(answered))
+
+
+def test_right_answers_count_0() -> None:
+    found = check(kept(0))
+    assert found.samples == (Sample(WRONG_ANSWERS, (0.0,)),)
+    assert not any(one.is_wrong for one in found.answered)
+
+
+def test_wrong_answers_are_counted_and_marked() -> None:
+    answered = list(kept(0))
+    answered[3] = replace(answered[3], tokens=(0,) * len(answered[3].tokens), is_wrong=False)
+    found = check(answered)
+    assert found.samples == (Sample(WRONG_ANSWERS, (1.0,)),)
+    assert [at for at, one in enumerate(found.answered) if one.is_wrong] == [3]
+
+
+def test_mark_of_the_engine_itself_stays() -> None:
+    answered = [replace(kept(0)[0], is_wrong=True), *kept(0)[1:]]
+    assert check(answered).answered[0].is_wrong
+
+
+def test_without_an_oracle_nothing_is_counted(tmp_path) -> None:
+    answered = kept(0)
+    assert check(answered, folder=tmp_path) == (answered, (), {})
+
+
+def test_trial_beyond_the_oracle_is_not_counted() -> None:
+    oracle = load(path_of(home(), SCENARIO.id))
+    assert oracle is not None
+    assert check(kept(0), number=len(oracle.trials)).samples == ()
+
+
+def test_oracle_of_other_requests_is_no_silence() -> None:
+    """A scenario was changed and its oracle was not."""
+    answered = [replace(one, prompt="0" * 8) for one in kept(0)]
+    found = check(answered)
+    assert found.samples == ()
+    assert (
+        "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows"
+        in (found.unsupported[WRONG_ANSWERS])
+    )
+
+
+@pytest.mark.parametrize("name", ["aborts", "sampled-seeds"])
+def test_answers_that_no_oracle_knows_are_passed_over(name) -> None:
+    """Sampled ones, and those whose client went away."""
+    scenario = load_scenario(ROOT / "curated" / f"{name}.toml", ROOT)
+    oracle = load(path_of(home(), scenario.id))
+    assert oracle is not None
+    (waves,) = trials_of(scenario, 1)
+    right = oracle.trials[0]
+    unknown = [at for at, one in enumerate(right) if not one.tokens]
+    assert unknown
+    answered = tuple(one if one.tokens else replace(one, tokens=(7, 7)) for one in right)
+    found = checked(home(), scenario, 0, waves, answered)
+    assert found.samples == (Sample(WRONG_ANSWERS, (0.0,)),)
+    assert not any(one.is_wrong for one in found.answered)
+
+
+@pytest.mark.parametrize("name", WITH_ORACLES)
+def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
+    scenario = load_scenario(ROOT / f"{name}.toml", ROOT)
+    oracle = load(path_of(home(), name))
+    assert oracle is not None
+    assert len(oracle.trials) >= scenario.trials.contract
+    for waves, trial in zip(trials_of(scenario, len(oracle.trials)), oracle.trials, strict=True):
+        asked = [(wave.continues, one) for wave in waves for one in wave.requests]
+        assert len(asked) == len(trial)
+        for (follows, request), right in zip(asked, trial, strict=True):
+            assert len(right.tokens) == request.max_tokens * request.has_right_answer
+            assert follows or right.prompt == prompt_digest(request.prompt)
