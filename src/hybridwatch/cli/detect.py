@@ -10,7 +10,7 @@ from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, exa
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
-from hybridwatch.ingest.history_csv import Limits, WrittenSeries, read_histories
+from hybridwatch.formats.read.history_csv import Limits, WrittenSeries, read_histories
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.detection import Detection, detections_to_json, print_detections
 

@@ -25,37 +25,37 @@ _NO_CLIENT: Final = "their load client's JSON is not there, or says too little f
 
 
 def _csv(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.table import to_csv
+    from hybridwatch.formats.write.table import to_csv
 
     return {_ALONE: to_csv(runs)}
 
 
 def _parquet(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.table import to_parquet
+    from hybridwatch.formats.write.table import to_parquet
 
     return {_ALONE: to_parquet(runs)}
 
 
 def _hud(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.hud import to_hud
+    from hybridwatch.formats.write.hud import to_hud
 
     return {_ALONE: to_hud(runs, os.environ)}
 
 
 def _bencher(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.snapshot import to_bencher
+    from hybridwatch.formats.write.snapshot import to_bencher
 
     return {_ALONE: to_bencher(runs)}
 
 
 def _github_action_benchmark(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.snapshot import to_github_action_benchmark
+    from hybridwatch.formats.write.snapshot import to_github_action_benchmark
 
     return to_github_action_benchmark(runs)
 
 
 def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.asv import commit_of, to_asv
+    from hybridwatch.formats.write.asv import commit_of, to_asv
 
     filed = _those(runs, lambda run: commit_of(run) is not None, "they have no commit")
     if not filed:
@@ -64,19 +64,19 @@ def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
 
 
 def _inferencex(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.inferencex import has_rows, to_inferencex
+    from hybridwatch.formats.write.inferencex import has_rows, to_inferencex
 
     return to_inferencex(_those(runs, has_rows, _NO_CLIENT))
 
 
 def _perf_eval(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.perf_eval import has_rows, to_perf_eval
+    from hybridwatch.formats.write.perf_eval import has_rows, to_perf_eval
 
     return {_ALONE: to_perf_eval(_those(runs, has_rows, _NO_CLIENT))}
 
 
 def _otlp(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.export.otlp import has_times, to_otlp
+    from hybridwatch.formats.write.otlp import has_times, to_otlp
 
     timed = _those(runs, has_times, "nobody knows when their trials ran")
     if not timed:

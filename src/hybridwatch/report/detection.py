@@ -18,7 +18,7 @@ from hybridwatch.analysis.change_point import (
 )
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.ingest.history_csv import WrittenSeries
+from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.report.escape import one_line
 from hybridwatch.report.sentence import plural

@@ -28,8 +28,8 @@ from asv.results import Results
 
 from hybridwatch.engines.check import check_build
 from hybridwatch.errors import GpuError, HybridwatchError
-from hybridwatch.export.asv import machine_facts
-from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
+from hybridwatch.formats.write.asv import machine_facts
+from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.scenarios.load import survey
 from hybridwatch.system import nvidia

@@ -22,7 +22,7 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
+from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.records.naming import safe_name
 from hybridwatch.records.store import read_run

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.export.asv_benchmarks import (
+from hybridwatch.formats.write.asv_benchmarks import (
     Form,
     Tracked,
     benchmark_name,

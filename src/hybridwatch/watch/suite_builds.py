@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, parse_label
 from hybridwatch.errors import BuildError
-from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE
+from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.records.line import checked_line
 from hybridwatch.scenarios.scenario import Scenario
 

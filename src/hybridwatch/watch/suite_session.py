@@ -25,8 +25,8 @@ from hybridwatch.engines.builds import BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import HybridwatchError, MeasurementError
-from hybridwatch.export.asv_benchmarks import Found, Tracked
-from hybridwatch.export.asv_stats import noise_of, stats_of
+from hybridwatch.formats.write.asv_benchmarks import Found, Tracked
+from hybridwatch.formats.write.asv_stats import noise_of, stats_of
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Run

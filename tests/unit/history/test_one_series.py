@@ -13,7 +13,7 @@ from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
-from hybridwatch.export.table import to_csv
+from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, lines_of

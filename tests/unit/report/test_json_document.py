@@ -38,7 +38,7 @@ from hybridwatch.engines.commits import Commit
 from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
 from hybridwatch.fleet.placing import Standing
-from hybridwatch.ingest.history_csv import WrittenSeries
+from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction
 from hybridwatch.notify.sending import Sent
 from hybridwatch.records.store import Intake, Stored

@@ -22,7 +22,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.export.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
+from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
 from hybridwatch.metrics import Direction, Kind, Unit
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE

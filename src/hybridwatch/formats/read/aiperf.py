@@ -1,0 +1,262 @@
+"""Reports of aiperf, from 0.1.1 to 0.13.
+
+``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` beside it every request. The
+``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
+calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
+before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 0.1.1 the statistics
+stand one level down, in ``records``.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import Document, Node
+from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of, short
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+
+FORMAT: Final = "aiperf"
+_SERIES: Final = {
+    "ttft": "time_to_first_token",
+    "tpot": "inter_token_latency",
+    "itl": "inter_chunk_latency",
+    "e2el": "request_latency",
+}
+_RATES: Final = {
+    "output_throughput": ("output_token_throughput", "tokens/sec"),
+    "request_throughput": ("request_throughput", "requests/sec"),
+}
+"""Metric, aiperf's name for it, and the unit that makes them the same."""
+_PERCENTILES: Final = {"median": "p50", "p99": "p99"}
+_PARTS: Final = {"ms": 1000.0, "sec": 1.0, "s": 1.0, "us": 1e6, "ns": 1e9}
+_NS: Final = 10**9
+_STAMP_OF_0_1: Final = "timestamp_ns"
+
+
+def version_of(document: Document) -> str | None:
+    """Name the aiperf that wrote a file, where the file names it."""
+    root = Node(document.root)
+    return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
+
+
+def is_report(document: Document) -> bool:
+    """Whether this is a report."""
+    root = Node(document.root)
+    if _is_0_1(root):
+        return True
+    if "request_count" not in root and "error_request_count" not in root:
+        return False
+    return "aiperf_version" in root or "input_config" in root
+
+
+def is_requests(document: Document) -> bool:
+    """Whether this is a file of requests."""
+    first = Node(document.lines[0])
+    if "metadata" not in first or "metrics" not in first:
+        return False
+    metadata = first.at("metadata")
+    return "request_start_ns" in metadata or _STAMP_OF_0_1 in metadata
+
+
+def is_inputs(document: Document) -> bool:
+    """Whether this is the ``inputs.json`` that aiperf leaves beside a report."""
+    root = Node(document.root)
+    return (
+        "data" in root
+        and isinstance(root.value["data"], list)
+        and "session_id" in Node(next(iter(root.value["data"]), None))
+    )
+
+
+def why_alone(requests: Document, folder: Sequence[Document]) -> str | None:
+    """Say which report is not beside requests; ``None`` if one takes them, or says why not."""
+    reports = [one for one in folder if is_report(one)]
+    if not reports:
+        return "expected their report, profile_export_aiperf.json, beside them, found none"
+    if any(_accounts_for(report, requests) for report in reports):
+        return None
+    names = ", ".join(report.path.name for report in reports)
+    return f"expected the requests of {names}, found those of another run"
+
+
+def read_report(document: Document, given: Given, beside: Sequence[Document]) -> Run:
+    """Read a report.
+
+    Args:
+        document: The report.
+        given: As for every format.
+        beside: Files of requests in the same folder; one of another run is left alone.
+    """
+    root = _flat(Node(document.root))
+    started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
+    workload = _workload(root.at("input_config"))
+    version = root.value.get("aiperf_version")
+    requests = next((file for file in beside if _belongs(file, root)), None)
+    foreign_run = ForeignRun(
+        format=FORMAT,
+        tool=f"aiperf {version or UNKNOWN}",
+        scenario=f"aiperf/{workload['models'][0]}",
+        workload=workload,
+        started_at=started,
+        finished_at=finished,
+        trials=(_trial(root, started, requests),),
+        # Local time, without a word on which.
+        unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
+    )
+    return run_of(document, foreign_run, given)
+
+
+def _is_0_1(root: Node) -> bool:
+    records = root.value.get("records") if isinstance(root.value, dict) else None
+    names = ("request_latency", "Time to First Token", "Inter Token Latency")
+    return "input_config" in root and any(name in Node(records) for name in names)
+
+
+def _flat(root: Node) -> Node:
+    """Bring a report of 0.1 into the form of 0.2."""
+    if not _is_0_1(root):
+        return root
+    records = root.value["records"]
+    if "request_count" not in records and "error_request_count" not in records:
+        raise root.at("records").wrong(
+            "request_count and benchmark_duration, as aiperf 0.1.1 and later tell them; "
+            "this report is of an aiperf before 0.1.1"
+        )
+    ttft = {"time_to_first_token": records["ttft"]} if "ttft" in records else {}
+    return Node({**root.value, **records, **ttft})
+
+
+def _workload(config: Node) -> dict[str, Any]:
+    endpoint = config.at("endpoint")
+    if "model_names" in endpoint:
+        models = [short(name.text()) for name in endpoint.at("model_names").each()]
+        datasets, phases = config.value.get("input"), config.value.get("loadgen")
+    else:
+        models = [short(item.at("name").text()) for item in config.at("models", "items").each()]
+        datasets, phases = config.at("datasets").value, config.at("phases").value
+    if not models:
+        raise config.wrong("at least one model")
+    return {
+        "models": models,
+        "endpoint": endpoint.value.get("type"),
+        "streaming": endpoint.value.get("streaming"),
+        "datasets": datasets,
+        "phases": phases,
+    }
+
+
+def _belongs(requests: Document, root: Node) -> bool:
+    """The same number of requests, and the slowest of them as slow as the report says."""
+    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+        return False  # their metrics have other names; the report says as much
+    measured = list(_measured(requests))
+    try:
+        slowest = max(node.at("metrics", "request_latency", "value").amount() for node in measured)
+        count = root.at("request_count", "avg").amount()
+        return len(measured) == count and slowest == root.at("request_latency", "max").amount()
+    except (IngestError, ValueError):
+        return False
+
+
+def _accounts_for(report: Document, requests: Document) -> bool:
+    """Whether a report takes requests, is of a failed run, or cannot be read and is named so."""
+    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+        return True
+    try:
+        root = _flat(Node(report.root))
+        return _belongs(requests, root) or _failure(root) is not None
+    except IngestError:
+        return True
+
+
+def _measured(requests: Document) -> Iterator[Node]:
+    for node in requests.nodes:
+        metadata = node.at("metadata").value
+        # The newer and the older name of it; one of the two is there since 0.2.
+        phase = metadata.get("phase_kind") or metadata.get("benchmark_phase") or "profiling"
+        if phase == "profiling":
+            yield node
+
+
+def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
+    reason = _failure(root)
+    if reason is not None:
+        ended = _moment(root.at("end_time"))
+        seconds = (ended - started).total_seconds()
+        failure = Failure(reason, "")
+        return Trial(0, 0, Phase.PERFORMANCE, started, max(seconds, 0.0), failure=failure)
+    seconds = _in_seconds(root.at("benchmark_duration"), "avg")
+    samples = list(_rates(root))
+    samples += _reduced(root) if requests is None else _raw(requests)
+    return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(samples))
+
+
+def _failure(root: Node) -> str | None:
+    """Say why there are no numbers; releases name failed requests in three ways."""
+    if "request_error_rate" in root:
+        share = root.at("request_error_rate", "avg").amount()
+        if share:
+            return f"{share:g} % of the requests failed"
+    elif "error_request_count" in root:
+        failed = root.at("error_request_count", "avg").amount()
+        if failed:
+            return f"{failed:g} requests failed"
+    elif "error_summary" in root:
+        failed = sum(one.at("count").amount() for one in root.at("error_summary").each())
+        if failed:
+            return f"{failed:g} requests failed"
+    return "cancelled before its end" if root.value.get("was_cancelled") is True else None
+
+
+def _rates(root: Node) -> Iterator[Sample]:
+    for metric, (name, unit) in _RATES.items():
+        if name not in root:
+            continue  # no tokens come of embeddings
+        entry = root.at(name)
+        if entry.at("unit").value != unit:
+            raise entry.at("unit").wrong(unit)
+        yield Sample(metric, (entry.at("avg").amount(),))
+
+
+def _raw(requests: Document) -> list[Sample]:
+    found = []
+    for metric, name in _SERIES.items():
+        values: list[float] = []
+        for node in _measured(requests):
+            if name in node.at("metrics"):
+                entry = node.at("metrics", name)
+                value, parts = entry.at("value"), _parts(entry)
+                several = value.amounts() if isinstance(value.value, list) else (value.amount(),)
+                values += [one / parts for one in several]
+        if values:
+            found.append(Sample(metric, tuple(values)))
+    return found
+
+
+def _reduced(root: Node) -> list[Sample]:
+    return [
+        Sample(metric, (_in_seconds(root.at(name), word),), statistic)
+        for metric, name in _SERIES.items()
+        if name in root
+        for statistic, word in _PERCENTILES.items()
+    ]
+
+
+def _in_seconds(entry: Node, word: str) -> float:
+    return entry.at(word).amount() / _parts(entry)
+
+
+def _parts(entry: Node) -> float:
+    unit = entry.at("unit")
+    if unit.value not in _PARTS:
+        raise unit.wrong(f"one of {', '.join(_PARTS)}")
+    return _PARTS[unit.value]
+
+
+def _moment(node: Node) -> datetime:
+    try:
+        moment = datetime.fromisoformat(node.text())
+    except ValueError:
+        raise node.wrong("a date such as 2026-11-21T09:15:00") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

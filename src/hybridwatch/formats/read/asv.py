@@ -1,0 +1,254 @@
+"""Result files of asv, version 2 (``asv/results.py``), and version 1 by way of ``asv_first``.
+
+One file holds what was measured of one commit, in one environment, on one machine. Benchmarks of
+one class ask one question and become one run; every sample becomes a trial, as asv itself compares
+them. A benchmark named after a metric of ours becomes that metric, ``track_seconds_per_token`` the
+inverse of ``output_throughput``; the others keep their names.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read import asv_first
+from hybridwatch.formats.read.document import Document, Node, moment_of
+from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of
+from hybridwatch.metrics import Unit, metric_of
+from hybridwatch.metrics.catalogue import INVERSES
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+
+FORMAT: Final = "asv"
+_VERSION: Final = 2
+_KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
+_INVERSE: Final = {
+    INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
+}
+_UNITS: Final = {
+    "seconds": Unit.SECONDS,
+    "share": Unit.RATIO,
+    **{unit.value: unit for unit in Unit},
+}
+_FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
+_FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
+_LABEL: Final = 128
+"""asv's own limit of an environment's name in a file name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One benchmark in a result file.
+
+    Attributes:
+        name: Such as ``suite.Class.track_ttft``.
+        version: asv's word for what was run: normally a hash of the benchmark's code.
+        started_at: When, ``None`` where the file does not say.
+        seconds: How long it took.
+        cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
+    """
+
+    name: str
+    version: str
+    started_at: datetime | None
+    seconds: float
+    cells: Mapping[str, tuple[float, ...] | None]
+
+
+def is_results(document: Document) -> bool:
+    """Whether this is a result file."""
+    root = Node(document.root)
+    if not isinstance(root.value, dict):
+        return False
+    keys = ("commit_hash", "env_name", "result_columns", "results")
+    return all(key in root for key in keys) or asv_first.is_first(root)
+
+
+def is_machine(document: Document) -> bool:
+    """Whether this is the ``machine.json`` beside result files."""
+    keys = document.root.keys() if isinstance(document.root, dict) else set()
+    return {"machine", "version"} <= keys <= _FACTS
+
+
+def is_benchmarks(document: Document) -> bool:
+    """Whether this is the ``benchmarks.json`` above result files."""
+    root = document.root
+    return isinstance(root, dict) and any(
+        isinstance(value, dict) and {"param_names", "type", "unit"} <= value.keys()
+        for value in root.values()
+    )
+
+
+def read_results(
+    document: Document,
+    given: Given,
+    machine: Document | None,
+    benchmarks: Document | None,
+) -> Iterator[Run]:
+    """Read a result file.
+
+    Args:
+        document: The file.
+        given: As for every format.
+        machine: The ``machine.json`` beside it; without it the file itself says less.
+        benchmarks: The ``benchmarks.json`` above, which has the units.
+
+    Raises:
+        IngestError: It is of another version, or not whole.
+    """
+    root = Node(document.root)
+    if asv_first.is_first(root):
+        root = asv_first.upgrade(root)
+    if root.at("version").value != _VERSION:
+        raise root.at("version").wrong(f"version {asv_first.VERSION} or {_VERSION}")
+    units = {} if benchmarks is None else _units(benchmarks)
+    classes: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in _rows(root):
+        classes[row.name.rpartition(".")[0] or row.name].append(row)
+    for name, rows in classes.items():
+        yield run_of(
+            document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
+        )
+
+
+def _foreign_run(
+    root: Node, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
+) -> ForeignRun:
+    committed = moment_of(root.at("date").number() / 1000, root.at("date"))
+    started = min((row.started_at for row in rows if row.started_at), default=committed)
+    ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
+    commit = root.at("commit_hash").text()
+    return ForeignRun(
+        format=FORMAT,
+        tool="asv",
+        scenario=f"asv/{name}",
+        workload={row.name: row.version for row in rows},
+        started_at=started,
+        finished_at=max(ended, default=started),
+        trials=_trials(rows, units, started),
+        build=root.at("env_name").text()[:_LABEL],
+        release=commit,
+        testbed=testbed,
+        unknown=("harness.version", *(() if ended else ("started_at", "finished_at"))),
+        commit=commit,
+        committed_at=committed,
+    )
+
+
+def _trials(rows: list[_Row], units: Mapping[str, str], started: datetime) -> list[Trial]:
+    """Trial n holds the n-th sample of every benchmark; what failed is a trial that failed."""
+    samples: defaultdict[int, list[Sample]] = defaultdict(list)
+    failures: list[Failure] = []
+    for row in rows:
+        for label, values in row.cells.items():
+            if values is None:
+                failures.append(Failure(f"{row.name}{label} failed", ""))
+                continue
+            metric, invert = _metric_of(row.name, label, units.get(row.name, UNKNOWN))
+            for place, value in enumerate(values):
+                if invert and value == 0:
+                    raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
+                samples[place].append(Sample(metric, (1 / value if invert else value,)))
+    good = [
+        Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(samples[place]))
+        for place in sorted(samples)
+    ]
+    bad = [Trial(0, 0, Phase.PERFORMANCE, started, 0.0, failure=failure) for failure in failures]
+    return [*good, *bad]
+
+
+def _metric_of(name: str, label: str, unit: str) -> tuple[str, bool]:
+    """Name the metric of a benchmark, and say whether its values are to be inverted."""
+    own = name.rpartition(".")[2]
+    word = next((own.removeprefix(kind) for kind in _KINDS if own.startswith(kind)), own)
+    if not label and word in _INVERSE and unit in {"s", "seconds"}:
+        return _INVERSE[word], True
+    if not label and _is_ours(word, unit):
+        return word, False
+    return f"{_FAMILIES.get(unit, 'asv_number')}.{own}{label}", False
+
+
+def _is_ours(word: str, unit: str) -> bool:
+    try:
+        return metric_of(word).unit is _UNITS.get(unit)
+    except KeyError:
+        return False
+
+
+def _rows(root: Node) -> Iterator[_Row]:
+    columns = [column.text() for column in root.at("result_columns").each()]
+    for name, node in root.at("results").items():
+        row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
+        if "result" not in row or "params" not in row:
+            raise node.wrong("result and params")
+        started, seconds = _value(row, "started_at"), _value(row, "duration")
+        yield _Row(
+            name=name,
+            version=_version(row),
+            started_at=None if started is None else moment_of(started / 1000, row["started_at"]),
+            seconds=seconds or 0.0,
+            cells=dict(_cells(row)),
+        )
+
+
+def _version(row: Mapping[str, Node]) -> str:
+    node = row.get("version")
+    return UNKNOWN if node is None or node.value is None else node.text()
+
+
+def _value(row: Mapping[str, Node], column: str) -> float | None:
+    node = row.get(column)
+    return None if node is None or node.value is None else node.number()
+
+
+def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
+    params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
+    labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
+    cells = row["result"].value
+    results: list[Any] = [None] * len(labels) if cells is None or cells == [] else _listed(cells)
+    samples: list[Any] = (row["samples"].value if "samples" in row else None) or [None] * len(
+        labels
+    )
+    if not len(labels) == len(results) == len(samples):
+        found = f"{len(results)} and {len(samples)}"
+        raise row["result"].wrong(f"{len(labels)} results and samples, one per parameter ({found})")
+    for label, result, several in zip(labels, results, samples, strict=True):
+        where = row["result"].path
+        if several is not None:
+            yield label, Node(several, where).numbers()
+        else:
+            # NaN is asv's word for skipped, null for failed; both are null here, and neither
+            # measured anything.
+            yield label, None if result is None else (Node(result, where).number(),)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _units(benchmarks: Document) -> dict[str, str]:
+    return {
+        name: str(node.value.get("unit", UNKNOWN))
+        for name, node in Node(benchmarks.root).items()
+        if isinstance(node.value, dict)
+    }
+
+
+def _testbed(root: Node, machine: Document | None) -> Testbed:
+    facts: dict[str, Any] = {**root.at("params").value}
+    facts |= machine.root if machine is not None else {}
+    return Testbed(
+        id=str(facts.get("machine") or UNKNOWN),
+        cpu_model=str(facts.get("cpu") or UNKNOWN),
+        cores=_whole(facts.get("num_cpu")),
+        memory_bytes=_whole(facts.get("ram")),
+        kernel=str(facts.get("os") or UNKNOWN),
+    )
+
+
+def _whole(text: object) -> int:
+    # A person may have typed "4GB" where asv itself writes bytes.
+    return int(str(text)) if str(text).isdigit() else 0

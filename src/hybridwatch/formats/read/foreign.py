@@ -1,0 +1,208 @@
+"""From what another tool measured to a run of ours, with nothing made up.
+
+A record has fields that no foreign file has. They hold ``unknown`` or 0, and ``source.unknown``
+names each of them.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import Document
+from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
+
+_ID: Final = 8
+_SHORT: Final = 100
+"""Characters of a setting that is worth a word; a prompt is not."""
+_SETTINGS: Final = 100
+_ANY_NUMBER: Final = "asv_number."
+_SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
+"""Where the hub's cache keeps a model: ``models--org--name/snapshots/COMMIT``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the person who ingests knows and the file does not say."""
+
+    testbed: str | None = None
+    build: str | None = None
+    scenario: str | None = None
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRun:
+    """What a foreign file says of one run.
+
+    Attributes:
+        format: As ``Source.format``.
+        tool: The tool that measured, with its version where the file names it.
+        scenario: A name for the workload.
+        workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
+        started_at: When.
+        finished_at: When the last trial ended.
+        trials: Numbered anew; side 0.
+        model_revision: Commit of a model of the hub; else that of the snapshot in ``scenario``.
+        build: Label of what was measured, where the file names it.
+        release: Its version, where the file names it.
+        revision: Commit of the tool, where the file names it.
+        testbed: The machine, where the file names it.
+        unknown: Fields besides the usual ones that the file lacks.
+        commit: As ``Source.commit``.
+        committed_at: As ``Source.committed_at``.
+    """
+
+    format: str
+    tool: str
+    scenario: str
+    workload: Any
+    started_at: datetime
+    finished_at: datetime
+    trials: Sequence[Trial]
+    model_revision: str | None = None
+    build: str | None = None
+    release: str | None = None
+    revision: str | None = None
+    testbed: Testbed | None = None
+    unknown: tuple[str, ...] = field(default=())
+    commit: str | None = None
+    committed_at: datetime | None = None
+
+
+def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
+    """Make the run; the same file with the same words given always makes the same one.
+
+    Args:
+        document: The file.
+        foreign_run: What the file says.
+        given: What the user says; goes before what the file says.
+
+    Raises:
+        IngestError: A time, a rate or a count is negative.
+    """
+    _check_amounts(foreign_run.trials)
+    build, unknown = _build(foreign_run, given)
+    testbed = foreign_run.testbed or _nameless(UNKNOWN)
+    if given.testbed is not None:
+        testbed = replace(testbed, id=given.testbed)
+    unknown += _untold(testbed)
+    scenario = given.scenario or _on_hub(foreign_run.scenario)
+    workload = _on_hub(_text(foreign_run.workload))
+    digest = hashlib.sha256(workload.encode()).hexdigest()
+    return Run(
+        id=hashlib.sha256(
+            _text([document.sha256, scenario, digest, build.label, testbed.id]).encode()
+        ).hexdigest()[:_ID],
+        started_at=foreign_run.started_at,
+        finished_at=foreign_run.finished_at,
+        harness=Harness(foreign_run.tool, foreign_run.revision),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, settings_of(json.loads(workload))),
+        testbed=testbed,
+        builds=(build,),
+        trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
+        source=Source(
+            format=foreign_run.format,
+            file=document.path.name,
+            sha256=document.sha256,
+            unknown=tuple(sorted({*unknown, *foreign_run.unknown, "scenario.fix"})),
+            commit=foreign_run.commit,
+            committed_at=foreign_run.committed_at,
+        ),
+    )
+
+
+def _check_amounts(trials: Sequence[Trial]) -> None:
+    """Refuse negative values, which every reader should have found by its key."""
+    for place, trial in enumerate(trials):
+        for sample in trial.samples:
+            # What a benchmark of asv tracks in no unit of ours may be anything.
+            if sample.metric.startswith(_ANY_NUMBER):
+                continue
+            worst = min(sample.values, default=0.0)
+            if worst < 0:
+                raise IngestError(
+                    f"{sample.metric} of trial {place}: expected numbers of at least 0, "
+                    f"found {worst:g}"
+                )
+
+
+def settings_of(workload: Any) -> dict[str, str]:
+    """Name what a workload consists of, part by part, as far as it is short."""
+    parts = dict(_parts(workload, "")) if isinstance(workload, dict) else {}
+    brief = (name for name, text in parts.items() if 0 < len(text) <= _SHORT and text.isprintable())
+    return {name: parts[name] for name in islice(brief, _SETTINGS)}
+
+
+def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(workload, dict):
+        for key, part in workload.items():
+            yield from _parts(part, f"{place}.{key}" if place else str(key))
+    elif workload is not None:
+        yield place, workload if isinstance(workload, str) else _text(workload)
+
+
+def after(started: datetime, seconds: float) -> datetime:
+    """Add seconds to a time."""
+    return started + timedelta(seconds=seconds)
+
+
+def short(name: str) -> str:
+    """Leave of a model's name what is no folder of somebody's machine.
+
+    A snapshot of the hub stays one here: ``run_of`` makes of all of a model the same name.
+    """
+    if snapshot := _SNAPSHOT.search(name):
+        return snapshot[0]
+    return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
+
+
+def _on_hub(text: str) -> str:
+    """Call models in the cache of the hub what they are called there, whatever their snapshot."""
+    return _SNAPSHOT.sub(lambda found: found[1].replace("--", "/"), text)
+
+
+def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
+    label = given.build or foreign_run.build or UNKNOWN
+    release = foreign_run.release or UNKNOWN
+    snapshot = _SNAPSHOT.search(foreign_run.scenario)
+    revision = foreign_run.model_revision or (snapshot[2] if snapshot else None)
+    build = EngineBuild(
+        label=label,
+        name=label,
+        release=release,
+        accelerator=UNKNOWN,
+        distribution=UNKNOWN,
+        lock_digest=UNKNOWN,
+        wheel_digest=UNKNOWN,
+        fixes={},
+        flags={"model_revision": revision} if revision else {},
+        line=given.line,
+    )
+    names = ("label", "release", "accelerator", "distribution", "lock_digest", "wheel_digest")
+    unknown = [f"builds[0].{name}" for name in names if getattr(build, name) == UNKNOWN]
+    return build, [*unknown, "builds[0].fixes", "builds[0].flags"]
+
+
+def _nameless(name: str) -> Testbed:
+    return Testbed(id=name, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN)
+
+
+def _untold(testbed: Testbed) -> list[str]:
+    facts = ("id", "cpu_model", "cores", "memory_bytes", "kernel")
+    return [
+        *(f"testbed.{name}" for name in facts if getattr(testbed, name) in {UNKNOWN, 0}),
+        "testbed.gpus",
+        "testbed.driver",
+        "testbed.cuda",
+    ]
+
+
+def _text(value: Iterable[Any] | Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,136 @@
+"""JSON reports of guidellm, ``benchmarks.json``, from 0.2 on (the workload: ``guidellm_load``).
+
+A report holds a benchmark for each load it tried; each becomes a run. guidellm's words are others
+than vLLM's: its ``inter_token_latency_ms`` of a request is vLLM's ``tpot`` (the first token left
+out), and its ``time_per_output_token_ms``, which takes the first token in, has no word of ours.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hybridwatch.formats.read.document import Document, Node
+from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of
+from hybridwatch.formats.read.guidellm_load import is_old, load_of, version_of
+from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
+
+FORMAT: Final = "guidellm"
+_SERIES: Final = {
+    "ttft": ("time_to_first_token_ms", 1000.0),
+    "tpot": ("inter_token_latency_ms", 1000.0),
+    "e2el": ("request_latency", 1.0),
+}
+"""Metric, guidellm's name for it, and parts of a second."""
+_SLACK: Final = 0.01
+_SLACK_S: Final = 0.1
+"""How much longer than the work the time called measured may be."""
+
+
+def release_of(document: Document) -> str | None:
+    """Name the guidellm that wrote a file, where the file names it."""
+    root = Node(document.root)
+    metadata = root.at("metadata") if "metadata" in root else Node(None)
+    version = "guidellm_version"
+    return str(metadata.value[version]) if version in metadata else None
+
+
+def is_report(document: Document) -> bool:
+    """Whether this is a report."""
+    root = Node(document.root)
+    if "benchmarks" not in root:
+        return False
+    if "metadata" not in root:
+        return is_old(root)
+    return "guidellm_version" in root.at("metadata")
+
+
+def read_report(document: Document, given: Given) -> Iterator[Run]:
+    """Read every benchmark of a report."""
+    root = Node(document.root)
+    benchmarks = list(root.at("benchmarks").each())
+    if not benchmarks:
+        raise root.at("benchmarks").wrong("at least one benchmark")
+    for benchmark in benchmarks:
+        workload = load_of(root, benchmark)
+        started, ended = benchmark.at("start_time"), benchmark.at("end_time")
+        foreign_run = ForeignRun(
+            format=FORMAT,
+            tool=f"guidellm {version_of(root)}",
+            scenario=f"guidellm/{workload['model']}",
+            workload=workload,
+            started_at=started.moment(),
+            finished_at=ended.moment(),
+            trials=(_trial(benchmark),),
+            unknown=_untold(root, benchmark),
+        )
+        yield run_of(document, foreign_run, given)
+
+
+def _untold(root: Node, benchmark: Node) -> tuple[str, ...]:
+    version = () if "metadata" in root else ("harness.version",)
+    rates = ("output_throughput", "request_throughput")
+    return version if _is_window_whole(benchmark) else (*version, *rates)
+
+
+def _is_window_whole(benchmark: Node) -> bool:
+    """Whether work went on throughout the time that is called measured.
+
+    guidellm 0.5 places the end of that time by the limit that was given, even if the requests ran
+    out long before: nothing happened in what is left, and a rate over it means nothing.
+    """
+    if "cooldown_duration" not in benchmark:
+        return True
+    slack = max(_SLACK_S, benchmark.at("duration").amount() * _SLACK)
+    return benchmark.at("cooldown_duration").number() >= -slack
+
+
+def _trial(benchmark: Node) -> Trial:
+    trial = Trial(
+        0,
+        0,
+        Phase.PERFORMANCE,
+        benchmark.at("start_time").moment(),
+        benchmark.at("duration").amount(),
+    )
+    totals = _totals(benchmark)
+    failed, total = totals.at("errored").count(), totals.at("total").count()
+    if failed or not totals.at("successful").count():
+        reason = f"{failed} of {total} requests failed" if failed else f"0 of {total} requests done"
+        return Trial(**_fields(trial), failure=Failure(reason, ""))
+    return Trial(**_fields(trial), samples=tuple(_samples(benchmark)))
+
+
+def _totals(benchmark: Node) -> Node:
+    metrics = benchmark.at("metrics")
+    return (metrics if "request_totals" in metrics else benchmark).at("request_totals")
+
+
+def _fields(trial: Trial) -> dict[str, Any]:
+    names = ("index", "side", "phase", "started_at", "duration_s")
+    return {name: getattr(trial, name) for name in names}
+
+
+def _samples(benchmark: Node) -> Iterator[Sample]:
+    done = list(benchmark.at("requests", "successful").each())
+    count = _totals(benchmark).at("successful").amount()
+    seconds = benchmark.at("duration")
+    if seconds.amount() <= 0:
+        raise seconds.wrong("a duration above 0")
+    tokens = benchmark.at("metrics", "output_token_count", "successful", "total_sum").amount()
+    if _is_window_whole(benchmark):
+        # Its own rates are means over moments; these are the words of the catalogue.
+        yield Sample("output_throughput", (tokens / seconds.amount(),))
+        yield Sample("request_throughput", (count / seconds.amount(),))
+    # guidellm can be set to keep a sample of the requests only, and keeps those of its warm-up.
+    whole = len(done) == count
+    for metric, (name, parts) in _SERIES.items():
+        if whole:
+            nodes = [request.at(name) for request in done if name in request]
+            values = tuple(node.amount() / parts for node in nodes)
+            if values:
+                yield Sample(metric, values)
+            continue
+        spread = benchmark.at("metrics", name, "successful")
+        if spread.value.get("count") == 0:
+            continue  # such as the first token where nothing is streamed
+        yield Sample(metric, (spread.at("median").amount() / parts,), "median")
+        yield Sample(metric, (spread.at("percentiles", "p99").amount() / parts,), "p99")

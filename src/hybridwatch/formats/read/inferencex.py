@@ -1,0 +1,162 @@
+"""Rows of InferenceX (once InferenceMAX), ``agg_*.json`` (``utils/process_result.py``).
+
+A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
+are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
+nightly evaluation, which have the same form, say when. Rows of replayed sessions are of another
+form (``inferencex_sessions``). Each row is kept whole beside the record, with what has no place in
+it: the recipe's fingerprint, power, the mean and other percentiles.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import Document, Node
+from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of, short
+from hybridwatch.formats.read.inferencex_sessions import (
+    DURATION,
+    is_sessions,
+    sessions_trial,
+    sessions_workload,
+)
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample, Trial
+
+FORMAT: Final = "inferencex"
+_KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
+_WORKLOAD: Final = (
+    "conc", "isl", "osl", "framework", "precision", "spec_decoding", "disagg", "is_multinode",
+    "tp", "pp", "ep", "dp_attention", "num_prefill_gpu", "num_decode_gpu", "prefill_tp",
+    "prefill_ep", "prefill_dp_attention", "decode_tp", "decode_ep", "decode_dp_attention",
+)  # fmt: skip
+_WORKLOAD_OF_SOME: Final = (
+    "dcp_size", "pcp_size", "prefill_pp", "prefill_dcp_size", "prefill_pcp_size", "decode_pp",
+    "decode_dcp_size", "decode_pcp_size",
+    "prefill_hw", "decode_hw", "kv_p2p_transfer",
+)  # fmt: skip
+"""Newer keys. A size of 1 is what rows mean that say nothing, and both are one load."""
+_REDUCED: Final = ("median", "p99")
+_TOLD: Final = ("median", "mean", "p99")
+_UNTOLD: Final = (
+    "harness.version", "started_at", "finished_at", "trials[0].started_at", "trials[0].duration_s",
+)  # fmt: skip
+
+
+def is_rows(document: Document) -> bool:
+    """Whether this is a row, or a list of them."""
+    first = next(_rows(document), Node(None))
+    return all(key in first for key in _KEYS) or is_sessions(first)
+
+
+def read_rows(document: Document, given: Given) -> Iterator[Run]:
+    """Read every row; those of one load on one machine and build are trials of one run."""
+    loads: dict[str, list[Node]] = {}
+    for row in _rows(document):
+        load = (_workload(row), _hardware(row), row.value.get("image"))
+        loads.setdefault(repr(load), []).append(row)
+    for rows in loads.values():
+        yield _run(document, rows, given)
+
+
+def _rows(document: Document) -> Iterator[Node]:
+    for node in document.nodes:
+        yield from node.each() if isinstance(node.value, list) else (node,)
+
+
+def _run(document: Document, rows: list[Node], given: Given) -> Run:
+    workload = _workload(rows[0])
+    trials = [_trial(document, row) for row in rows]
+    hardware = _hardware(rows[0])
+    foreign_run = ForeignRun(
+        format=FORMAT,
+        tool="InferenceX",
+        scenario=f"inferencex/{workload['model']}",
+        workload=workload,
+        started_at=min(trial.started_at for trial in trials),
+        finished_at=max(trial.started_at for trial in trials),
+        trials=trials,
+        build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
+        testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
+        unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
+    )
+    return run_of(document, foreign_run, given)
+
+
+def _trial(document: Document, row: Node) -> Trial:
+    started = _moment(document, row)
+    if is_sessions(row):
+        trial = sessions_trial(row, started, _gpus(row)[0])
+    else:
+        trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
+    return replace(trial, client_result=row.value)
+
+
+def _moment(document: Document, row: Node) -> datetime:
+    if "date" not in row:
+        return document.written_at
+    try:
+        moment = datetime.fromisoformat(row.at("date").text())
+    except ValueError:
+        raise row.at("date").wrong("a date such as 2026-11-21 09:15:00") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _hardware(row: Node) -> str:
+    return str(row.value.get("hw") or row.value.get("device") or UNKNOWN)
+
+
+def _workload(row: Node) -> dict[str, Any]:
+    workload = {key: row.value.get(key) for key in _WORKLOAD}
+    workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
+    return {**workload, **sessions_workload(row), "model": short(row.at("model").text())}
+
+
+def _samples(row: Node) -> Iterator[Sample]:
+    _check_seconds(row)
+    total, decoding = _gpus(row)
+    # A rate or a time of 0 stands for one that was not measured.
+    if row.value.get("input_tput_per_gpu") != 0:
+        rate = row.at("tput_per_gpu").amount() * total
+        yield Sample("total_token_throughput", (rate,))
+    if "output_tput_per_gpu" in row:
+        rate = row.at("output_tput_per_gpu").amount() * decoding
+        yield Sample("output_throughput", (rate,))
+    for metric in ("ttft", "tpot", "itl", "e2el"):
+        for statistic in _REDUCED:
+            if f"{statistic}_{metric}" in row:
+                seconds = row.at(f"{statistic}_{metric}").amount()
+                if seconds:
+                    yield Sample(metric, (seconds,), statistic)
+
+
+def _check_seconds(row: Node) -> None:
+    """Times have no unit of their own; the interactivity beside them, 1/s, shows it."""
+    beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
+    if not beside:
+        raise IngestError(
+            f"{row.path or 'row'}: expected median_tpot and median_intvty, which tell the unit of "
+            "times, found no such pair"
+        )
+    time, rate = row.at(f"{beside[0]}_tpot"), row.at(f"{beside[0]}_intvty")
+    if not math.isclose(time.amount() * rate.amount(), 1, rel_tol=0.01):
+        raise IngestError(
+            f"{time.path}: expected seconds, 1 / {beside[0]}_intvty ({rate.amount():g}), "
+            f"found {time.amount():g}"
+        )
+
+
+def _gpus(row: Node) -> tuple[float, float]:
+    """Give the GPUs that all tokens, and that the tokens put out, were divided by."""
+    if "num_gpus" in row:
+        gpus = row.at("num_gpus").amount()
+        return gpus, gpus
+    if str(row.value.get("is_multinode")).lower() == "true":
+        prefill, decode = (row.at(f"num_{part}_gpu").amount() for part in ("prefill", "decode"))
+        return prefill + decode, decode or prefill + decode
+    parts = [row.at(key).amount() for key in ("tp", "pp", "pcp_size") if key in row]
+    if not parts:
+        raise row.at("tp").wrong("a number of GPUs")
+    return math.prod(parts), math.prod(parts)

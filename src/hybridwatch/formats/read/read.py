@@ -1,0 +1,179 @@
+"""Which format a file is in, recognized by its content, and the runs it holds.
+
+``FORMATS`` is the list: a format knows its own files. Those that only say something together with
+another one are in ``companion``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
+from hybridwatch.formats.read.companion import companion_of
+from hybridwatch.formats.read.document import Document, parse
+from hybridwatch.formats.read.foreign import Given
+from hybridwatch.records.run import Run
+
+_LIKELY: Final = (".json", ".jsonl")
+_LARGEST_COMPANION: Final = 64 * 1024**2
+_SHOWN: Final = 40
+_KEPT: Final = 256
+"""Parsed files that are kept: companions are asked for by each of their neighbours."""
+
+_Test = Callable[[Document], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file."""
+
+    name: str
+    fits: _Test
+    read: Callable[[Document, Given], Iterator[Run]]
+
+
+def _asv(document: Document, given: Given) -> Iterator[Run]:
+    folder = document.path.parent
+    machine = next(_those(asv.is_machine, folder), None)
+    benchmarks = next(_those(asv.is_benchmarks, folder.parent), None)
+    return asv.read_results(document, given, machine, benchmarks)
+
+
+def _lm_eval(document: Document, given: Given) -> Iterator[Run]:
+    yield lm_eval.read_results(document, given, _in_folder(document.path.parent))
+
+
+def _aiperf(document: Document, given: Given) -> Iterator[Run]:
+    beside = list(_those(aiperf.is_requests, document.path.parent))
+    yield aiperf.read_report(document, given, beside)
+
+
+FORMATS: Final = (
+    Format("asv", asv.is_results, _asv),
+    Format("vllm-bench-serve", vllm_bench.is_serve, vllm_bench.read_serve),
+    Format("vllm-bench-throughput", vllm_bench.is_throughput, vllm_bench.read_throughput),
+    Format("vllm-bench-latency", vllm_bench.is_latency, vllm_bench.read_latency),
+    Format("lm-eval", lm_eval.is_results, _lm_eval),
+    Format("guidellm", guidellm.is_report, guidellm.read_report),
+    Format("aiperf", aiperf.is_report, _aiperf),
+    Format("inferencex", inferencex.is_rows, inferencex.read_rows),
+)
+
+KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
+"""What is looked for, in words."""
+
+_VERSIONS: Final[Mapping[str, Callable[[Document], str | None]]] = {
+    "guidellm": guidellm.release_of,
+    "aiperf": aiperf.version_of,
+}
+"""Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
+
+
+def companion(document: Document) -> str | None:
+    """Name what a file is that only says something together with another one.
+
+    Raises:
+        IngestError: It holds measurements, and that other one is not beside it or does not take
+            them.
+    """
+    kind = companion_of(document)
+    if kind is None:
+        return None
+    if len(document.raw) > _LARGEST_COMPANION:
+        raise IngestError(
+            f"{kind.name}: expected at most {_LARGEST_COMPANION} bytes, found {len(document.raw)}"
+        )
+    with _as_expected(kind.name):
+        alone = kind.why_alone(document, _in_folder(document.path.parent))
+    if alone is not None:
+        raise IngestError(f"{kind.name}: {alone}")
+    return kind.name
+
+
+def read_foreign(document: Document, given: Given) -> list[Run]:
+    """Read the runs of a file of another tool.
+
+    Raises:
+        IngestError: No format fits, or the file does not hold what its format promises; in one
+            line: the path to the key, what was expected and what was found, and for some tools
+            which version wrote it.
+    """
+    try:
+        return _read(document, given)
+    except IngestError as error:
+        wrote = _writer(document)
+        if wrote is None or wrote in str(error):
+            raise
+        raise IngestError(f"{error} (written by {wrote})") from error
+
+
+def _writer(document: Document) -> str | None:
+    versions = ((name, version(document)) for name, version in _VERSIONS.items())
+    return next((f"{name} {version}" for name, version in versions if version), None)
+
+
+def _read(document: Document, given: Given) -> list[Run]:
+    one = next((one for one in FORMATS if one.fits(document)), None)
+    if one is None:
+        raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
+    with _as_expected(f"what {one.name} writes"):
+        return list(one.read(document, given))
+
+
+@contextmanager
+def _as_expected(what: str) -> Iterator[None]:
+    """Turn what no check of its own looks for, such as one level of nesting more, into a line."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise IngestError(f"expected {what}: {error!r}") from error
+
+
+def candidates(folder: Path) -> Iterator[Path]:
+    """Name the files of a folder, and of all folders in it, that may hold something to ingest.
+
+    Hidden ones may not, nor those that are neither named like JSON nor begin like it.
+    """
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if not path.is_file() or any(part.startswith(".") for part in parts):
+            continue
+        if path.suffix in _LIKELY or _begins_like_json(path):
+            yield path
+
+
+def _begins_like_json(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip().startswith((b"{", b"["))
+    except OSError:
+        return False
+
+
+def _those(test: _Test, folder: Path) -> Iterator[Document]:
+    return (document for document in _in_folder(folder) if test(document))
+
+
+@lru_cache(maxsize=_KEPT)
+def _in_folder(folder: Path) -> Sequence[Document]:
+    return tuple(_parsed(path for path in sorted(folder.iterdir()) if path.suffix in _LIKELY))
+
+
+def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
+    for path in paths:
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:
+                yield parse(path, path.read_bytes())
+        except (OSError, IngestError):
+            continue  # reported when its own turn comes
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = ", ".join(repr(key[:_SHOWN]) for key in list(value)[:5])
+        return f"an object with the keys {keys}" if keys else "an empty object"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,289 @@
+"""JSON of ``vllm bench serve``, ``throughput`` and ``latency`` (``vllm/benchmarks/*.py``).
+
+``serve --append-result`` writes several results into one file; those of one load become trials of
+one run. What ``--save-detailed`` keeps is read as raw values. Without it only what the client
+reduced a trial to is there, and is kept as that. The results of ``benchmark_serving.py``, its
+predecessor since vLLM 0.4, and of its descendants in InferenceX are read too.
+"""
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import Document, Node
+from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of, short
+from hybridwatch.records.client import accepted_drafts, latencies
+from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
+
+_WORKLOAD: Final = (
+    "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
+    "total_input_tokens",
+)  # fmt: skip
+_WORKLOAD_OF_SOME: Final = (
+    "best_of", "use_beam_search",  # benchmark_serving.py until vLLM 0.7
+    "mode", "workload", "num_conversations", "turns_per_conversation",
+    "multi_turn_concurrency", "inter_turn_delay_ms",  # vllm-bench
+)  # fmt: skip
+_REDUCED: Final = ("median", "p99")
+_NAMES: Final = ("ttft", "tpot", "itl", "e2el")
+_LATENCY: Final = re.compile(r"(?<![a-z])(ttft|tpot|itl|e2el|latency)(?![a-z])", re.IGNORECASE)
+_REQUEST_RATES: Final = ("request_throughput", "request_inthroughput")
+"""Requests a second; the second by a slip of the pen in ``benchmark_serving.py`` of early 2024."""
+_IN_SECONDS: Final = "good_completed"
+"""A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
+_START: Final = "benchmark_start_time_unix"
+_REPEATS: Final = "individual_result_files"
+_FOR_HUD: Final = ".pytorch"
+_OF_SGLANG: Final = "mean_e2e_latency_ms"
+
+
+def is_serve(document: Document) -> bool:
+    """Whether these are results of ``serve``."""
+    first = next(_results(document), Node(None))
+    return "completed" in first and any(key in first for key in _REQUEST_RATES)
+
+
+def is_throughput(document: Document) -> bool:
+    """Whether this is a result of ``throughput``."""
+    return all(key in Node(document.root) for key in ("elapsed_time", "tokens_per_second"))
+
+
+def is_latency(document: Document) -> bool:
+    """Whether this is a result of ``latency``."""
+    return all(key in Node(document.root) for key in ("avg_latency", "latencies"))
+
+
+def is_for_hud(document: Document) -> bool:
+    """Whether this is what vLLM writes beside a result for PyTorch's HUD: the same once more."""
+    root = document.root
+    first = Node(root[0]) if isinstance(root, list) and root else Node(None)
+    return all(key in first for key in ("benchmark", "model", "metric"))
+
+
+def why_alone(for_hud: Document, folder: Sequence[Document]) -> str | None:
+    """Say which result is not beside its repetition for PyTorch's HUD; ``None`` if it is."""
+    name = for_hud.path.stem.removesuffix(_FOR_HUD)
+    of_vllm = (is_serve, is_throughput, is_latency)
+    found = (one for one in folder if one.path.stem == name and one.path != for_hud.path)
+    if any(test(one) for one in found for test in of_vllm):
+        return None
+    return "expected the result of vLLM that it repeats beside it, found none"
+
+
+def is_median(document: Document) -> bool:
+    """Whether this is perf-eval's median of results that lie beside it, and would count twice."""
+    root = Node(document.root)
+    names = root.value.get(_REPEATS) if "completed" in root else None
+    if not isinstance(names, list) or not names:
+        return False
+    return all((document.path.parent / str(name)).is_file() for name in names)
+
+
+def read_serve(document: Document, given: Given) -> Iterator[Run]:
+    """Read every result; neighbours of one load are trials of one run."""
+    for (_, build, _), group in groupby(_results(document), key=_load_of):
+        results = list(group)
+        trials = [_trial(result) for result in results]
+        workload = _workload(results[0])
+        foreign_run = ForeignRun(
+            format="vllm-bench-serve",
+            tool="vllm bench serve",
+            scenario=f"vllm-bench-serve/{workload['model']}",
+            workload=workload,
+            started_at=trials[0].started_at,
+            finished_at=after(trials[-1].started_at, trials[-1].duration_s),
+            trials=trials,
+            build=build,
+            unknown=("harness.version", *_untold_times(results[0])),
+        )
+        yield run_of(document, foreign_run, given)
+
+
+def _results(document: Document) -> Iterator[Node]:
+    """Yield every result: of plain JSON, of JSON lines, of a list."""
+    for node in document.nodes:
+        yield from node.each() if isinstance(node.value, list) else (node,)
+
+
+def read_throughput(document: Document, given: Given) -> Iterator[Run]:
+    """Read the one trial; its file has neither time nor model."""
+    root = Node(document.root)
+    seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
+    workload = {"requests": root.at("num_requests").amount(), "tokens": tokens}
+    samples = (
+        Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
+        Sample("request_throughput", (root.at("requests_per_second").amount(),)),
+    )
+    yield _offline(document, given, "throughput", workload, [(seconds, samples)])
+
+
+def read_latency(document: Document, given: Given) -> Iterator[Run]:
+    """Read every pass as a trial: a batch of requests that start and end together."""
+    root = Node(document.root)
+    passes = [
+        (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").amounts()
+    ]
+    if not passes:
+        raise root.at("latencies").wrong("at least one number")
+    yield _offline(document, given, "latency", None, passes)
+
+
+def _offline(
+    document: Document,
+    given: Given,
+    what: str,
+    workload: Any,
+    passes: Sequence[tuple[float, tuple[Sample, ...]]],
+) -> Run:
+    finished = document.written_at
+    at = finished - timedelta(seconds=sum(seconds for seconds, _ in passes))
+    started, trials = at, []
+    for seconds, samples in passes:
+        trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
+        at = after(at, seconds)
+    foreign_run = ForeignRun(
+        format=f"vllm-bench-{what}",
+        tool=f"vllm bench {what}",
+        scenario=f"vllm-bench-{what}",
+        workload=workload,
+        started_at=started,
+        finished_at=finished,
+        trials=trials,
+        unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
+    )
+    return run_of(document, foreign_run, given)
+
+
+def _workload(result: Node) -> dict[str, Any]:
+    if _OF_SGLANG in result and "model_id" not in result:
+        wanted = "model_id and date, as vLLM writes them"
+        raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
+    workload = {key: result.value.get(key) for key in _WORKLOAD}
+    workload |= {key: result.at(key).value for key in _WORKLOAD_OF_SOME if key in result}
+    return {**workload, "model": short(result.at("model_id").text())}
+
+
+def _untold_times(result: Node) -> tuple[str, ...]:
+    if _START in result or result.at("date").text().endswith("Z"):
+        return ()
+    return ("started_at", "finished_at")  # local time of an unknown zone
+
+
+def _load_of(result: Node) -> tuple[str, str | None, str]:
+    """What makes results repeats of each other; ``--metadata build=`` names the build."""
+    build = result.at("build").text() if "build" in result else None
+    return str(_workload(result)), build, str(result.value.get("label"))
+
+
+def _trial(result: Node) -> Trial:
+    started = _started(result)
+    seconds = result.at("duration").amount()
+    blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
+    lost = _lost(result)
+    if lost is not None:
+        return replace(blank, failure=Failure(lost, ""))
+    samples = list(_rates(result))
+    samples += _raw(result) if result.value.get("ttfts") else _reduced(result)
+    samples += _acceptance(result)
+    return replace(blank, samples=tuple(samples))
+
+
+def _lost(result: Node) -> str | None:
+    """Say how many requests came to nothing; ``None`` if none did."""
+    completed = result.at("completed").count()
+    if "failed" in result:
+        failed = result.at("failed").count()
+        wanted = result.at("num_prompts").count() if "num_prompts" in result else completed + failed
+        if failed:
+            return f"{failed} of {wanted} requests failed"
+    else:
+        # A data set may have held fewer than were asked for. That looks like requests that
+        # were lost: a client may list only those that were answered.
+        wanted = result.at("num_prompts").count()
+        if completed < wanted:
+            return f"{completed} of {wanted} requests completed"
+    return None if completed else f"0 of {wanted} requests completed"
+
+
+def _rates(result: Node) -> Iterator[Sample]:
+    if "output_throughput" in result:  # nothing is generated where prompts are only embedded
+        yield Sample("output_throughput", (result.at("output_throughput").amount(),))
+    key = next((key for key in _REQUEST_RATES if key in result), _REQUEST_RATES[0])
+    yield Sample("request_throughput", (result.at(key).amount(),))
+
+
+def _started(result: Node) -> datetime:
+    if _START in result:
+        return result.at(_START).moment()
+    return _moment(result.at("date"))
+
+
+def _moment(node: Node) -> datetime:
+    text = node.text()
+    try:
+        if text.endswith("Z"):
+            return datetime.fromisoformat(text)
+        return datetime.strptime(text, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        raise node.wrong("a date such as 20261121-091500") from None
+
+
+def _raw(result: Node) -> list[Sample]:
+    firsts = result.at("ttfts").amounts()
+    gaps = [gap.amounts() for gap in result.at("itls").each()]
+    lengths = result.at("output_lens").amounts()
+    if not len(firsts) == len(gaps) == len(lengths):
+        found = f"{len(firsts)}, {len(gaps)} and {len(lengths)}"
+        raise IngestError(f"ttfts, itls, output_lens: expected lists of one length, found {found}")
+    completed = result.at("completed").count()
+    if len(firsts) != completed:
+        raise IngestError(f"ttfts: expected {completed}, one a request, found {len(firsts)}")
+    return [sample for sample in latencies(firsts, gaps, lengths) if sample.values]
+
+
+def _reduced(result: Node) -> list[Sample]:
+    found = []
+    for name in _NAMES:
+        for statistic in _REDUCED:
+            node = _in_seconds(result, f"{statistic}_{name}")
+            if node is not None:
+                found.append(Sample(name, (node,), statistic))
+    _check_read(result, {sample.metric for sample in found})
+    return found
+
+
+def _check_read(result: Node, read: Set[str]) -> None:
+    """Refuse a result whose latencies have names that are not read: they would be lost."""
+    for key, node in result.items():
+        named = _LATENCY.search(key)
+        is_given = isinstance(node.value, dict) or (
+            isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        )
+        if named is None or not is_given or named[1] in read or (read and named[1] not in _NAMES):
+            continue
+        wanted = f"{named[1]}_ms" if named[1] in _NAMES else "ttft_ms"
+        raise node.wrong(f"names that are read, such as median_{wanted} and p99_{wanted}")
+
+
+def _in_seconds(result: Node, name: str) -> float | None:
+    """Read a time; one without a unit in its name only from a writer whose unit is known."""
+    if f"{name}_ms" in result:
+        return result.at(f"{name}_ms").amount() / 1000
+    if name not in result:
+        return None
+    if _IN_SECONDS not in result.value:
+        raise result.at(name).wrong(f"the name {name}_ms, since its unit is not told otherwise")
+    return result.at(name).amount()
+
+
+def _acceptance(result: Node) -> Iterator[Sample]:
+    if not result.value.get("spec_decode_num_drafts"):
+        return
+    yield from accepted_drafts(
+        result.at("spec_decode_acceptance_length").amount(),
+        result.at("spec_decode_per_position_acceptance_rates").amounts(),
+    )

@@ -1,0 +1,288 @@
+"""Result files of asv, version 2, as asv 0.6.6 reads them.
+
+What is exported goes by the names, the environment and the machine under which asv itself stores
+what it measures with our suites (``watch.asv_plugin``), so both are one series. How sure asv may be
+of a number is ``asv_stats``' business.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hybridwatch.analysis.noise import REMEMBERED, learned_noise
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.errors import ExportError
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    RELEASE_VARIABLE,
+    Form,
+    Tracked,
+    benchmark_name,
+    benchmark_of,
+)
+from hybridwatch.formats.write.asv_stats import IN_DOUBT, noise_of, stats_of
+from hybridwatch.formats.write.points import Point, points_of, time_of
+from hybridwatch.metrics import Kind
+from hybridwatch.records.identity import Testbed
+from hybridwatch.records.naming import safe_name
+from hybridwatch.records.run import UNKNOWN, Run
+
+_RESULTS_VERSION: Final = 2
+_BENCHMARKS_VERSION: Final = 2
+_MACHINE_VERSION: Final = 1
+_DIGITS: Final = 5
+_COMMIT: Final = 8
+_STATS: Final = slice(5, 11)
+"""Where the columns are that ``asv_stats`` gives."""
+_UNSAFE: Final = re.compile(r'[<>:"/^|?*\x00-\x1f]')
+_COLUMNS: Final = (
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+)  # fmt: skip
+
+
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The harness's; an engine has its own."""
+
+_LONGEST: Final = 128
+"""Characters of an environment's name, from which asv calls the file by a digest."""
+_GIB: Final = 1024**3
+
+Known = Callable[[str], Mapping[str, Any]]
+"""Gives what a file of the folder holds, by its path there; nothing where it is not there."""
+
+
+def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
+    """Give a results folder of asv.
+
+    Args:
+        runs: Any; runs of one commit, build and testbed share a file, their trials together. What
+            they tell of the noise between runs is their own.
+        known: What the folder holds already, which stays.
+
+    Returns:
+        Bytes by path in that folder.
+
+    Raises:
+        ExportError: A run does not know by which commit it was measured.
+    """
+    by_file: defaultdict[str, list[Point]] = defaultdict(list)
+    machines: dict[str, Mapping[str, str]] = {}
+    for run in runs:
+        facts = _facts(run)
+        machines[facts["machine"]] = facts
+        for point in points_of(run):
+            by_file[f"{facts['machine']}/{_file_name(point)}"].append(point)
+    learned = _learned(point for points in by_file.values() for point in points)
+    benchmarks = dict(known("benchmarks.json")) | {"version": _BENCHMARKS_VERSION}
+    files = {
+        f"{name}/machine.json": _json({**facts, "version": _MACHINE_VERSION})
+        for name, facts in machines.items()
+    }
+    for name, points in by_file.items():
+        results = _results(points, machines[name.partition("/")[0]], learned)
+        files[name] = _json(_merged(name, known(name), results))
+        benchmarks |= {_name(point): _described(point) for point in points}
+    return files | {"benchmarks.json": _json(benchmarks)}
+
+
+def commit_of(run: Run) -> str | None:
+    """Name the commit under which asv files a run, if it knows of one."""
+    commit = run.source.commit if run.source else run.harness.revision
+    return None if commit is None else commit.removesuffix("+")
+
+
+def machine_facts(testbed: Testbed) -> dict[str, str]:
+    """Give what asv shall know of a machine: what makes its numbers, and nothing that is new daily.
+
+    asv begins a new curve where one of these is another, so a host's name, its kernel and the last
+    digits of its memory are left out.
+    """
+    return {
+        "machine": safe_name(testbed.id),
+        "os": UNKNOWN,
+        "arch": UNKNOWN,
+        "cpu": testbed.cpu_model,
+        "num_cpu": str(testbed.cores),
+        "ram": str(round(testbed.memory_bytes / _GIB) * _GIB),
+    }
+
+
+def _facts(run: Run) -> dict[str, str]:
+    facts, own = machine_facts(run.testbed), {}
+    if run.source is not None:  # as the file said that it was ingested from
+        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes)}
+    return facts | own
+
+
+def _commit(run: Run) -> str:
+    commit = commit_of(run)
+    if commit is None:
+        raise ExportError(
+            f"run {run.id}: asv files its results by commit, and this run knows of none"
+        )
+    return commit
+
+
+def _python(run: Run) -> str:
+    return PYTHON if run.source is None else UNKNOWN
+
+
+def _variables(point: Point) -> dict[str, str]:
+    # The release of an ingested run is its commit, and every commit would begin a curve.
+    release = {RELEASE_VARIABLE: point.build.release} if point.run.source is None else {}
+    return {BUILD_VARIABLE: point.build.label, **release}
+
+
+def _environment(point: Point) -> str:
+    """Name asv's environment as it does itself (``environment.get_env_name``)."""
+    parts = [f"{name}{value}" for name, value in sorted(_variables(point).items())]
+    return _UNSAFE.sub("_", "-".join(["existing", f"py{_python(point.run)}", *parts]))
+
+
+def _file_name(point: Point) -> str:
+    """Name a result file as asv does itself (``results.get_filename``)."""
+    name = _environment(point)
+    if len(name) >= _LONGEST:
+        name = f"env-{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
+    return f"{_commit(point.run)[:_COMMIT]}-{name}.json"
+
+
+def _benchmark(point: Point) -> Tracked:
+    benchmark = benchmark_of(point.subject.metric, point.subject.statistic)
+    if benchmark.form is Form.INVERSE and point.low_high[0] <= 0:
+        raise ExportError(f"run {point.run.id}: {benchmark.metric.id}: 0 has no inverse for asv")
+    return benchmark
+
+
+def _name(point: Point) -> str:
+    return benchmark_name(point.run.scenario.id, _benchmark(point).name)
+
+
+def _described(point: Point) -> dict[str, Any]:
+    return {
+        "code": point.subject.metric.doc,
+        "name": _name(point),
+        "param_names": [],
+        "params": [],
+        "pretty_name": f"{point.run.scenario.id}: {_benchmark(point).name}",
+        "timeout": 0.0,
+        "type": "track",
+        "unit": _benchmark(point).unit,
+        "version": _version(point),
+    }
+
+
+def _version(point: Point) -> str:
+    """Asv shows no result of another version; an ingested scenario has a digest alone."""
+    scenario = point.run.scenario
+    return str(scenario.version) if point.run.source is None else scenario.digest
+
+
+def _series(point: Point) -> tuple[str, ...]:
+    scenario = point.run.scenario
+    return (scenario.id, scenario.digest, point.run.testbed.id, point.build.label, point.name)
+
+
+def _learned(points: Iterable[Point]) -> dict[tuple[str, ...], float | None]:
+    by_series: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
+    for point in points:
+        by_series[_series(point)].append(point)
+    return {
+        name: learned_noise([point.center for point in _oldest_first(same)[-REMEMBERED:]])
+        for name, same in by_series.items()
+    }
+
+
+def _oldest_first(points: Iterable[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: point.run.started_at)
+
+
+def _merged(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep what asv has measured, but for the benchmarks that are written anew."""
+    if not old:
+        return new
+    if old.get("result_columns") != new["result_columns"]:
+        found = old.get("result_columns")
+        raise ExportError(f"{name}: expected result_columns {list(_COLUMNS)}, found {found}")
+    kept = {"results": {**old["results"], **new["results"]}, "durations": old.get("durations", {})}
+    return {**new, **kept}
+
+
+def _results(
+    points: Sequence[Point],
+    facts: Mapping[str, str],
+    learned: Mapping[tuple[str, ...], float | None],
+) -> dict[str, Any]:
+    first = points[0]
+    by_name: defaultdict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        by_name[_name(point)].append(point)
+    return {
+        "commit_hash": _commit(first.run),
+        "env_name": _environment(first),
+        "date": int(time_of(first.run).timestamp() * 1000),
+        "params": {**facts, "python": _python(first.run)},
+        "python": _python(first.run),
+        "requirements": {},
+        "env_vars": _variables(first),
+        "result_columns": list(_COLUMNS),
+        "results": {name: _row(same, learned) for name, same in sorted(by_name.items())},
+        "durations": {},
+        "version": _RESULTS_VERSION,
+    }
+
+
+def _row(points: Sequence[Point], learned: Mapping[tuple[str, ...], float | None]) -> list[Any]:
+    newest = _oldest_first(points)[-1]
+    # Other versions of the scenario are not comparable; the newest stands.
+    same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
+    told = [
+        (noise_of(point.subject, OneSide(point.run, point.side), learned[_series(point)]), point)
+        for point in _oldest_first(same)
+    ]
+    told = [one for one in told if one[0] != IN_DOUBT] or told
+    noise, sure = told[-1][0], [point for _, point in told]
+    benchmark, values = _benchmark(newest), _values(sure)
+    stats = stats_of(benchmark, values, noise) or {}
+    own = [benchmark.form.of(value) for value in values]
+    seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in sure)
+    columns = (stats.get(name.removeprefix("stats_")) for name in _COLUMNS[_STATS])
+    return [
+        [_reduced(benchmark, own)],
+        [],
+        _version(newest),
+        int(sure[-1].run.started_at.timestamp() * 1000),
+        _short(seconds),
+        *(None if value is None else [value] for value in columns),
+        None if newest.run.source is None else [own],
+    ]
+
+
+def _reduced(benchmark: Tracked, values: Sequence[float]) -> float:
+    if benchmark.form is Form.WORST:
+        return max(values)
+    return float(np.mean(values) if benchmark.form is Form.WRONG else np.median(values))
+
+
+def _values(points: Sequence[Point]) -> Sequence[float]:
+    """Gather one number per trial; of answers the newest: asked again, they are as before."""
+    newest = points[-1]
+    if newest.subject.metric.kind is Kind.PROPORTION:
+        return reduce_side(OneSide(newest.run, newest.side), newest.subject).values
+    return [value for point in points for _, value in point.values]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()

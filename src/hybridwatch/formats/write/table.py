@@ -1,0 +1,92 @@
+"""One row for each trial, metric and statistic: CSV and Parquet.
+
+The columns ``series``, ``digest``, ``time`` and ``value`` are those that ``hybridwatch detect``
+reads: rows of one run share its time and so are repeats.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from hybridwatch.errors import ExportError
+from hybridwatch.formats.write.points import Point, points_of, time_of
+from hybridwatch.records.line import line_of
+from hybridwatch.records.run import Run
+from hybridwatch.system.plain_text import csv_cell
+
+COLUMNS: Final = (
+    "series", "time", "value", "metric", "statistic", "unit", "better", "scenario", "testbed",
+    "build", "release", "run", "side", "trial", "ingested", "line", "digest",
+)  # fmt: skip
+
+
+def to_csv(runs: Iterable[Run]) -> bytes:
+    """Give a CSV with a header, rows in order of time; no cell is a formula (``csv_cell``)."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in _rows(runs))
+    return text.getvalue().encode()
+
+
+def to_parquet(runs: Iterable[Run]) -> bytes:
+    """Give a Parquet file of the same columns; ``time`` is a timestamp in UTC.
+
+    Raises:
+        ExportError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ModuleNotFoundError as error:
+        raise ExportError("parquet: needs pyarrow: pip install 'hybridwatch[parquet]'") from error
+    types = {
+        "time": pa.timestamp("us", tz="UTC"),
+        "value": pa.float64(),
+        "side": pa.int8(),
+        "trial": pa.int32(),
+    }
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+    rows = [row | {"time": row["at"]} for row in _rows(runs, at=True)]
+    buffer = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
+    return buffer.getvalue()
+
+
+def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
+    for run in sorted(runs, key=lambda run: (time_of(run), run.id)):
+        for point in points_of(run):
+            if _is_of_another_night(point):
+                continue
+            for trial, value in point.values:
+                yield _row(point, trial, value) | ({"at": time_of(run)} if at else {})
+
+
+def _is_of_another_night(point: Point) -> bool:
+    """Whether it is a line's build of before, which tonight's was held against: no repeat of it."""
+    last = point.run.builds[-1]
+    return line_of(point.build) == line_of(last) and point.build.label != last.label
+
+
+def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
+    run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
+    return {
+        "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
+        "time": time_of(run).isoformat().replace("+00:00", "Z"),
+        "value": value,
+        "metric": metric.id,
+        "statistic": statistic,
+        "unit": metric.unit.value,
+        "better": metric.better.value,
+        "scenario": run.scenario.id,
+        "testbed": run.testbed.id,
+        "build": point.build.label,
+        "release": point.build.release,
+        "run": run.id,
+        "side": point.side,
+        "trial": trial,
+        "ingested": run.source.format if run.source else "",
+        "line": line_of(point.build),
+        "digest": run.scenario.digest,
+    }

@@ -1,0 +1,645 @@
+"""Forms of other versions and neighbours, from made-up files (tests/fixtures/foreign/made-up)."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybridwatch.analysis.succession import change_text
+from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.read import companion, read_foreign
+from hybridwatch.records.run import Run
+
+MADE_UP = Path(__file__).parents[3] / "fixtures" / "foreign" / "made-up"
+AIPERF = "aiperf/0.2/profile_export_aiperf.json"
+ASV = MADE_UP / "asv/lab-0"
+DIGESTS = ("a" * 64, "b" * 64)
+
+
+def read(path: Path) -> list[Run]:
+    return read_foreign(parse(path, path.read_bytes()), Given())
+
+
+def one(name: str) -> Run:
+    (run,) = read(MADE_UP / name)
+    return run
+
+
+def changed(tmp_path: Path, name: str, change: Callable[[Any], None]) -> list[Run]:
+    """Read a file after a change, without what lies beside it."""
+    told = json.loads((MADE_UP / name).read_text())
+    change(told)
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(told))
+    return read(path)
+
+
+def samples(run: Run, trial: int = 0) -> dict[str, tuple[float, ...]]:
+    return {
+        f"{sample.metric} {sample.statistic or ''}".strip(): sample.values
+        for sample in run.trials[trial].samples
+    }
+
+
+def unknown(run: Run) -> tuple[str, ...]:
+    assert run.source is not None
+    return run.source.unknown
+
+
+def failure(run: Run) -> str | None:
+    (trial,) = run.trials
+    assert (trial.failure is None) == bool(trial.samples)
+    return None if trial.failure is None else trial.failure.reason
+
+
+def drop(key: str) -> Callable[[Any], None]:
+    return lambda told: told.pop(key)
+
+
+def put(**values: Any) -> Callable[[Any], None]:
+    return lambda told: told.update(values)
+
+
+def test_benchmark_serving_of_vllm_0_4_misspelt_its_request_rate() -> None:
+    run = one("vllm-bench/serving-0.4.json")
+    assert samples(run)["request_throughput"] == (2.0,)
+    assert samples(run)["ttft median"] == (0.12,)  # seconds
+    assert run.scenario.id == "vllm-bench-serve/tiny-hybrid"
+
+
+def test_benchmark_serving_of_vllm_0_6_kept_every_request() -> None:
+    found = samples(one("vllm-bench/serving-0.6.json"))
+    assert found["ttft"] == (0.04, 0.05, 0.05, 0.08)
+    assert found["e2el"] == pytest.approx((0.06, 0.07, 0.07, 0.104))
+    assert found["output_throughput"] == (6.0,)
+
+
+def test_requests_lost_before_there_was_a_count_of_them_fail_the_trial(tmp_path) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=37))
+    assert failure(run) == "37 of 40 requests completed"
+
+
+@pytest.mark.parametrize("name", ["serving-0.6", "inferencex-random"])
+def test_a_client_that_lists_only_what_was_answered_hides_no_failure(tmp_path, name) -> None:
+    def lose(told: Any) -> None:
+        told |= {"num_prompts": 320, "input_lens": [10] * told["completed"]}
+
+    (run,) = changed(tmp_path, f"vllm-bench/{name}.json", lose)
+    assert failure(run) in {"4 of 320 requests completed", "20 of 320 requests completed"}
+
+
+@pytest.mark.parametrize("failed", [{}, {"failed": 0}, {"failed": None}])
+def test_a_trial_of_which_no_request_completed_has_failed(tmp_path, failed) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=0, **failed))
+    assert failure(run) == "0 of 40 requests completed"
+
+
+def test_half_a_failed_request_is_no_count(tmp_path) -> None:
+    with pytest.raises(IngestError, match=r"failed: expected a whole number, found 0\.5"):
+        changed(tmp_path, "vllm-bench/serving-0.4.json", put(failed=0.5))
+
+
+def test_requests_listed_are_as_many_as_completed(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        for key in ("ttfts", "itls", "output_lens"):
+            told[key].pop()
+
+    with pytest.raises(IngestError, match="ttfts: expected 4, one a request, found 3"):
+        changed(tmp_path, "vllm-bench/serving-0.6.json", lose)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("vllm-bench/serving-0.4.json", {"median_ttft_ms": -5}, "median_ttft_ms"),
+        ("vllm-bench/serving-0.4.json", {"output_throughput": -1.0}, "output_throughput"),
+        ("vllm-bench/serving-0.4.json", {"duration": -20.0}, "duration"),
+        ("vllm-bench/serving-0.6.json", {"ttfts": [0.1, -0.1, 0.1, 0.1]}, r"ttfts\[1\]"),
+        (AIPERF, {"request_latency": {"unit": "ms", "p50": -1.0, "p99": 2.0}}, "p50"),
+        ("../vllm-bench/latency.json", {"latencies": [0.1, -0.2]}, r"latencies\[1\]"),
+        ("../vllm-bench/throughput.json", {"tokens_per_second": -3}, "tokens_per_second"),
+    ],
+)
+def test_negative_times_and_rates_are_refused(tmp_path, name, change, told) -> None:
+    with pytest.raises(IngestError, match=f"{told}: expected a number of at least 0, found -"):
+        changed(tmp_path, name, put(**change))
+
+
+def test_a_negative_latency_is_refused_in_a_list_of_benchmarks(tmp_path) -> None:
+    def turn(told: Any) -> None:
+        told["benchmarks"][0]["requests"]["successful"][1]["time_to_first_token_ms"] = -1.0
+
+    wanted = r"successful\[1\].time_to_first_token_ms: expected a number of at least 0, found -1"
+    with pytest.raises(IngestError, match=wanted):
+        changed(tmp_path, "guidellm/0.3.json", turn)
+
+
+def test_a_negative_latency_of_inferencex_is_refused(tmp_path) -> None:
+    def turn(told: Any) -> None:
+        told[0]["p99_ttft"] = -0.5
+
+    with pytest.raises(IngestError, match="p99_ttft: expected a number of at least 0"):
+        changed(tmp_path, "inferencex/agg.json", turn)
+
+
+def test_a_negative_time_that_asv_tracked_is_refused(tmp_path) -> None:
+    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
+    told = json.loads(path.read_text())
+    told["results"] = {"suite.time_x": [[-0.5], [], None, 1704067200]}
+    for folder, text in (("asv/lab-1", json.dumps(told)), ("asv", None)):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        if text:
+            (tmp_path / folder / "one.json").write_text(text)
+    units = {"suite.time_x": {"param_names": [], "type": "time", "unit": "seconds"}}
+    (tmp_path / "asv/benchmarks.json").write_text(json.dumps(units))
+    with pytest.raises(IngestError, match=r"asv_time.time_x of trial 0: expected numbers of at le"):
+        read(tmp_path / "asv/lab-1/one.json")
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"ttft": {"median": 0.5, "p99": 0.75}},
+        {"median_ttft_s": 0.5, "p99_ttft_s": 0.75},
+        {"mean_latency": 1.5},
+        {"p90_e2el_ms": 5.0},
+    ],
+)
+def test_latencies_whose_names_are_not_read_are_not_lost_in_silence(tmp_path, summary) -> None:
+    def rename(told: Any) -> None:
+        for key in [key for key in told if key.endswith(("_ttft", "_tpot", "_e2el"))]:
+            del told[key]
+        told.update(summary)
+
+    with pytest.raises(IngestError, match=r"expected names that are read, such as median_.*_ms"):
+        changed(tmp_path, "vllm-bench/inferencex-random.json", rename)
+
+
+def test_a_later_result_without_a_rate_is_refused_by_its_line(tmp_path) -> None:
+    first = (MADE_UP / "vllm-bench/serving-0.4.json").read_text().replace("\n", "")
+    second = json.loads(first)
+    del second["request_inthroughput"]
+    path = tmp_path / "two.jsonl"
+    path.write_text(f"{first}\n{json.dumps(second)}\n")
+    with pytest.raises(
+        IngestError, match=r"line 2\.request_throughput: expected a value, found not"
+    ):
+        read(path)
+
+
+def test_a_summary_with_an_empty_list_of_requests_keeps_its_latencies(tmp_path) -> None:
+    lists: dict[str, list[float]] = {"ttfts": [], "itls": [], "output_lens": []}
+    (run,) = changed(tmp_path, "vllm-bench/inferencex-random.json", put(**lists))
+    assert len([key for key in samples(run) if key.startswith(("ttft", "tpot", "e2el"))]) == 6
+
+
+def test_another_number_of_candidates_is_another_load(tmp_path) -> None:
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(best_of=4))
+    assert run.scenario.digest != one("vllm-bench/serving-0.4.json").scenario.digest
+
+
+def test_embeddings_have_no_rate_of_output() -> None:
+    assert set(samples(one("vllm-bench/embeddings.json"))) == {
+        "request_throughput",
+        "e2el median",
+        "e2el p99",
+    }
+
+
+def test_results_of_a_sweep_are_trials_of_one_run() -> None:
+    run = one("vllm-bench/sweep-summary.json")
+    assert [samples(run, at)["output_throughput"] for at in range(2)] == [(32.0,), (40.0,)]
+
+
+def test_a_time_of_a_known_zone_is_not_unknown() -> None:
+    run = one("vllm-bench/multi-turn.json")
+    assert run.started_at == datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
+    assert "started_at" not in unknown(run)
+    assert "started_at" in unknown(one("vllm-bench/serving-0.4.json"))
+
+
+def test_the_start_that_inferencex_adds_goes_before_local_time(tmp_path) -> None:
+    start = {"benchmark_start_time_unix": 1781124007.0}
+    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(**start))
+    assert run.started_at == datetime(2026, 6, 10, 20, 40, 7, tzinfo=UTC)
+    assert "started_at" not in unknown(run)
+
+
+def test_times_without_a_unit_are_read_from_a_known_writer_only(tmp_path) -> None:
+    name = "vllm-bench/inferencex-random.json"
+    assert samples(one(name))["ttft median"] == (0.5,)
+    with pytest.raises(IngestError, match="median_ttft: expected the name median_ttft_ms, since"):
+        changed(tmp_path, name, drop("good_completed"))
+
+
+def test_a_result_of_sglang_is_called_that(tmp_path) -> None:
+    def to_sglang(told: Any) -> None:
+        del told["model_id"], told["date"]
+        told["mean_e2e_latency_ms"] = 900.0
+
+    with pytest.raises(IngestError, match="this is a result of SGLang's bench_serving"):
+        changed(tmp_path, "vllm-bench/embeddings.json", to_sglang)
+
+
+def test_guidellm_0_3_tells_the_load_with_each_benchmark() -> None:
+    run = one("guidellm/0.3.json")
+    assert run.harness.version == "guidellm 0.2 or 0.3"
+    assert "harness.version" in unknown(run)
+    found = samples(run)
+    assert (found["output_throughput"], found["request_throughput"]) == ((200.0,), (2.0,))
+    assert found["ttft"] == (0.1, 0.12, 0.11, 0.13)
+    assert found["tpot"] == (0.01, 0.011, 0.0105, 0.0115)
+
+
+def test_a_report_of_guidellm_without_a_benchmark_is_refused(tmp_path) -> None:
+    with pytest.raises(IngestError, match="benchmarks: expected at least one benchmark, found"):
+        changed(tmp_path, "../guidellm/report.json", put(benchmarks=[]))
+
+
+def test_guidellm_0_5_without_a_whole_window_gives_no_rates() -> None:
+    whole, cut = read(MADE_UP / "guidellm/0.5.json")
+    assert samples(whole)["request_throughput"] == (0.5,)
+    # The time called measured goes on for 40 s after the last request.
+    assert "request_throughput" not in samples(cut)
+    assert {"output_throughput", "request_throughput"} <= set(unknown(cut))
+    # Requests of the warm-up are in the list, not in the statistics.
+    assert samples(cut)["ttft median"] == (0.11,)
+    assert whole.scenario.digest != cut.scenario.digest
+
+
+def test_a_guidellm_benchmark_that_finished_nothing_is_a_failed_trial(tmp_path) -> None:
+    def stop_early(told: Any) -> None:
+        told["benchmarks"][0]["request_totals"] = {"successful": 0, "errored": 0, "total": 5}
+
+    (run,) = changed(tmp_path, "guidellm/0.3.json", stop_early)
+    assert failure(run) == "0 of 5 requests done"
+
+
+def test_a_report_of_guidellm_0_1_says_what_it_lacks(tmp_path) -> None:
+    def first(told: Any) -> None:
+        told["benchmarks"] = [{"mode": "synchronous", "results": [1], "concurrencies": [1]}]
+
+    with pytest.raises(IngestError, match=r"guidellm 0\.1 and has neither totals nor a measured"):
+        changed(tmp_path, "guidellm/0.3.json", first)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("../guidellm/report.json", lambda told: told.pop("config"), "guidellm 0.8.1"),
+        ("../guidellm/report.json", lambda told: told.pop("benchmarks"), "guidellm 0.8.1"),
+        ("../aiperf/profile_export_aiperf.json", drop("start_time"), "aiperf 0.13.0"),
+        ("../aiperf/profile_export_aiperf.json", drop("request_count"), "aiperf 0.13.0"),
+    ],
+)
+def test_a_refusal_names_the_version_that_wrote_the_file(tmp_path, name, change, told) -> None:
+    with pytest.raises(IngestError, match=rf"\(written by {told}\)$"):
+        changed(tmp_path, name, change)
+
+
+def test_aiperf_before_0_10_tells_models_with_the_endpoint() -> None:
+    run = one(AIPERF)
+    assert run.scenario.id == "aiperf/lab/tiny-hybrid"
+    assert "harness.version" in unknown(run)
+    found = samples(run)
+    assert found["request_throughput"] == (2.0,)
+    assert found["e2el"] == (1.0, 1.3, 1.5, 3.0)  # not the 9 s of the warm-up
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (put(error_request_count={"unit": "requests", "avg": 3.0}), "3 requests failed"),
+        (put(error_summary=[{"count": 2}, {"count": 1}]), "3 requests failed"),
+        (put(was_cancelled=True), "cancelled before its end"),
+        (put(), None),
+    ],
+)
+def test_every_release_of_aiperf_tells_what_failed(tmp_path, change, told) -> None:
+    (run,) = changed(tmp_path, AIPERF, change)
+    assert failure(run) == told
+
+
+def test_aiperf_0_1_keeps_its_statistics_in_records(tmp_path) -> None:
+    (run,) = changed(tmp_path, AIPERF, to_0_1)
+    (same,) = changed(tmp_path, AIPERF, put())
+    assert samples(run) == samples(same)
+    assert (run.scenario, failure(run)) == (same.scenario, None)
+
+
+def test_requests_that_aiperf_0_1_lost_fail_the_trial(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        to_0_1(told)
+        told["records"]["error_request_count"] = {"tag": "x", "unit": "requests", "avg": 11.0}
+
+    (run,) = changed(tmp_path, AIPERF, lose)
+    assert failure(run) == "11 requests failed"
+
+
+def test_an_aiperf_before_0_1_1_is_refused_as_such(tmp_path) -> None:
+    def to_draft(told: Any) -> None:
+        to_0_1(told)
+        told["records"] = {"Time to First Token": told["records"]["ttft"]}
+
+    with pytest.raises(IngestError, match=r"records: .* of an aiperf before 0.1.1"):
+        changed(tmp_path, AIPERF, to_draft)
+
+
+def test_requests_of_aiperf_0_1_are_known_and_left_alone(tmp_path) -> None:
+    told = json.loads((MADE_UP / AIPERF).read_text())
+    to_0_1(told)
+    (tmp_path / "profile_export_aiperf.json").write_text(json.dumps(told))
+    request = {
+        "metadata": {"timestamp_ns": 1, "credit_phase": "profiling"},
+        "metrics": {"ttft": {}},
+    }
+    requests = tmp_path / "profile_export.jsonl"
+    requests.write_text(json.dumps(request) + "\n")
+    assert companion(parse(requests, requests.read_bytes()))
+    (run,) = read(tmp_path / "profile_export_aiperf.json")
+    assert samples(run)["ttft median"] == (0.1,)
+
+
+def to_0_1(told: Any) -> None:
+    kept = ("input_config", "was_cancelled", "error_summary", "start_time", "end_time")
+    records = {key: told.pop(key) for key in tuple(told) if key not in kept}
+    records["ttft"] = records.pop("time_to_first_token")
+    told["records"] = records
+
+
+def test_a_rate_of_aiperf_in_another_unit_is_refused(tmp_path) -> None:
+    odd = {"output_token_throughput": {"unit": "tokens/min", "avg": 12000.0}}
+    wanted = "output_token_throughput.unit: expected tokens/sec, found 'tokens/min'"
+    with pytest.raises(IngestError, match=wanted):
+        changed(tmp_path, AIPERF, put(**odd))
+
+
+def test_lm_eval_before_0_4_is_read_without_filters_and_date() -> None:
+    run = one("lm-eval/0.3/results.json")
+    assert samples(run) == {
+        "accuracy.piqa mean": (0.75,),
+        "accuracy.lambada_openai mean": (0.625,),
+    }
+    assert run.scenario.id == "lm-eval/lab/tiny-hybrid"
+    assert {"started_at", "harness.version"} <= set(unknown(run))
+    assert one("lm-eval/0.2/piqa-v0-res.json").scenario.id == "lm-eval/unknown"
+
+
+def test_lm_eval_0_4_1_names_its_model_in_words_and_its_groups_with_tasks() -> None:
+    run = one("lm-eval/0.4.1/results.json")
+    assert samples(run) == {"accuracy.arc_easy mean": (0.5,), "accuracy.gsm8k mean": (0.25,)}
+    assert run.scenario.id == "lm-eval/lab/tiny-hybrid"
+
+
+@pytest.mark.parametrize("metric", ["f1,none", "bleu,none", "perplexity", "mcc,none"])
+def test_what_is_no_share_of_right_answers_is_no_accuracy(tmp_path, metric) -> None:
+    def rescore(told: Any) -> None:
+        told["results"]["piqa"] = {metric: 0.5}
+
+    with pytest.raises(IngestError, match=f"results.piqa: expected a share of .*, found {metric}"):
+        changed(tmp_path, "lm-eval/0.3/results.json", rescore)
+
+
+def test_asv_1_wrote_a_bare_number_or_an_object() -> None:
+    (run,) = read(ASV / "01234567-py2.7-Cython-numpy1.8.json")
+    assert samples(run) == {"asv_number.time_plain": (0.25,), "asv_number.time_params(1)": (0.5,)}
+    reasons = [trial.failure.reason for trial in run.trials if trial.failure]
+    assert reasons == ["suite.time_failed failed", "suite.time_params(2) failed"]
+    assert run.builds[0].label == "py2.7-Cython-numpy1.8"
+    assert run.testbed.id == "lab-0"
+
+
+def test_asv_1_told_times_and_versions_beside_the_results() -> None:
+    (run,) = read(ASV / "89abcdef-py3.6.json")
+    assert [samples(run, at)["asv_number.time_stats"] for at in range(3)] == [
+        (0.2,),
+        (0.3,),
+        (0.4,),
+    ]
+    assert (run.finished_at - run.started_at).total_seconds() == 23
+
+
+def test_a_row_of_asv_may_end_after_its_parameters(tmp_path) -> None:
+    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
+    told = json.loads(path.read_text())
+    told["results"] = {"suite.track_length": [7, []], "suite.time_x": [[0.5], [], None, 1704067200]}
+    changed_path = tmp_path / "short.json"
+    changed_path.write_text(json.dumps(told))
+    (run,) = read(changed_path)
+    assert samples(run) == {"asv_number.track_length": (7,), "asv_number.time_x": (0.5,)}
+
+
+def test_rates_of_inferencex_are_of_all_gpus_again() -> None:
+    single, multi = read(MADE_UP / "inferencex/agg.json")
+    assert samples(single)["total_token_throughput"] == (900.0 * 2,)
+    assert samples(single)["output_throughput"] == (100.0 * 2,)
+    assert samples(multi)["total_token_throughput"] == (900.0 * 16,)
+    assert samples(multi)["output_throughput"] == (100.0 * 12,)  # only these decode
+    assert (samples(single)["ttft p99"], single.testbed.id) == ((0.5,), "h200-lab")
+    assert {"started_at", "trials[0].duration_s"} <= set(unknown(single))
+
+
+def test_times_of_inferencex_must_be_the_inverse_of_its_interactivity(tmp_path) -> None:
+    def in_milliseconds(told: Any) -> None:
+        told[0]["median_tpot"] = 20.0
+
+    with pytest.raises(IngestError, match=r"median_tpot: expected seconds, 1 / median_intvty \(50"):
+        changed(tmp_path, "inferencex/agg.json", in_milliseconds)
+
+
+def test_what_a_row_of_inferencex_tells_as_zero_was_not_measured(tmp_path) -> None:
+    def unmeasured(told: Any) -> None:
+        told[:] = [told[0] | {"input_tput_per_gpu": 0.0, "median_ttft": 0.0, "p99_ttft": 0.0}]
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", unmeasured)
+    assert not {"total_token_throughput", "ttft median", "ttft p99"} & set(samples(run))
+    assert samples(run)["output_throughput"] == (200.0,)
+
+
+def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
+    def repeat(told: Any) -> None:
+        told[1] = told[0] | {"median_ttft": 0.32}
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", repeat)
+    assert [samples(run, at)["ttft median"] for at in range(2)] == [(0.3,), (0.32,)]
+
+
+def test_rows_of_vllms_nightly_evaluation_tell_a_date_and_say_no_in_words(tmp_path) -> None:
+    def to_nightly(told: Any) -> None:
+        del told[1], told[0]["hw"]
+        told[0] |= {"date": "2026-09-30 17:44:42", "device": "lab-x", "is_multinode": "false"}
+
+    (run,) = changed(tmp_path, "inferencex/agg.json", to_nightly)
+    assert run.started_at == datetime(2026, 9, 30, 17, 44, 42, tzinfo=UTC)
+    assert (run.testbed.id, samples(run)["output_throughput"]) == ("lab-x", (200.0,))
+
+
+def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> None:
+    def bare(told: Any) -> None:
+        del told[0]["median_intvty"], told[0]["p99_intvty"]
+
+    with pytest.raises(IngestError, match="which tell the unit of times, found no such pair"):
+        changed(tmp_path, "inferencex/agg.json", bare)
+
+
+def test_layouts_of_2026_are_other_loads_unless_they_say_what_was_meant_before(tmp_path) -> None:
+    single, multi = read(MADE_UP / "inferencex/agg-2026.json")
+    assert samples(single)["total_token_throughput"] == (900.0 * 4,)  # tp times pp
+    assert samples(multi)["output_throughput"] == (100.0 * 8,)
+
+    def as_before(told: Any) -> None:
+        told[:] = [{key: told[1][key] for key in told[1] if not key.endswith(("dcp_size", "_hw"))}]
+
+    (before,) = changed(tmp_path, "inferencex/agg-2026.json", as_before)
+    assert before.scenario.digest != multi.scenario.digest  # its decode_dcp_size is 2
+
+    def plain(told: Any) -> None:
+        told[:] = [told[0] | {"pcp_size": 1, "dcp_size": 1}]
+
+    (again,) = changed(tmp_path, "inferencex/agg-2026.json", plain)
+    assert again.scenario.digest == single.scenario.digest
+
+
+def test_what_a_row_says_beyond_a_record_is_kept_beside_it() -> None:
+    told = json.loads((MADE_UP / "inferencex/agg-2026.json").read_text())
+    runs = read(MADE_UP / "inferencex/agg-2026.json")
+    assert [run.trials[0].client_result for run in runs] == told
+
+
+def test_a_row_in_tables_tells_the_same_as_a_flat_one(tmp_path) -> None:
+    flat, tables = read(MADE_UP / SESSIONS)[2], one("inferencex/sessions-tables.json")
+    assert samples(tables) == samples(flat)
+    assert tables.trials[0].duration_s == 1800.0
+
+    def lose(told: Any) -> None:
+        told["request_accounting"]["records_warmup_dropped"] = 19
+
+    (run,) = changed(tmp_path, "inferencex/sessions-tables.json", lose)
+    assert failure(run) == "1 of 241 requests not successful"
+
+
+def test_the_median_of_results_beside_it_is_not_taken_again(tmp_path) -> None:
+    told = json.loads((MADE_UP / "vllm-bench/serving-0.6.json").read_text())
+    told["individual_result_files"] = ["bench-x-run-1.json"]
+    (tmp_path / "bench-x.json").write_text(json.dumps(told))
+    document = parse(tmp_path / "bench-x.json", (tmp_path / "bench-x.json").read_bytes())
+    assert companion(document) is None  # alone it is all there is
+    (tmp_path / "bench-x-run-1.json").write_text("{}")
+    assert companion(document) == "perf-eval's median of results beside it"
+
+
+SESSIONS = "inferencex/sessions.json"
+
+
+def test_a_row_of_sessions_of_inferencex_tells_its_time_and_its_requests() -> None:
+    first, second, third = read(MADE_UP / SESSIONS)
+    assert samples(first) == {
+        "total_token_throughput": (1200.0 * 4,),
+        "output_throughput": (50.0 * 4,),
+        "ttft median": (2.0,),
+        "ttft p99": (6.0,),
+        "tpot median": (0.09,),  # its itl is one value for each request
+        "tpot p99": (0.12,),
+        "e2el median": (30.0,),
+        "e2el p99": (70.0,),
+    }
+    assert first.trials[0].duration_s == 1800.0
+    assert "trials[0].duration_s" not in unknown(first)
+    assert set(samples(second)) == {"total_token_throughput", "output_throughput"}
+    assert samples(third)["ttft median"] == (2.5,)
+    assert first.scenario.digest != second.scenario.digest
+
+
+def test_sessions_of_inferencex_without_a_request_fail_the_trial(tmp_path) -> None:
+    def empty(told: Any) -> None:
+        told[:] = [told[1] | {"num_requests_total": 0, "num_requests_successful": 0}]
+        del told[0]["duration_seconds"], told[0]["mean_e2el"]
+
+    (run,) = changed(tmp_path, SESSIONS, empty)
+    assert failure(run) == "no request"
+    assert "trials[0].duration_s" in unknown(run)
+
+
+def test_requests_of_sessions_that_did_not_succeed_fail_the_trial(tmp_path) -> None:
+    def lose(told: Any) -> None:
+        told[:] = [told[0] | {"num_requests_total": 271}]
+
+    (run,) = changed(tmp_path, SESSIONS, lose)
+    assert failure(run) == "31 of 271 requests not successful"
+
+
+@pytest.mark.parametrize("key", ["mean_e2el", "duration_seconds"])
+def test_times_of_sessions_without_a_unit_are_refused(tmp_path, key) -> None:
+    def bare(told: Any) -> None:
+        del told[0], told[0][key]
+
+    with pytest.raises(IngestError, match="tell the unit of times, found no such pair"):
+        changed(tmp_path, SESSIONS, bare)
+
+
+def test_times_of_sessions_in_milliseconds_are_refused(tmp_path) -> None:
+    def in_milliseconds(told: Any) -> None:
+        told[1]["mean_e2el"] = 31000.0
+
+    with pytest.raises(IngestError, match=r"mean_e2el: expected seconds, found 31000, which is 41"):
+        changed(tmp_path, SESSIONS, in_milliseconds)
+
+
+@pytest.mark.parametrize(
+    "folder", ["", "/root/.cache/huggingface/hub/", "~/hub/"], ids=["bare", "absolute", "home"]
+)
+def test_snapshots_of_a_hub_model_are_one_model(tmp_path, folder) -> None:
+    name = "vllm-bench/serving-0.6.json"
+    (plain,) = changed(tmp_path, name, put(model_id="org/one-model"))
+    assert plain.builds[0].flags == {}
+    for commit in ("c0ffee", "decade"):
+        place = f"{folder}models--org--one-model/snapshots/{commit}"
+        (run,) = changed(tmp_path, name, put(model_id=place))
+        assert run.scenario == plain.scenario
+        assert run.scenario.id == "vllm-bench-serve/org/one-model"
+        assert run.scenario.settings["model"] == "org/one-model"
+        assert run.builds[0].flags == {"model_revision": commit}
+    (other,) = changed(tmp_path, name, put(model_id=f"{folder}models--org--two/snapshots/c0ffee"))
+    assert other.scenario.id == "vllm-bench-serve/org/two"
+    assert other.scenario.digest != plain.scenario.digest
+
+
+def test_a_load_is_told_by_its_settings(tmp_path) -> None:
+    name = "vllm-bench/serving-0.6.json"
+    one_at_once, many = (
+        changed(tmp_path, name, put(max_concurrency=number))[0].scenario for number in (1, 64)
+    )
+    assert one_at_once.digest != many.digest
+    assert (
+        change_text(one_at_once.settings, many.settings, (1, 1), DIGESTS)
+        == "max_concurrency 1 → 64"
+    )
+
+
+def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -> None:
+    (file,) = (MADE_UP.parent / "asv/lab-1").glob("d4ad43a0*.json")
+    told = json.loads(file.read_text())
+    at = told["result_columns"].index("version")
+    benchmark = next(iter(told["results"]))
+    found = []
+    for version in ("2", "3"):
+        told["results"][benchmark][at] = version
+        path = tmp_path / f"{version}.json"
+        path.write_text(json.dumps(told))
+        found.append({run.scenario.id: run.scenario for run in read(path)})
+    scenario = f"asv/{benchmark.rpartition('.')[0]}"
+    before, after = (one[scenario] for one in found)
+    assert before.digest != after.digest
+    assert change_text(before.settings, after.settings, (1, 1), DIGESTS) == f"{benchmark} 2 → 3"
+
+
+def test_whoever_ingests_states_the_line(tmp_path) -> None:
+    path = MADE_UP / "vllm-bench/serving-0.6.json"
+    (run,) = read_foreign(parse(path, path.read_bytes()), Given(build="x", line="nightly"))
+    assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")
+    assert run.id == read_foreign(parse(path, path.read_bytes()), Given(build="x"))[0].id
