@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from hybridwatch.figures.base import figure_on
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
 from hybridwatch.pages.html import HtmlContext, caption_html
 from hybridwatch.pages.style import STYLE
+from hybridwatch.reports.figures.base import figure_on
 from hybridwatch.system.plain_text import visible
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from hybridwatch.pages.document import Kind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system.plain_text import visible
 from hybridwatch.watch.checkout import checkout_here
 

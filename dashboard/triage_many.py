@@ -17,7 +17,7 @@ from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"

@@ -8,8 +8,8 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.report.length_limit import Page
-from hybridwatch.report.pull_request import LIMIT, News, render
+from hybridwatch.reports.length_limit import Page
+from hybridwatch.reports.pull_request import LIMIT, News, render
 from tests.broken_engines import dead_contender, restless, slow_contender
 from tests.builders import a_build, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS

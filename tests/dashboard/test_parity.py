@@ -20,15 +20,15 @@ from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.journal import append_entry
-from hybridwatch.releases.cell import cells_file
+from hybridwatch.reports.releases.cell import cells_file
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
 from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
-from tests.unit.releases.cells import TOKENS
-from tests.unit.releases.cells import a_cell as a_cell_of
+from tests.unit.reports.releases.cells import TOKENS
+from tests.unit.reports.releases.cells import a_cell as a_cell_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 VIEWS: dict[str, dict[str, str]] = {

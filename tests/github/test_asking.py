@@ -24,7 +24,7 @@ from hybridwatch.github.our_comment import OurComment, read_comment, write_comme
 from hybridwatch.github.pull_request import PullRequest
 from hybridwatch.github.requests import MOST_OPEN, Queue, Request, State, queue_in
 from hybridwatch.records.store import write_run
-from hybridwatch.report.pull_request import LIMIT
+from hybridwatch.reports.pull_request import LIMIT
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN

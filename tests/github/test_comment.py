@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
-from hybridwatch.report.pull_request import LIMIT, News, news_in
+from hybridwatch.reports.pull_request import LIMIT, News, news_in
 from tests.builders import LATELY, Trials, noisy
 from tests.builders import a_comparison as a_run
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Fault

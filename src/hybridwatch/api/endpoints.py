@@ -19,7 +19,7 @@ from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import read_run
-from hybridwatch.report.record_list import ALONE, RunFilter, row_to_json
+from hybridwatch.reports.record_list import ALONE, RunFilter, row_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""

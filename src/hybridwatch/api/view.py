@@ -14,7 +14,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.report.jsonform import alert_to_json
+from hybridwatch.reports.jsonform import alert_to_json
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""

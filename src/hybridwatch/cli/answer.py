@@ -20,8 +20,8 @@ from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
-from hybridwatch.report.escape import as_code, fenced_lines
-from hybridwatch.report.pull_request import render
+from hybridwatch.reports.escape import as_code, fenced_lines
+from hybridwatch.reports.pull_request import render
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import takes_policy
 

@@ -16,9 +16,9 @@ from hybridwatch.fleet.job import State as JobState
 from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
-from hybridwatch.report.escape import as_code, escape
-from hybridwatch.report.pull_request import title_of
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.escape import as_code, escape
+from hybridwatch.reports.pull_request import title_of
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.watch.policy import takes_policy

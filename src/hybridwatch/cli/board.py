@@ -14,8 +14,8 @@ from rich.text import Text
 from hybridwatch.measurement.relay import STAGES
 from hybridwatch.measurement.session import Progress
 from hybridwatch.records.run import Phase
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import as_text
 
 _NAMES: Final = ("contracts", "accuracy", "times")

@@ -17,8 +17,8 @@ from hybridwatch.cli.sides import (
     takes_records,
 )
 from hybridwatch.cli.terminal import Console
-from hybridwatch.report.caught import bugs_caught
-from hybridwatch.report.table import print_table
+from hybridwatch.reports.caught import bugs_caught
+from hybridwatch.reports.table import print_table
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.judging import save
 

@@ -21,9 +21,9 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase
-from hybridwatch.report.caught import caught_sentence
-from hybridwatch.report.jsonform import control_to_json
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.caught import caught_sentence
+from hybridwatch.reports.jsonform import control_to_json
+from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text

@@ -12,7 +12,7 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
 from hybridwatch.formats.read.history_csv import Limits, WrittenSeries, read_histories
 from hybridwatch.metrics import Direction, Kind
-from hybridwatch.report.detection import Detection, detections_to_json, print_detections
+from hybridwatch.reports.detection import Detection, detections_to_json, print_detections
 
 _BAD_NEWS = 1
 

@@ -19,7 +19,7 @@ from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import BuildCheck, check_build
 from hybridwatch.engines.install import State, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.stacked import Table
 from hybridwatch.system.extensions import loaded
 from hybridwatch.system.home import home
 

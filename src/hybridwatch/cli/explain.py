@@ -13,9 +13,9 @@ from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.store import find_verdict
-from hybridwatch.report.explanation import print_explanation, print_reasons
-from hybridwatch.report.replay import print_replay, replay_to_json
-from hybridwatch.report.table import heading
+from hybridwatch.reports.explanation import print_explanation, print_reasons
+from hybridwatch.reports.replay import print_replay, replay_to_json
+from hybridwatch.reports.table import heading
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.judging import replay
 

@@ -19,7 +19,7 @@ from hybridwatch.fleet.ledger import utc_now
 from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.fleet.overview import job_json
 from hybridwatch.history.alerts import find_alerts
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.watch.checkout import checkout_here

@@ -16,7 +16,7 @@ from hybridwatch.fleet.job import End
 from hybridwatch.fleet.local_cluster import LocalCluster
 from hybridwatch.fleet.roll import Roll
 from hybridwatch.records.store import check_writable
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import policy_here

@@ -19,9 +19,9 @@ from hybridwatch.fleet.lookup import key_like, log_of, open_in
 from hybridwatch.fleet.overview import HostLine, Overview, host_json, read_overview
 from hybridwatch.fleet.placing import Standing
 from hybridwatch.fleet.roll import Roll
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import plural
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.sentence import plural
+from hybridwatch.reports.stacked import Table
 from hybridwatch.system.console_text import say
 
 

@@ -18,13 +18,13 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.cli.written_file import write_file
-from hybridwatch.report.caught import seen_by
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.gate_text import gate_lines
-from hybridwatch.report.github_actions import annotations, without_commands
-from hybridwatch.report.jsonform import findings_to_json, gate_to_json
-from hybridwatch.report.pull_request import SUMMARY_LIMIT, render, title_of
-from hybridwatch.report.sentence import headline, plural
+from hybridwatch.reports.caught import seen_by
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.gate_text import gate_lines
+from hybridwatch.reports.github_actions import annotations, without_commands
+from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
+from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, title_of
+from hybridwatch.reports.sentence import headline, plural
 from hybridwatch.system.console_text import say
 from hybridwatch.watch.policy import takes_policy
 
@@ -85,7 +85,7 @@ def command(
     findings = findings_for(records, results, policy, options)
     result = _result(findings, one=bool(records))
     if junit is not None:
-        from hybridwatch.report.junit import to_junit  # most gates write none
+        from hybridwatch.reports.junit import to_junit  # most gates write none
 
         write_file(junit, to_junit(findings))
     if markdown is not None:

@@ -11,8 +11,8 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.sentence import plural
 
 INDEX_SCHEMA = 1
 

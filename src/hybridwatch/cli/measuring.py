@@ -31,7 +31,7 @@ from hybridwatch.measurement.session import none_missing, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text

@@ -20,7 +20,7 @@ from hybridwatch.records.line import compares_releases, is_release, line_of
 from hybridwatch.records.role import Role, role_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 

@@ -17,7 +17,7 @@ from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scena
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.machine_check import Needs, require_machine
-from hybridwatch.report.pull_request import title_of
+from hybridwatch.reports.pull_request import title_of
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

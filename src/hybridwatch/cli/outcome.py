@@ -21,12 +21,12 @@ from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
-from hybridwatch.report.caught import bugs_caught, readings_of, seen_by
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.jsonform import known_bad_to_json
-from hybridwatch.report.sentence import plural
-from hybridwatch.report.stacked import Table
-from hybridwatch.report.table import STYLES, print_table, print_values, values_line
+from hybridwatch.reports.caught import bugs_caught, readings_of, seen_by
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.jsonform import known_bad_to_json
+from hybridwatch.reports.sentence import plural
+from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible

@@ -23,7 +23,7 @@ from hybridwatch.records.store.retention import (
     plan_removals,
     remove,
 )
-from hybridwatch.report.escape import one_line
+from hybridwatch.reports.escape import one_line
 
 PRUNE_SCHEMA = 1
 _NAMED = 10

@@ -19,8 +19,8 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import Stored, list_records, read_run
-from hybridwatch.report.record_list import ALONE, RunFilter, records_to_json
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.record_list import ALONE, RunFilter, records_to_json
+from hybridwatch.reports.stacked import Table
 from hybridwatch.system.console_text import as_text, say
 
 _NAMED: Final = 4

@@ -27,9 +27,9 @@ from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store.journal import append_entry, read_entries
-from hybridwatch.releases.card import RUNNERS, read_card
-from hybridwatch.releases.cell import Cell, State, cells_file
-from hybridwatch.report.release_card import cell_words, render_card
+from hybridwatch.reports.release_card import cell_words, render_card
+from hybridwatch.reports.releases.card import RUNNERS, read_card
+from hybridwatch.reports.releases.cell import Cell, State, cells_file
 from hybridwatch.scenario.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario

@@ -12,7 +12,7 @@ from hybridwatch.cli.scenarios_from import carry_over
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.checkpoint import draft_of, folder_of
 from hybridwatch.errors import BuildError
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped

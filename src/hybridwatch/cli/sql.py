@@ -15,8 +15,8 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.stacked import Table
 from hybridwatch.system.plain_text import csv_cell
 
 

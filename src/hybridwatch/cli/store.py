@@ -11,8 +11,8 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
-from hybridwatch.report.escape import one_line
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.sentence import plural
 
 STORE_SCHEMA = 1
 

@@ -13,7 +13,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.errors import RecordError
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.stacked import Table
 
 
 @click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))

@@ -24,9 +24,9 @@ from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
-from hybridwatch.report.caught import readings_of
-from hybridwatch.report.sentence import plural
-from hybridwatch.report.table import STYLES
+from hybridwatch.reports.caught import readings_of
+from hybridwatch.reports.sentence import plural
+from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

@@ -14,7 +14,7 @@ from hybridwatch.github.our_comment import read_comment, write_comment
 from hybridwatch.github.pull_request import PullRequest
 from hybridwatch.github.requests import MOST_OPEN, Request, State
 from hybridwatch.github.vocabulary import Vocabulary
-from hybridwatch.report.pull_request import news_in
+from hybridwatch.reports.pull_request import news_in
 
 _LOOKS: Final = 4
 """How often our comment is looked at until what we wrote stands: others write it as well."""

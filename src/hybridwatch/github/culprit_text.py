@@ -7,7 +7,7 @@ from typing import Final
 from hybridwatch.analysis.culprit import CommitRange
 from hybridwatch.bisect.answer_file import Culprit, SearchAnswer, Suspect
 from hybridwatch.bisect.question import Wanted
-from hybridwatch.report.escape import as_code, as_item, escape, fenced
+from hybridwatch.reports.escape import as_code, as_item, escape, fenced
 
 _NAMED: Final = 10
 _DIGITS: Final = 10

@@ -11,8 +11,8 @@ from datetime import UTC
 from typing import Final
 
 from hybridwatch.github.requests import Queue, Request, queue_in, state_line
-from hybridwatch.report.escape import as_code, escape
-from hybridwatch.report.pull_request import LIMIT, News, news_in
+from hybridwatch.reports.escape import as_code, escape
+from hybridwatch.reports.pull_request import LIMIT, News, news_in
 
 _ASKED: Final = "<!-- hybridwatch asked -->\n"
 _RESULT: Final = "<!-- hybridwatch result -->\n"

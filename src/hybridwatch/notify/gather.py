@@ -28,7 +28,7 @@ from hybridwatch.history.runs import runs_by_id
 from hybridwatch.notify.message import Content, Shown
 from hybridwatch.notify.topic import Standing, Topic
 from hybridwatch.pages.address import address
-from hybridwatch.report.alert_text import CLOSED, change_of, group_text, own_report, place_of
+from hybridwatch.reports.alert_text import CLOSED, change_of, group_text, own_report, place_of
 
 _STANDINGS: Final = {
     Status.OPEN: Standing.OPEN,

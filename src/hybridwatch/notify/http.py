@@ -8,7 +8,7 @@ import httpx
 
 from hybridwatch.github.discretion import discreet
 from hybridwatch.notify.door import UndeliveredError
-from hybridwatch.report.escape import one_line
+from hybridwatch.reports.escape import one_line
 
 _TIMEOUT_S: Final = 20.0
 _SHOWN: Final = 200

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from hybridwatch.notify.door import Receipt
 from hybridwatch.notify.message import Message, News
-from hybridwatch.report.escape import as_item, escape
+from hybridwatch.reports.escape import as_item, escape
 
 _TITLE: Final = 200
 _TEXT: Final = 1000

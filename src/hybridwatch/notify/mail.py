@@ -16,7 +16,7 @@ from hybridwatch.notify.channels import Email
 from hybridwatch.notify.door import Receipt, UndeliveredError
 from hybridwatch.notify.message import Message
 from hybridwatch.notify.secret import secret_of
-from hybridwatch.report.escape import one_line
+from hybridwatch.reports.escape import one_line
 
 _TIMEOUT_S: Final = 20.0
 _SUBJECT: Final = 200

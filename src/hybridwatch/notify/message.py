@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, Self
 
-from hybridwatch.report.escape import one_line
+from hybridwatch.reports.escape import one_line
 
 _ID_DIGITS: Final = 32
 _SHOWN: Final = 30

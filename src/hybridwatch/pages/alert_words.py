@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Deed, Entry, Status
 from hybridwatch.pages.document import Line, When
-from hybridwatch.report.alert_text import CLOSED
+from hybridwatch.reports.alert_text import CLOSED
 
 NOBODY: Final = "nobody"
 DONE: Final[Mapping[Deed, str]] = {

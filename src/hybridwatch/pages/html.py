@@ -32,7 +32,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.report.sentence import MARKS
+from hybridwatch.reports.sentence import MARKS
 from hybridwatch.system.plain_text import visible
 
 _IN_DATA: Final = str.maketrans({each: f"%{ord(each):02X}" for each in "%#\t\n\r"})

@@ -14,7 +14,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from hybridwatch.figures.script import plotly_script
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import (
     Block,
@@ -27,6 +26,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.html import HtmlContext, page_html
 from hybridwatch.pages.style import STYLE
+from hybridwatch.reports.figures.script import plotly_script
 
 _GROUND: Final = """
 :root { color-scheme: light dark; --ground: #ffffff; --type: #1b2430; }

@@ -27,9 +27,9 @@ from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.records.naming import safe_name
 from hybridwatch.records.store import read_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE
-from hybridwatch.report.jsonform import findings_to_json
-from hybridwatch.report.pull_request import SUMMARY_LIMIT, render
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.jsonform import findings_to_json
+from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
+from hybridwatch.reports.sentence import plural
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.watch.judging import save

@@ -12,7 +12,7 @@ from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.journal import append_entry
-from hybridwatch.releases.cell import cells_file
+from hybridwatch.reports.releases.cell import cells_file
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
@@ -20,8 +20,8 @@ from tests.dashboard.browser.hostile import HOSTILE
 from tests.store_builders import REGRESSED
 from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
-from tests.unit.releases.cells import TOKENS
-from tests.unit.releases.cells import a_cell as a_cell_of
+from tests.unit.reports.releases.cells import TOKENS
+from tests.unit.reports.releases.cells import a_cell as a_cell_of
 
 NIGHTS: Final = 16
 HEALTHY: Final = f"{0:08x}"

@@ -20,7 +20,7 @@ from hybridwatch.records.completion import (
     NEAR_TIE_ONE_ARITHMETIC,
 )
 from hybridwatch.records.run import Failure
-from hybridwatch.report.reason_text import because
+from hybridwatch.reports.reason_text import because
 from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
 from tests.completions import a_run_that_said, said
 

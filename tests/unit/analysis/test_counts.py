@@ -7,7 +7,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
-from hybridwatch.report.reason_text import because
+from hybridwatch.reports.reason_text import because
 from tests.builders import a_run, noisy
 
 SYNCS = "host_syncs_per_step"

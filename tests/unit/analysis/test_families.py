@@ -11,7 +11,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, report_between, report_of
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
-from hybridwatch.report.sentence import notes, rules, unsure
+from hybridwatch.reports.sentence import notes, rules, unsure
 from hybridwatch_lab.calibration import families
 from tests.builders import Trials, a_run, noisy
 

@@ -8,7 +8,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_between, report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.identity import Expected
-from hybridwatch.report.sentence import unsure
+from hybridwatch.reports.sentence import unsure
 from tests.builders import a_run, noisy
 from tests.situations import broken
 

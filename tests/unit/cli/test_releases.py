@@ -12,13 +12,13 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.records.run import Failure, Phase
 from hybridwatch.records.store.journal import append_entry, read_entries
-from hybridwatch.releases.card import read_card
-from hybridwatch.releases.cell import Cell, State, cells_file
-from hybridwatch.report.release_card import render_card
+from hybridwatch.reports.release_card import render_card
+from hybridwatch.reports.releases.card import read_card
+from hybridwatch.reports.releases.cell import Cell, State, cells_file
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures
-from tests.unit.releases.cells import DYING, PADDED, TOKENS, a_cell
+from tests.unit.reports.releases.cells import DYING, PADDED, TOKENS, a_cell
 
 ROOT = Path(__file__).parents[3]
 

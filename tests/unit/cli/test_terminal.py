@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.cli.streams import IN_ASCII, NOBODY_READS
 from hybridwatch.cli.terminal import Console
 from hybridwatch.records.store import write_run
-from hybridwatch.report.sentence import MARKS
+from hybridwatch.reports.sentence import MARKS
 from tests.builders import LATELY, a_comparison, noisy
 
 PROGRAM = (sys.executable, "-m", "hybridwatch")

@@ -9,7 +9,7 @@ from hybridwatch.github.culprit_text import answer_text, suspicion_text
 from hybridwatch.github.help_text import HELP
 from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.github.requests import Queue, Request, State
-from hybridwatch.report.pull_request import News
+from hybridwatch.reports.pull_request import News
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 LINK = "https://github.test/octo/engine/actions/runs/42"

@@ -11,12 +11,12 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.stamps import stamp_of
-from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import ORDER, verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.records.store import Broken, write_run
-from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.reports.figures.trials import figure_trials
+from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
 from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
 
 HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'

@@ -14,7 +14,6 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.cli.compare import command
 from hybridwatch.database.update import open_index
-from hybridwatch.figures.forest import figure_forest, reach_of, rows_of
 from hybridwatch.metrics import Kind
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -34,7 +33,8 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.report.sentence import headline, name_of
+from hybridwatch.reports.figures.forest import figure_forest, reach_of, rows_of
+from hybridwatch.reports.sentence import headline, name_of
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (
     REGRESSED,

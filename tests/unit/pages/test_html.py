@@ -37,7 +37,7 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.html import ENVIRONMENT, HtmlContext, blocks_html, line_html
-from hybridwatch.report.sentence import MARKS
+from hybridwatch.reports.sentence import MARKS
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'
 PEN = HtmlContext(href=Address.href)

@@ -2,10 +2,10 @@
 
 from hybridwatch.pages.document import Kind
 from hybridwatch.records.store.journal import append_entry
-from hybridwatch.releases.cell import cells_file
+from hybridwatch.reports.releases.cell import cells_file
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import notices, rows, view
-from tests.unit.releases.cells import PADDED, TOKENS, a_cell
+from tests.unit.reports.releases.cells import PADDED, TOKENS, a_cell
 
 
 def test_without_a_cell_the_screen_says_how_to_get_one(tmp_path):

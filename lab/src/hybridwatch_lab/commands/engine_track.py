@@ -10,7 +10,7 @@ from rich import box
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import BuildError
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.stacked import Table
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

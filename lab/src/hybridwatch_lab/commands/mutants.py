@@ -21,7 +21,7 @@ from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.ready import make_ready
-from hybridwatch.report.stacked import Table
+from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios.mutant import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted, stoppable

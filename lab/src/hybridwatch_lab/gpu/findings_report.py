@@ -12,9 +12,9 @@ from hybridwatch.analysis.cost import Cost
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
-from hybridwatch.report.escape import as_code, as_item, escape
-from hybridwatch.report.markdown_table import table_of
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.escape import as_code, as_item, escape
+from hybridwatch.reports.markdown_table import table_of
+from hybridwatch.reports.sentence import plural
 from hybridwatch_lab.gpu.findings_analysis import (
     QUANTITIES,
     Evidence,

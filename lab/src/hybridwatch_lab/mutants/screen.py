@@ -20,7 +20,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.mutant import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import Cell, State

@@ -43,8 +43,8 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
-from hybridwatch.report.alert_text import alert_text, change_of, is_control, own_report, rank_of
-from hybridwatch.report.sentence import plural, repeat_command
+from hybridwatch.reports.alert_text import alert_text, change_of, is_control, own_report, rank_of
+from hybridwatch.reports.sentence import plural, repeat_command
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40

@@ -6,7 +6,6 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert, Ruling
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
-from hybridwatch.figures.marks import mark_moment, mark_place
 from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of
 from hybridwatch.pages.address import address
@@ -14,6 +13,7 @@ from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import Subject, chart_of
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.reports.figures.marks import mark_moment, mark_place
 
 _NEWEST: Final = 50
 """Medians of each build, as on the scenario's own page."""

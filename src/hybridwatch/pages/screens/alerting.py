@@ -9,7 +9,7 @@ from hybridwatch.history.runs import contenders_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.sentence import headline
+from hybridwatch.reports.sentence import headline
 
 _LONGEST: Final = 160
 """Characters of one line of a list; pages of their own show all."""

@@ -35,7 +35,7 @@ from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.pager import Part, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
-from hybridwatch.report.alert_text import (
+from hybridwatch.reports.alert_text import (
     alert_text,
     change_of,
     common,
@@ -43,7 +43,7 @@ from hybridwatch.report.alert_text import (
     place_of,
     rank_of,
 )
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 _STANDING: Final = "standing"
 _SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})

@@ -28,8 +28,8 @@ from hybridwatch.pages.screens.alerting import alerts_here, since
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.identity import FixState
-from hybridwatch.report.alert_text import common, group_text, place_of
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.alert_text import common, group_text, place_of
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.scenario import Scenario
 

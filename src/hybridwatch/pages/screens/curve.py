@@ -7,12 +7,12 @@ from hybridwatch.analysis.curves import curve_of
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
 from hybridwatch.analysis.wording.numbers import ABSENT
-from hybridwatch.figures.curve import figure_curves
-from hybridwatch.figures.trials import SIDES
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
 from hybridwatch.records.run import Run
-from hybridwatch.report.sentence import plural
-from hybridwatch.report.tradeoff_text import (
+from hybridwatch.reports.figures.curve import figure_curves
+from hybridwatch.reports.figures.trials import SIDES
+from hybridwatch.reports.sentence import plural
+from hybridwatch.reports.tradeoff_text import (
     KNOBS,
     interactivity_of,
     objective_of,

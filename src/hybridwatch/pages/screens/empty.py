@@ -6,7 +6,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Block, Command, Kind, Notice, Paragraph
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 
 def broken_notice(broken: Sequence[Broken]) -> Notice:

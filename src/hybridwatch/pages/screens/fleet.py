@@ -27,7 +27,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."

@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import Row
-from hybridwatch.report.sentence import summary
+from hybridwatch.reports.sentence import summary
 
 _READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.figures.lines import figure_lines
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import Metric
 from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.figures.lines import figure_lines
+from hybridwatch.reports.sentence import plural
 
 
 @dataclass(frozen=True, slots=True)

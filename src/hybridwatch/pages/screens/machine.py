@@ -7,10 +7,10 @@ from typing import Final
 
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.queries import Index
-from hybridwatch.figures.marks import mark_machine
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes
 from hybridwatch.pages.document import Chart, Kind, Line, Notice
 from hybridwatch.pages.screens.screen import Source
+from hybridwatch.reports.figures.marks import mark_machine
 
 _RECENT: Final = timedelta(days=7)
 """How long a change is named on every list; then its marks tell of it."""

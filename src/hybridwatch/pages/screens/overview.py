@@ -49,9 +49,9 @@ from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.records.role import Role
-from hybridwatch.report.alert_text import group_text, place_of
-from hybridwatch.report.caught import bugs_caught
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.alert_text import group_text, place_of
+from hybridwatch.reports.caught import bugs_caught
+from hybridwatch.reports.sentence import plural
 
 _RUNS_BACK: Final = 16
 _NAMED: Final = 3

@@ -34,7 +34,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 _ROWS: Final = 30
 _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)

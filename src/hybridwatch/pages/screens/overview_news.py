@@ -37,8 +37,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.alert_text import alert_text, is_control
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.alert_text import alert_text, is_control
+from hybridwatch.reports.sentence import plural
 
 _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""

@@ -27,7 +27,7 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.store import Broken, read_run
-from hybridwatch.report.sentence import repeat_command
+from hybridwatch.reports.sentence import repeat_command
 
 _NEWEST: Final = 100
 """Runs of a scenario that can be chosen; any other one by a link."""

@@ -17,8 +17,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.releases.card import Card, read_card
-from hybridwatch.report.release_card import (
+from hybridwatch.reports.release_card import (
     cell_words,
     column_words,
     difference_words,
@@ -27,7 +26,8 @@ from hybridwatch.report.release_card import (
     short_words,
     step_words,
 )
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.releases.card import Card, read_card
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 

@@ -5,7 +5,6 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.figures.trials import figure_trials
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
@@ -41,9 +40,10 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
-from hybridwatch.report.alert_text import alert_text
-from hybridwatch.report.run_notes import answer_title, flips_of, notes_of, repeat_command_of
-from hybridwatch.report.sentence import basis_of, centers_of, headline, name_of, plural, reason
+from hybridwatch.reports.alert_text import alert_text
+from hybridwatch.reports.figures.trials import figure_trials
+from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.reports.sentence import basis_of, centers_of, headline, name_of, plural, reason
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""

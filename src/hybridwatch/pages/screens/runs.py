@@ -30,7 +30,7 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "processor": lambda testbed: testbed.cpu_model,

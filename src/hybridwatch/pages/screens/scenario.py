@@ -13,7 +13,6 @@ from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.frames import Series
 from hybridwatch.database.queries import Index
-from hybridwatch.figures.marks import mark_gap
 from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
 from hybridwatch.history.machine_changes import MachineChange
@@ -47,7 +46,8 @@ from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.figures.marks import mark_gap
+from hybridwatch.reports.sentence import plural
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
 """What is drawn when nobody says what, as far as there is room."""

@@ -40,7 +40,7 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.role import Role
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
 
 _MARKS: Final[Mapping[Sight, str]] = {

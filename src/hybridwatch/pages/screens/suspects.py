@@ -31,8 +31,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
-from hybridwatch.report.alert_text import is_control
-from hybridwatch.report.sentence import bisect_command
+from hybridwatch.reports.alert_text import is_control
+from hybridwatch.reports.sentence import bisect_command
 from hybridwatch.scenarios.scenario import ACCURACY
 
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")

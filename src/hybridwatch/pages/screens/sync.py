@@ -11,7 +11,6 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.figures.steps import figure_phases, figure_steps
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
 from hybridwatch.history.judge import Judged
 from hybridwatch.history.runs import runs_by_id
@@ -46,7 +45,8 @@ from hybridwatch.pages.screens.pair import (
 from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.figures.steps import figure_phases, figure_steps
+from hybridwatch.reports.sentence import plural
 
 _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")

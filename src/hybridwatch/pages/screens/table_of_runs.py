@@ -5,7 +5,7 @@ from collections.abc import Sized
 from hybridwatch.history.runs import Row
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Line, Link
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 
 def verdict_cell(row: Row) -> Cell:

@@ -8,7 +8,7 @@ from hybridwatch.history.gaps import find_gaps
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Inline, Kind, Line, Link, Notice
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.report.sentence import plural
+from hybridwatch.reports.sentence import plural
 
 _NAMED: Final = 8
 """Lines of a notice; the grid marks every scenario."""

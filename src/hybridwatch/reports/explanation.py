@@ -1,0 +1,244 @@
+"""A comparison laid open: inputs, rule, parameters, every number between, and how it was decided.
+
+Enough to compute the verdict again by hand. Numbers are in base units, with more digits than the
+table has, since two values that look alike may rank apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hybridwatch.analysis.blocks import Blocks
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.history.severity import ORDER
+from hybridwatch.metrics import Direction, Kind
+from hybridwatch.reports import sentence
+from hybridwatch.reports.escape import one_line
+from hybridwatch.reports.reason_text import band_of, because
+from hybridwatch.reports.table import STYLES
+
+_RULES: Final[Mapping[str, str]] = {
+    "exact": "a count without noise needs no test; of a contract the worst trials are compared",
+    "Mann-Whitney": (
+        "two-sided rank test of the trials (Mann and Whitney 1947; exact with ties by Streitberg "
+        "and R\u00f6hmel 1986)"
+    ),
+    "sign-flip": (
+        "joint test of all metrics by flipping the signs of blocks, in the direction seen "
+        "(Westfall and Young 1993; scales by Smyth 2004)"
+    ),
+    "McNemar": (
+        "exact test of the answers that only one side got right (McNemar 1947), in the direction "
+        "seen"
+    ),
+    "none": "these values allow no test",
+}
+_EFFECTS: Final[Mapping[Design, str]] = {
+    Design.EXACT: "difference of the worst trials",
+    Design.PAIRED: "typical ratio of the blocks (Hodges and Lehmann 1963)",
+    Design.UNPAIRED: "ratio of the medians",
+    Design.NONE: "ratio of the medians",
+}
+_SHARES: Final = "difference of the shares; interval by Tango's score statistic (1998)"
+_SAMENESS: Final[Mapping[Design, str]] = {
+    Design.EXACT: "",
+    Design.PAIRED: "two one-sided signed-rank tests of the blocks (Schuirmann 1987; Wellek 2010)",
+    Design.UNPAIRED: "two one-sided rank tests of the trials (Schuirmann 1987; Wellek 2010)",
+    Design.NONE: "",
+}
+_SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
+_LOUD: Final = frozenset({Verdict.IMPROVEMENT, *(one for one in Verdict if one.is_bad_news)})
+_SENTENCES: Final = 6
+"""As many comparisons of one verdict as get a sentence of their own."""
+_CONTROL: Final = (
+    "within blocks the joint test itself; else Benjamini-Hochberg 1995 over the family of tests, "
+    "Holm 1979 for the gate"
+)
+
+
+def print_explanation(
+    comparison: Comparison,
+    report: Report,
+    sides: tuple[OneSide, OneSide],
+    parameters: Mapping[str, Any],
+    console: Console,
+) -> None:
+    """Print how one comparison came to its verdict.
+
+    Blocks are listed from the values of ``sides``; ``parameters`` are as ``replay.parameters_of``
+    names them.
+    """
+    verdict = comparison.verdict
+    title = Text(one_line(sentence.name_of(comparison)), style="bold")
+    title.append(f"  {sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    subject = Subject(comparison.metric, comparison.statistic)
+    blocks = pair_of(subject, *sides).blocks if comparison.design is Design.PAIRED else None
+    rows = [
+        *_what(comparison),
+        *_inputs(comparison, blocks),
+        *_rule(comparison),
+        *_parameters(comparison, report, parameters),
+        *_results(comparison),
+        ("so", because(comparison, report.false_discovery_rate)),
+    ]
+    if report.attribution is not None and report.attribution.metric == comparison.metric.id:
+        rows.append(("why", sentence.reason(report.attribution)))
+    for heading, shown in rows:
+        grid.add_row(heading, Text(one_line(shown)))
+    console.print(Group(title, Padding(grid, (0, 0, 1, 2))))
+
+
+def print_reasons(report: Report, console: Console) -> None:
+    """Print in a sentence each why the loud verdicts are what they are, and name the others."""
+    for verdict in ORDER:
+        alike = [c for c in report.comparisons if c.verdict is verdict]
+        shown = alike[:_SENTENCES] if verdict in _LOUD else []
+        for comparison in shown:
+            why = because(comparison, report.false_discovery_rate)
+            _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
+        if rest := alike[len(shown) :]:
+            names = ", ".join(map(sentence.name_of, rest))
+            more = "more " if shown else ""
+            _print_reason(verdict, f"{len(rest)} {more}{verdict.value}: {names}", console)
+    console.print()
+
+
+def _print_reason(verdict: Verdict, text: str, console: Console) -> None:
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(overflow="fold")
+    line.add_row(Text(sentence.MARKS[verdict], style=STYLES[verdict]), Text(one_line(text)))
+    console.print(line)
+
+
+Row = tuple[str, str]
+
+
+def _what(comparison: Comparison) -> Iterator[Row]:
+    metric = comparison.metric
+    better = "lower" if metric.better is Direction.LOWER else "higher"
+    yield "metric", f"{metric.doc} Per trial the {comparison.statistic}; {better} is better."
+
+
+def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
+    if comparison.metric.kind is Kind.PROPORTION:
+        yield from _questions(comparison)
+        return
+    unit = comparison.metric.unit.value
+    for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
+        if side is None:
+            yield name, "no value"
+        else:
+            values = _listed(side.values)
+            kept = "worst" if comparison.metric.kind is Kind.EXACT else "median"
+            trials = sentence.plural(side.n, "trial")
+            yield name, f"{values} ({unit}; {kept} of {trials}: {side.center:.6g})"
+    if blocks is not None:
+        pairs = zip(blocks.baseline, blocks.contender, strict=True)
+        changes = ", ".join(f"{100 * (right / left - 1):+.2f}" for left, right in pairs)
+        yield "by block", f"{changes} % ({blocks.n} of {blocks.planned} blocks)"
+
+
+def _questions(comparison: Comparison) -> Iterator[Row]:
+    for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender)):
+        yield name, "no value" if side is None else f"{round(sum(side.values))} of {side.n} right"
+    if comparison.test == "none":
+        return
+    lost = sum(flip.baseline.correct for flip in comparison.flips)
+    won = len(comparison.flips) - lost
+    yield "answers", f"{lost} right on the baseline only, {won} right on the contender only"
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)
+
+
+def _rule(comparison: Comparison) -> Iterator[Row]:
+    yield "rule", f"{comparison.test}: {_RULES.get(comparison.test, 'see docs/judging.md')}"
+    if comparison.assumption:
+        yield "assumes", comparison.assumption
+    shares = comparison.metric.kind is Kind.PROPORTION
+    if comparison.effect is not None:
+        yield "effect", _SHARES if shares else _effect(comparison)
+    if comparison.equivalence_p is not None:
+        yield "sameness", _SAME_SHARES if shares else _SAMENESS[comparison.design]
+    if comparison.p_value is not None:
+        yield "control", _CONTROL
+
+
+def _effect(comparison: Comparison) -> str:
+    repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
+    return _EFFECTS[Design.UNPAIRED if repeated else comparison.design]
+
+
+def _parameters(
+    comparison: Comparison, report: Report, parameters: Mapping[str, Any]
+) -> Iterator[Row]:
+    if comparison.design is Design.EXACT:
+        return
+    shown = [
+        f"band of sameness {numbers.size(comparison, band_of(comparison))}",
+        f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
+    ]
+    if comparison.noise is not None:
+        shown.append(f"learned noise {numbers.size(comparison, comparison.noise)}")
+    shown.append(f"level {report.false_discovery_rate:g}")
+    if report.looks is not None:
+        shown.append(
+            f"p-values of timed trials make up for {len(report.looks.planned)} looks at "
+            f"{level_of(report.looks):g} each"
+        )
+    if comparison.p_value is not None:
+        shown.append(_control(comparison, report))
+    found = comparison.interval
+    if found is not None:
+        how = f"interval of {100 * found.confidence:g} %"
+        if comparison.metric.kind.has_noise:
+            drawn = parameters["bootstrap"][comparison.design.value]
+            how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
+        shown.append(how)
+    yield "parameters", "; ".join(shown)
+
+
+def _control(comparison: Comparison, report: Report) -> str:
+    counted = {family.name: family.tests for family in report.families}
+    tests = sentence.plural(counted.get(comparison.family, report.tests), "test")
+    return f"one of {tests} of {comparison.family} controlled together"
+
+
+def _results(comparison: Comparison) -> Iterator[Row]:
+    shown = []
+    if comparison.effect is not None:
+        shown.append(f"effect {sentence.change_of(comparison)}")
+    for name, p in (
+        ("p", comparison.p_value),
+        ("adjusted p", comparison.p_adjusted),
+        ("Holm p", comparison.p_holm),
+        ("equivalence p", comparison.equivalence_p),
+    ):
+        if p is not None:
+            shown.append(f"{name} {p:.4g}")
+    if comparison.churn is not None:
+        shown.append(f"churn {numbers.size(comparison, comparison.churn)}")
+    if comparison.minimum_detectable_effect is not None:
+        seen = numbers.size(comparison, comparison.minimum_detectable_effect)
+        shown.append(f"minimum detectable effect {seen}")
+    if comparison.trials_needed is not None:
+        shown.append(f"trials needed {comparison.trials_needed}")
+    if shown:
+        yield "numbers", "; ".join(shown)
+    if comparison.verdict not in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
+        for doubt in comparison.doubts:
+            yield "doubt", doubt

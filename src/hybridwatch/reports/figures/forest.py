@@ -1,0 +1,212 @@
+"""The figure of a comparison: each metric's interval against the band in which it counts as same.
+
+Every row is turned so that better is to the right, whichever way its metric goes.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.metrics import Direction, Kind
+from hybridwatch.reports.figures.base import base_figure, escaped
+from hybridwatch.reports.reason_text import band_of
+from hybridwatch.reports.sentence import change_of, name_of
+
+_COLOURS: Final = {
+    Verdict.REGRESSION: "#d4483b",
+    Verdict.BROKEN: "#d4483b",
+    Verdict.IMPROVEMENT: "#3b7ddd",
+    Verdict.EQUIVALENT: "#14917d",
+}
+_OTHER: Final = "#b07a10"
+"""3:1 on white and on near-black, all of them."""
+_SYMBOLS: Final = {
+    Verdict.REGRESSION: "x",
+    Verdict.BROKEN: "x-open",
+    Verdict.IMPROVEMENT: "triangle-up",
+    Verdict.EQUIVALENT: "circle",
+}
+_OTHER_SYMBOL: Final = "diamond"
+_ROW: Final = 44
+"""Pixels; the name stands over its line, so that a narrow page has its whole width."""
+_EDGES: Final = 92
+_BANDS_SEEN: Final = 6.0
+_INTERVALS_SEEN: Final = 1.5
+_PER_CENT: Final = 100.0
+_WAYS: Final = "worse \u2190 change in % or points \u2192 better"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A comparison as drawn, in per cent or points; right is better.
+
+    Attributes:
+        comparison: Which.
+        at: Its effect.
+        low: Left end of its interval; as ``at`` without one.
+        high: Right end.
+        band: Half of the width within which it counts as the same.
+    """
+
+    comparison: Comparison
+    at: float
+    low: float
+    high: float
+    band: float
+
+    @property
+    def reach(self) -> float:
+        """How far it goes from zero."""
+        return max(abs(self.low), abs(self.high), abs(self.at))
+
+
+def rows_of(comparisons: Sequence[Comparison]) -> list[Row]:
+    """Lay out what has a relative change or one in points; counts without noise have none."""
+    return [
+        _row(comparison, comparison.effect)
+        for comparison in comparisons
+        if comparison.metric.kind is not Kind.EXACT
+        and comparison.effect is not None
+        and math.isfinite(comparison.effect)
+        and comparison.verdict is not Verdict.NOT_COMPARABLE
+    ]
+
+
+def reach_of(rows: Sequence[Row]) -> float:
+    """Give how far the axis goes; one wild interval must not squeeze all others."""
+    reaches = [row.reach for row in rows]
+    wanted = max(_BANDS_SEEN * max(row.band for row in rows), _INTERVALS_SEEN * median(reaches))
+    return 1.08 * min(wanted, max(*reaches, *(2 * row.band for row in rows)))
+
+
+def figure_forest(title: str, rows: Sequence[Row]) -> go.Figure:
+    """Draw each row's interval over its band.
+
+    Returns:
+        A figure whose texts are escaped.
+    """
+    reach, placed = reach_of(rows), list(enumerate(rows))
+    return base_figure(
+        [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
+        shapes=[_band(row, place) for place, row in placed],
+        annotations=[_words(*side) for place, row in placed for side in _sides(row, place)],
+        title=title,
+        height=_ROW * len(rows) + _EDGES,
+        margin={"l": 8, "r": 8, "t": 36, "b": 48},
+        xaxis={
+            "range": [-1.03 * reach, 1.03 * reach],
+            "zerolinewidth": 1.5,
+            "tickformat": "~g",
+            "nticks": 7,
+            "title": {"text": _WAYS, "font": {"size": 12}},
+        },
+        yaxis={
+            "range": [len(rows) - 0.55, -0.75],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+
+
+def _band(row: Row, place: int) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "x0": -row.band,
+        "x1": row.band,
+        "y0": place - 0.21,
+        "y1": place + 0.21,
+        "fillcolor": "rgba(128,128,128,0.28)",
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def _sides(row: Row, place: int) -> Iterator[tuple[str, int, str, int]]:
+    yield name_of(row.comparison), 0, "left", place
+    yield change_of(row.comparison), 1, "right", place
+
+
+def _words(text: str, x: int, anchor: str, place: int) -> dict[str, Any]:
+    return {
+        "text": escaped(text),
+        "x": x,
+        "xref": "paper",
+        "xanchor": anchor,
+        "y": place - 0.42,
+        "yanchor": "middle",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
+
+
+def _row(comparison: Comparison, effect: float) -> Row:
+    sign = _PER_CENT if comparison.metric.better is Direction.HIGHER else -_PER_CENT
+    found = comparison.interval
+    ends = (effect, effect)
+    if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
+        ends = (found.low, found.high)
+    low, high = sorted(sign * end for end in ends)
+    return Row(comparison, sign * effect, low, high, _PER_CENT * band_of(comparison))
+
+
+def _line(row: Row, place: int, reach: float) -> dict[str, Any]:
+    ends = [_within(end, reach) for end in (row.low, row.high)]
+    cut = [abs(end) > reach for end in (row.low, row.high)]
+    symbols = [
+        arrow if is_cut else "line-ns"
+        for arrow, is_cut in zip(("arrow-left", "arrow-right"), cut, strict=True)
+    ]
+    colour = _COLOURS.get(row.comparison.verdict, _OTHER)
+    return {
+        "type": "scatter",
+        "x": ends,
+        "y": [place, place],
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2},
+        "marker": {
+            "symbol": symbols,
+            "size": [9 if is_cut else 10 for is_cut in cut],
+            "color": colour,
+            "opacity": 1,
+            "line": {"color": colour, "width": 2},
+        },
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
+    comparison = row.comparison
+    verdict = comparison.verdict
+    hover = (
+        f"<b>{escaped(name_of(comparison))}</b><br>{verdict.value}<br>"
+        f"{escaped(change_of(comparison))}<br>"
+        f"same within {numbers.size(comparison, row.band / _PER_CENT)}<br>"
+        f"p adjusted {escaped(numbers.p_value(comparison.p_adjusted))}, n {numbers.n(comparison)}"
+        "<extra></extra>"
+    )
+    return {
+        "type": "scatter",
+        "x": [_within(row.at, reach)],
+        "y": [place],
+        "mode": "markers",
+        "marker": {
+            "symbol": _SYMBOLS.get(verdict, _OTHER_SYMBOL),
+            "size": 11,
+            "color": _COLOURS.get(verdict, _OTHER),
+            "opacity": 1,
+        },
+        "hovertemplate": hover,
+        "showlegend": False,
+    }
+
+
+def _within(value: float, reach: float) -> float:
+    return max(-reach, min(reach, value))

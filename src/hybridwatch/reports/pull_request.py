@@ -1,0 +1,393 @@
+"""Everything that was found out about a change as one comment on its pull request.
+
+What changed in one line, then a few rows (``cause_rows``); each scenario's own report
+(``markdown``) is folded away below. As there, text from records passes through ``escape``.
+
+The last line is a hidden marker. By it the comment is found again, and it says what kind of news
+the comment brought, so that its successor can say whether that is over.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from importlib.metadata import version
+from typing import Final
+
+from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
+from hybridwatch.analysis.power import ENOUGH
+from hybridwatch.analysis.verdict import Comparison, Report, Side, Verdict
+from hybridwatch.analysis.wording.cause_text import cause_text
+from hybridwatch.history.severity import ORDER
+from hybridwatch.reports import sentence
+from hybridwatch.reports.blind_text import blind_sentence, settling
+from hybridwatch.reports.caught import bugs_caught
+from hybridwatch.reports.cause_rows import (
+    code,
+    first_death,
+    grouped,
+    render_differences,
+    render_log,
+    render_rows,
+)
+from hybridwatch.reports.escape import escape, fenced, in_html, one_line
+from hybridwatch.reports.length_limit import Page, Part, page_of
+from hybridwatch.reports.markdown import render_comment
+
+LIMIT: Final = 65_535
+"""GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in
+bytes here: never fewer than characters, however these are counted there."""
+SUMMARY_LIMIT: Final = 1_000_000
+"""GitHub takes 1 MiB in the summary of a step."""
+
+_NAMED: Final = 4
+_LINES: Final = 20
+_COMMANDS: Final = 3
+_LONGEST_NAME: Final = 100
+_NOTHING: Final = "nothing was measured"
+
+
+class News(Enum):
+    """What a comment reports."""
+
+    BAD = "bad"
+    GOOD = "good"
+    RECOVERED = "recovered"
+    """Bad news before, none any more."""
+    GONE = "gone"
+    """Good news before, none any more."""
+    BLIND = "blind"
+    """Nothing can be said: changes that matter would have passed unseen."""
+    BLIND_TO_BAD = "blind-to-bad"
+    """The same, after bad news of which nobody knows whether it is over."""
+    SEEING = "seeing"
+    """Blind before, no longer so, and nothing to tell."""
+    ASKED = "asked"
+    """There is a comment because somebody asked, and nothing else to tell."""
+
+    @property
+    def over(self) -> "News":
+        """What there is to tell once this is no longer seen."""
+        return _OVER[self]
+
+    @property
+    def blind(self) -> "News":
+        """What there is to tell when after this nothing can be said."""
+        return News.BLIND_TO_BAD if self in {News.BAD, News.BLIND_TO_BAD} else News.BLIND
+
+
+_OVER: Final = {
+    News.BAD: News.RECOVERED,
+    News.BLIND_TO_BAD: News.RECOVERED,
+    News.RECOVERED: News.RECOVERED,
+    News.GOOD: News.GONE,
+    News.GONE: News.GONE,
+    News.BLIND: News.SEEING,
+    News.SEEING: News.SEEING,
+    News.ASKED: News.ASKED,
+}
+_FAREWELLS: Final = {
+    News.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
+    News.GONE: "**The improvement told here before is no longer seen.**",
+    News.SEEING: "**Measured well enough this time: what could not be seen before is seen now.**",
+    News.BLIND_TO_BAD: "Nobody can say yet whether the bad news told here before is over.",
+}
+_MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
+
+
+def news_in(body: str) -> News | None:
+    """Give the kind of news of a comment; ``None`` for one that is not ours."""
+    found = _MARKER.search(body)
+    return News(found[1]) if found and found[1] in {news.value for news in News} else None
+
+
+def render(findings: ChangeReview, before: News | None = None, limit: int = LIMIT) -> Page:
+    """Write the comment.
+
+    Args:
+        findings: What there is to tell.
+        before: What the comment that stands there now tells, if there is one.
+        limit: Bytes that the text may have; parts that do not fit are named instead.
+    """
+    news = _news(findings, before)
+    farewell = _FAREWELLS.get(news, "") if before is not None else ""
+    first, *rest = _parts(findings)
+    over = Part(farewell, "", 0)
+    # What is over heads the comment; a doubt about it follows the verdict.
+    parts = [first, over, *rest] if news is News.BLIND_TO_BAD else [over, first, *rest]
+    return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
+
+
+def _news(findings: ChangeReview, before: News | None) -> News:
+    if not findings.has_news:
+        return News.GONE if before is None else before.over
+    result = findings.gate
+    if not result.passed or result.warnings:
+        return News.BAD
+    if any(one.is_better for one in findings.gated):
+        return News.GOOD
+    return News.BLIND if before is None else before.blind
+
+
+def title_of(findings: ChangeReview) -> str:
+    """Say in one plain line what was found: what changed, by how much, and what comes of it."""
+    return one_line(_sentence(findings))
+
+
+def _parts(findings: ChangeReview) -> Iterator[Part]:
+    many = _many(findings)
+    yield Part(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
+    yield Part(render_rows(findings), "what changed", 1)
+    yield Part(_blind(findings), "what could not be seen", 1)
+    dead = first_death(findings)
+    if dead is not None:
+        report, death = dead
+        text = render_log(death, findings.name_of(report) if many else "")
+        yield Part(text, "the end of the engine's log", 3)
+    ranked = _ranked(findings)
+    for report in ranked:
+        with_log = dead is None or report is not dead[0]
+        yield _folded(report, findings.name_of(report), with_log=with_log)
+    for control in findings.controls:
+        yield _folded(control.report, control.scenario, with_log=False)
+    yield Part(_next_steps(findings, ranked), "what to do next", 1)
+    yield Part(_measured(findings.reports, many=many), "what was measured", 3)
+    yield Part(_footer(findings.reports), "the footer", 1)
+
+
+def _many(findings: ChangeReview) -> bool:
+    return len(findings.reports) + len(findings.absent) > 1
+
+
+def _sentence(findings: ChangeReview) -> str:
+    if not findings.controls:
+        return _verdict(findings)
+    caught = f"{bugs_caught(findings.controls)}."
+    return caught if findings.only_controls else f"{_verdict(findings)} Controls: {caught}"
+
+
+def _changes(findings: ChangeReview) -> Iterator[str]:
+    """One sentence for each kind of cause, the scenarios counted and the worst one named."""
+    number = len(findings.absent)
+    if number:
+        name = f": {findings.absent[0].place}" if number == 1 else ""
+        yield f"{sentence.plural(number, 'scenario')} not judged{name}"
+    groups = grouped(findings)
+    for group in groups[:_NAMED]:
+        worst = group[0]
+        yield cause_text(worst.cause, worst.report).sentence(_place(group, findings))
+    if len(groups) > _NAMED:
+        yield f"{len(groups) - _NAMED} more below"
+
+
+def _place(group: Sequence[Found], findings: ChangeReview) -> str:
+    """In which scenarios, or in how many and where it is worst."""
+    if not _many(findings):
+        return ""
+    worst, number, of = group[0], len(group), len(findings.reports)
+    if number == 1:
+        return f" in {worst.place}"
+    place = f" in all {of} scenarios" if number == of else f" in {number} of {of} scenarios"
+    if len({cause_text(found.cause, found.report) for found in group}) == 1:
+        return place
+    sized = worst.cause.lead.effect is not None
+    return f"{place}, {'most' if sized else 'for one'} in {worst.place}"
+
+
+def _verdict(findings: ChangeReview) -> str:
+    gated, result, blindness = findings.gated, findings.gate, findings.blindness
+    changes = "".join(f"{change}. " for change in _changes(findings))
+    if not result.passed:
+        if changes:
+            return f"{changes}The gate stops this."
+        return f"Not comparable, so the gate stops this: {_counts(findings) or _NOTHING}."
+    if result.warnings:
+        return f"{changes}The gate only warns."
+    if blindness.spots:
+        if changes:
+            return f"{changes}Nothing regressed."
+        return f"{_blind_sentence(findings)}. No regression shown."
+    if changes:
+        open_ones = _unsettled(findings)
+        rest = f"; {len(open_ones)} of {_gated(findings)} not settled" if open_ones else ""
+        return f"{changes}Nothing regressed{rest}."
+    if all(one.comparison.verdict is Verdict.EQUIVALENT for one in gated):
+        return f"Equivalent, all within the margins: {_counts(findings)}."
+    return f"No regression shown, but not all settled: {_counts(findings)}."
+
+
+def _blind_sentence(findings: ChangeReview) -> str:
+    return blind_sentence(findings.blindness, findings.name_of if _many(findings) else None)
+
+
+def _blind(findings: ChangeReview) -> str:
+    """What could not be seen, where the first line is about something else."""
+    if not findings.blindness.spots or not (findings.absent or findings.causes):
+        return ""
+    return escape(f"{_blind_sentence(findings)}.", 1000)
+
+
+def _counts(findings: ChangeReview) -> str:
+    found = [one.comparison.verdict for one in findings.gated]
+    if not found:
+        return ""
+    place = sentence.plural(len(findings.reports), "scenario")
+    return f"{_tally(found)} of {_gated(findings)} in {place}"
+
+
+def _gated(findings: ChangeReview) -> str:
+    return sentence.plural(len(findings.gated), "gated comparison")
+
+
+def _tally(verdicts: Iterable[Verdict]) -> str:
+    found = Counter(verdicts)
+    return ", ".join(
+        sentence.plural(found[verdict], verdict.value)
+        if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
+        else f"{found[verdict]} {verdict.value}"
+        for verdict in Verdict
+        if found[verdict]
+    )
+
+
+def _folded(report: Report, place: str, *, with_log: bool) -> Part:
+    name = in_html(place, _LONGEST_NAME)
+    tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
+    summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
+    text = (
+        f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
+    )
+    return Part(text, f"the report on {code(place)}", 4)
+
+
+def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
+    bad = {id(one.report) for one in findings.gated if one.is_bad}
+    bad |= set(map(id, findings.incomparable))
+    blind = _trials_to_see(findings)
+    trials: Mapping[int, int] = {}
+    unsettled = {id(one.report) for one in _unsettled(findings)}
+    if first_death(findings) is not None:
+        again = bad
+        hint = "the engine's log is above; once that is mended, measure this again, interleaved:"
+    elif _only_broken(findings):
+        again = bad
+        hint = "this change did not break it; mend it, or name in the policy why it is `known`:"
+    elif bad or findings.absent:
+        again = bad
+        hint = "measure this again, interleaved, on one machine; what stays is real:"
+    elif findings.only_controls:
+        return ""
+    elif blind:
+        again, trials = set(blind), blind
+        hint = f"what would settle it: {settling(findings.blindness)}. Measure again, interleaved:"
+    elif unsettled:
+        again = unsettled
+        place = sentence.place_to_repeat(one for one in findings.reports if id(one) in unsettled)
+        hint = (
+            f"nothing stops this; {len(_unsettled(findings))} of {_gated(findings)} not settled. "
+            f"To measure again{place}, interleaved:"
+        )
+    else:
+        again = set(map(id, findings.reports))
+        hint = "nothing has to be done. To see it again, interleaved:"
+    commands = [_first_run(one, findings.reports) for one in findings.absent if one.scenario]
+    commands += [
+        sentence.repeat_command(report, trials.get(id(report), 0))
+        for report in ranked
+        if id(report) in again
+    ]
+    shown = map(fenced, commands[:_COMMANDS])
+    return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
+
+
+def _only_broken(findings: ChangeReview) -> bool:
+    """Whether all that is bad was so before."""
+    found = {one.comparison.verdict for one in findings.gated if one.is_bad}
+    return found == {Verdict.BROKEN} and not findings.absent and not findings.incomparable
+
+
+def _trials_to_see(findings: ChangeReview) -> dict[int, int]:
+    """Trials a side that ``settling`` speaks of, by the ids of the reports that need them."""
+    blind: dict[int, list[Comparison]] = {}
+    for spot in findings.blindness.spots:
+        blind.setdefault(id(spot.report), []).append(spot.comparison)
+    return {key: sentence.trials_worth(found) or ENOUGH for key, found in blind.items()}
+
+
+def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
+    settled = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
+    return [one for one in findings.gated if one.comparison.verdict not in settled]
+
+
+def _first_run(absent: Absent, reports: Sequence[Report]) -> str:
+    words = ["hybridwatch", "run", absent.scenario]
+    for side in (reports[0].baseline, reports[0].contender) if reports else ():
+        words += ["--build", side.build.label]
+    return shlex.join(words)
+
+
+def _more(items: Sequence[object], shown: int) -> list[str]:
+    more = len(items) - shown
+    return [f"and {more} more"] if more > 0 else []
+
+
+def _measured(reports: Sequence[Report], *, many: bool) -> str:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for report in reports:
+        differences = render_differences(report)
+        lines = (_sides(report), *differences[:_LINES])
+        more = (f"- {rest}" for rest in _more(differences, _LINES))
+        groups.setdefault((*lines, *more), []).append(report.scenario.id)
+    paragraphs = []
+    for (sides, *differences), scenarios in groups.items():
+        names = [*map(code, scenarios[:_NAMED]), *_more(scenarios, _NAMED)]
+        place = f" ({', '.join(names)})" if many else ""
+        what = "\n".join(differences) or "- nothing differs between the sides"
+        paragraphs.append(f"{sides}{place}; what differs:\n\n{what}")
+    return "\n\n".join(paragraphs)
+
+
+def _sides(report: Report) -> str:
+    old, new = report.baseline, report.contender
+    same = old.testbed == new.testbed
+    where = f"both on {_testbed(new)}" if same else f"on {_testbed(old)} and on {_testbed(new)}"
+    return f"**Measured:** baseline {_build(old)}, contender {_build(new)}, {where}"
+
+
+def _build(side: Side) -> str:
+    build = side.build
+    return f"{code(build.label)} ({escape(f'{build.distribution} {build.release}', 100)})"
+
+
+def _testbed(side: Side) -> str:
+    bed = side.testbed
+    gpus = f", {', '.join(bed.gpus)}" if bed.gpus else ""
+    size = f"{sentence.plural(bed.cores, 'core')}, {bed.memory_bytes / 2**30:.0f} GiB"
+    facts = f"{bed.cpu_model}, {size}{gpus}, kernel {bed.kernel}"
+    return f"{code(bed.id)} ({escape(facts)})"
+
+
+def _footer(reports: Sequence[Report]) -> str:
+    ids = dict.fromkeys(_run(side) for r in reports for side in (r.baseline, r.contender))
+    runs = f"; runs {', '.join(list(ids)[:_LINES])}" if ids else ""
+    words = escape(f"hybridwatch {version('hybridwatch')}{runs}")
+    return f"<sub>{words}; `hybridwatch comment` wrote this</sub>"
+
+
+def _run(side: Side) -> str:
+    # The time, not the age: a comment is edited only when there is something new to tell.
+    when = side.started_at
+    return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
+
+
+def _ranked(findings: ChangeReview) -> list[Report]:
+    """The reports, that with the worst verdict first."""
+    ranks = {verdict: place for place, verdict in enumerate(ORDER)}
+    bad = [one for one in findings.gated if one.is_bad]
+
+    def worst(report: Report) -> int:
+        mine = (ranks[one.comparison.verdict] for one in bad if one.report is report)
+        return min(mine, default=len(ranks))
+
+    return sorted(findings.reports, key=worst)

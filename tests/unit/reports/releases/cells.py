@@ -1,0 +1,32 @@
+"""Cells of a card of releases, of few words."""
+
+from pathlib import Path
+from typing import Any
+
+from hybridwatch.scenario.digest import digest
+
+from hybridwatch.reports.releases.cell import Cell, State
+from hybridwatch.scenarios.load import find
+from tests.builders import STARTED
+
+SCENARIOS = find(Path(__file__).parents[4] / "scenarios", ["smoke"])
+DIGESTS = {one.id: digest(one) for one in SCENARIOS}
+PADDED = "smoke/padded-graph-rows"
+TOKENS = "contract.wrong_tokens"
+DYING = "KeyError: 'slots'"
+
+
+def a_cell(release: str = "0.32.0", runner: str = "v2", *wrong: str, **changes: Any) -> Cell:
+    """What became of a smoke scenario: clean, or each metric that is named 2 in place of 0."""
+    scenario = changes.get("scenario", PADDED)
+    facts: dict[str, Any] = {
+        "scenario": scenario,
+        "release": release,
+        "runner": runner,
+        "scenario_digest": DIGESTS[scenario],
+        "state": State.BROKEN if wrong else State.CLEAN,
+        "broken": dict.fromkeys(wrong, 2.0),
+        "trials": 1,
+        "measured_at": STARTED,
+    }
+    return Cell(**{**facts, **changes})

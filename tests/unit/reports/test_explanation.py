@@ -1,0 +1,172 @@
+"""How a verdict came about: true sentences, and pages as they were reviewed."""
+
+import io
+import json
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from hybridwatch.analysis.judge import judge_together
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.replay import Deviation, Replay, parameters_of
+from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.reports.explanation import print_explanation
+from hybridwatch.reports.reason_text import against, because
+from hybridwatch.reports.replay import conclusion, print_replay, replay_to_json
+from tests.builders import Trials, a_run, noisy
+from tests.situations import HOSTILE, SITUATIONS
+
+CLAIM = re.compile(r"([\d.e+-]+) ([<>=]) ([\d.e+-]+)")
+HOLDS = {"<": lambda a, b: a < b, ">": lambda a, b: a > b, "=": lambda a, b: a == b}
+
+
+def comparisons():
+    return [c for situation in SITUATIONS.values() for c in situation().comparisons]
+
+
+def test_every_verdict_of_every_situation_is_the_sentences_last_word() -> None:
+    seen = {c.verdict for c in comparisons()}
+    assert seen == set(Verdict)
+    for comparison in comparisons():
+        assert because(comparison, 0.05).endswith(f": {comparison.verdict.value}")
+
+
+def test_no_sentence_claims_what_its_numbers_deny() -> None:
+    tested = [c for c in comparisons() if c.p_value is not None]
+    rng = random.Random(5)
+    near = (0.049996, 0.0499, 0.05, 0.050004, 0.2, 1e-9)
+    checked = 0
+    for _ in range(300):
+        drafts = [
+            replace(
+                comparison,
+                p_value=rng.choice(near),
+                equivalence_p=rng.choice(near),
+                effect=rng.choice((0.0300001, 0.029999, -0.03, 0.01, 0.2)),
+                verdict=Verdict.INCONCLUSIVE,
+                doubts=(),
+            )
+            for comparison in rng.sample(tested, 3)
+        ]
+        for judged in judge_together(drafts, 0.05)[0]:
+            sentence = because(judged, 0.05)
+            for left, sign, right in CLAIM.findall(sentence):
+                assert HOLDS[sign](float(left), float(right)), sentence
+                checked += 1
+            assert judged.p_adjusted is not None
+            assert (f"{judged.p_adjusted:.2g}" == "0.05") or ("p" in sentence)
+            if judged.verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
+                assert " is beyond the bound" in sentence
+            if judged.verdict is Verdict.EQUIVALENT:
+                assert " inside the band" in sentence
+    assert checked > 900
+
+
+@pytest.mark.parametrize(
+    ("number", "bound", "text"),
+    [
+        (0.0031234, 0.05, "0.00312 < 0.05"),
+        (0.0499999, 0.05, "0.0499999 < 0.05"),
+        (0.05, 0.05, "0.05 = 0.05"),
+        (0.6, 0.05, "0.6 > 0.05"),
+        (0.1 + 0.2, 0.3, "0.30000000000000004 > 0.3"),
+    ],
+)
+def test_two_numbers_never_look_alike_unless_they_are(number, bound, text) -> None:
+    assert against(number, bound) == text
+
+
+def explained(report, left: OneSide, right: OneSide, noise=()) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=False)
+    parameters = parameters_of(report.false_discovery_rate, dict(noise))
+    for comparison in report.comparisons:
+        print_explanation(comparison, report, (left, right), parameters, console)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+OLD: dict[str, Trials] = {
+    "contract.padded_rows_prefilling": (0.0,) * 3,
+    "contract.wrong_tokens": (3.0, 5.0),
+    "accuracy.recall": "1" * 190 + "0" * 10,
+    "output_throughput": noisy(812.0, 12, 0.02, 1),
+    "ttft": noisy(0.0413, 12, 0.01, 2),
+    "host_syncs_per_step": (3.0,) * 7,
+}
+NEW: dict[str, Trials] = {
+    "contract.padded_rows_prefilling": (0.0, 12.0, 12.0),
+    "contract.wrong_tokens": (4.0, 6.0),
+    "accuracy.recall": "1" * 170 + "0" * 30,
+    "output_throughput": noisy(740.0, 12, 0.02, 3),
+    "ttft": noisy(0.0413, 12, 0.01, 4),
+    "host_syncs_per_step": (3.0,) * 7,
+    "tpot": (0.01,),
+}
+
+
+def test_blocks_read_as_reviewed(golden) -> None:
+    run = a_run(OLD, NEW)
+    sides = OneSide(run, 0), OneSide(run, 1)
+    text = explained(report_between(*sides), *sides)
+    golden.check("explanation/blocks.txt", text)
+
+
+def test_two_runs_read_as_reviewed(golden) -> None:
+    old, new = a_run({"ttft": OLD["ttft"]}), a_run({"ttft": noisy(0.0430, 12, 0.01, 5)})
+    new = replace(new, id="22222222")
+    noise = {("ttft", "median"): 0.02}
+    sides = OneSide(old, 0), OneSide(new, 0)
+    text = explained(report_between(*sides, Terms(noise=noise)), *sides, noise)
+    golden.check("explanation/two_runs.txt", text)
+
+
+REPLAYED = Replay(
+    deviations=(
+        Deviation("comparisons[0].verdict", "equivalent", "regression"),
+        Deviation("differences[0]", HOSTILE, "(nothing)"),
+        *(Deviation(f"comparisons[1].baseline.values[{at}]", 1.0, 0.0) for at in range(30)),
+    ),
+    alterations=("results/x.json was altered after it was judged",),
+    changes=("scipy: 1.17.1 -> 1.18.0",),
+)
+
+
+def test_a_replay_that_differs_reads_as_reviewed(golden, tmp_path) -> None:
+    stream = io.StringIO()
+    print_replay(
+        tmp_path.relative_to(tmp_path) / "verdict.json",
+        REPLAYED,
+        SITUATIONS["regression"](),
+        Console(file=stream, width=100, force_terminal=False),
+    )
+    text = "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    assert "\x1b" not in text
+    golden.check("explanation/differs.txt", text)
+
+
+def test_json_of_a_replay_is_json() -> None:
+    report = SITUATIONS["regression"]()
+    told = json.loads(
+        json.dumps(replay_to_json(REPLAYED, report, report.comparisons), allow_nan=False)
+    )
+    assert told["same"] is False
+    assert len(told["deviations"]) == 32
+    assert told["deviations"][0] == {
+        "path": "comparisons[0].verdict",
+        "stored": "equivalent",
+        "again": "regression",
+    }
+    assert len(told["explanations"]) == len(report.comparisons)
+
+
+def test_the_conclusion_names_a_suspect_or_a_defect() -> None:
+    report = SITUATIONS["regression"]()
+    odd = (Deviation("tests", 1, 2),)
+    assert conclusion(Replay((), (), ()), report).startswith("the same, bit for bit")
+    assert "please report" in conclusion(Replay(odd, (), ()), report)
+    assert "what computes it has changed" in conclusion(Replay(odd, (), ("a",)), report)
+    assert "a file was altered" in conclusion(Replay(odd, ("b",), ()), report)

@@ -1,0 +1,176 @@
+"""docs/json.md names every field that the JSON has, and no other."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from hybridwatch.analysis.alerts import AlertGroup
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_review import Absent, ChangeReview
+from hybridwatch.analysis.control import Control, ControlKind
+from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.sight import known_bad_of
+from hybridwatch.analysis.verdict import Interval, Verdict
+from hybridwatch.analysis.wording.report_json import to_json
+from hybridwatch.bisect.candidate import Candidate, Rung
+from hybridwatch.bisect.confirming import Confirmation
+from hybridwatch.bisect.hunt import Finding, Measurement
+from hybridwatch.bisect.ladder import Descent, Proof
+from hybridwatch.bisect.outcome import Outcome
+from hybridwatch.bisect.outcome import State as ProbeState
+from hybridwatch.bisect.question import Question, Wanted
+from hybridwatch.bisect.words import to_json as search_to_json
+from hybridwatch.cli.index import index_to_json
+from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.main import cli
+from hybridwatch.cli.notify import notify_to_json
+from hybridwatch.cli.prune import plan_to_json
+from hybridwatch.cli.store import store_check_to_json
+from hybridwatch.database.update import open_index
+from hybridwatch.engines.commits import Commit
+from hybridwatch.fleet.job import State as JobState
+from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
+from hybridwatch.fleet.placing import Standing
+from hybridwatch.formats.read.history_csv import WrittenSeries
+from hybridwatch.metrics import Direction
+from hybridwatch.notify.sending import Sent
+from hybridwatch.records.store import Intake, Stored
+from hybridwatch.records.store.integrity import StoreCheck
+from hybridwatch.records.store.retention import Plan, Removal, What
+from hybridwatch.reports.detection import Detection, detections_to_json
+from hybridwatch.reports.jsonform import (
+    alert_to_json,
+    control_to_json,
+    findings_to_json,
+    gate_to_json,
+    known_bad_to_json,
+)
+from hybridwatch.reports.record_list import records_to_json
+from hybridwatch.reports.replay import replay_to_json
+from hybridwatch.search.exact import Answer, Place
+from hybridwatch_lab.commands.engine_track import releases_to_json
+from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
+from hybridwatch_lab.releases.outcome import Step, Tracked
+from tests.broken_engines import dead_contender
+from tests.builders import a_run
+from tests.curves import a_swept_run, even, tilted
+from tests.situations import SITUATIONS
+from tests.unit.analysis.alerts.builders import alert_of
+from tests.unit.fleet.pretended import a_job
+from tests.unit.notify.pretended import a_message
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
+REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED, 1, 1)
+DRIFT = Drift(0, 0, 1, 1, 0.1)
+DETECTED = Detection(
+    WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
+    History((CHANGE,), (DRIFT,)),
+    None,
+    Direction.LOWER,
+)
+TRACKED = Tracked("tiny-1.1", "track/1.1", "", (Step("lock", StepOutcome.FAILED, "why"),))
+FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from keys_of(item)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            if key not in FREE:
+                yield from keys_of(item)
+
+
+def a_search() -> Descent:
+    """Two commits, of which the later one did it."""
+    commit = Commit("c0ffee", "A. Author", "One row less (#12)", ("vllm/v1/worker.py",))
+    candidates = (Candidate("a", "a", str), Candidate("c0ffee", "One row less", str, 1.0, commit))
+    measured = Measurement(1, Outcome(state=ProbeState.MEASURED), Answer.CHANGED)
+    question = Question("contract.wrong_tokens", Wanted.REGRESSION, 0, 7)
+    found = Finding(Rung("commits", candidates), question, Place(0, 1), (measured,))
+    sure = Confirmation(True, "0 and 7", ("a", "b"), "r.json")
+    return Descent([found], sure, found, [Proof("padded-rows-prefilling", "b", True)])
+
+
+def a_fleet() -> Overview:
+    """A night with a job that runs, one that failed, and a host."""
+    at = a_job().planned_at
+    return Overview(
+        at,
+        (Night("first", at, {}),),
+        (Underway(a_job(), "h0", at, None),),
+        {},
+        (Trouble(a_job(), JobState.FAILED, "why", "a.txt"),),
+        (HostLine("h0", Standing.READY, True, "", at, at, 1, ""),),
+    )
+
+
+def ingested(results: Path):
+    haul = Haul(Intake(results), quiet=True)
+    haul.wait(Taken("a.json", "record", "1f0a9c3e", "r.json", new=True))
+    haul.write()
+    haul.refuse("b.json", "why")
+    return haul.to_json()
+
+
+def listed_tokens(results: Path):
+    """What ``token list --json`` prints of one token."""
+    there = ["--results", str(results)]
+    call = CliRunner().invoke
+    made = call(cli, ["token", "make", "ci", "--scope", "read", *there])
+    assert made.exit_code == 0, made.output
+    return json.loads(call(cli, ["token", "list", "--json", *there]).stdout)
+
+
+def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
+    report = SITUATIONS["regression"]()
+    plain = report.baseline.testbed
+    whole = replace(plain, gpus=("L4",), gpu_memory_bytes=(24,), gpu_power_limits_w=(72.0,))
+    told = to_json(replace(report, contender=replace(report.contender, testbed=whole)))
+    assert {key for key in told["baseline"]["testbed"] if key.startswith("gpu_")} == set()
+    assert told["contender"]["testbed"]["gpu_memory_bytes"] == [24]
+    assert told["contender"]["testbed"]["gpu_power_limits_w"] == [72.0]
+    assert "`gpu_memory_bytes` and `gpu_power_limits_w`" in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_every_field_is_documented_and_exists(tmp_path) -> None:
+    report = SITUATIONS["regression"]()
+    fields = set(keys_of(gate_to_json(gate(report), report)))
+    dead = report_of(dead_contender())
+    fields |= set(keys_of(gate_to_json(gate(dead), dead)))
+    fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
+    fields |= set(keys_of(to_json(report_of(a_swept_run(even, tilted)))))
+    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
+    fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
+    fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
+    fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
+    fields |= set(keys_of(detections_to_json([DETECTED])))
+    fields |= set(keys_of(ingested(tmp_path)))
+    plan = Plan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
+    fields |= set(keys_of(plan_to_json(plan, removed=False)))
+    wrong = StoreCheck(wrong={"a.json": "why"})
+    fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
+    fields |= set(keys_of(index_to_json(open_index(tmp_path))))
+    fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
+    fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))
+    fields |= set(keys_of(a_fleet().to_json())) | set(keys_of(job_json(a_job())))
+    fields |= set(keys_of(alert_to_json(AlertGroup((alert_of(Verdict.REGRESSION),)))))
+    fields |= set(keys_of(listed_tokens(tmp_path)))
+    fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
+    text = DOCUMENT.read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_0-9]+)`", text))
+    assert fields <= named
+    first_columns = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    assert {name for cell in first_columns for name in re.findall(r"`(\w+)`", cell)} <= fields
