@@ -1,6 +1,6 @@
 """asv suites: a class per scenario, made from the files in ``scenarios/``.
 
-``hybridwatch.watch`` does the work.
+``hybridwatch.orchestration.nightly`` does the work.
 """
 
 import os

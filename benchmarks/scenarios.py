@@ -3,7 +3,7 @@
 A file that is wrong has one benchmark, which fails and says what is wrong; it hides no other file.
 """
 
+from hybridwatch.orchestration.nightly.suite import suites
 from hybridwatch.system.home import home
-from hybridwatch.watch.suite import suites
 
 globals().update(suites(home() / "scenarios", "benchmarks"))

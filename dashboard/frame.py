@@ -23,6 +23,7 @@ from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Kind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
@@ -30,7 +31,6 @@ from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.plain_text import visible
-from hybridwatch.watch.checkout import checkout_here
 
 _LOOK_S: Final = 10
 """Seconds between two looks at whether the store has grown."""

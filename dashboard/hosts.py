@@ -1,10 +1,10 @@
-"""Requests under names that nobody gave this server are refused (``hybridwatch.watch.hosts``)."""
+"""Requests under names that nobody gave this server are refused (``hybridwatch.orchestration.nightly.hosts``)."""
 
 import logging
 from typing import TYPE_CHECKING, Final
 
+from hybridwatch.orchestration.nightly.hosts import Hosts
 from hybridwatch.system.plain_text import visible
-from hybridwatch.watch.hosts import Hosts
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from hybridwatch.watch.access import LOGIN, PEOPLE
+from hybridwatch.orchestration.nightly.access import LOGIN, PEOPLE
 
 
 def may_look() -> bool:

@@ -15,8 +15,8 @@ from password import Password
 from starlette.middleware import Middleware
 from warm_up import start
 
-from hybridwatch.watch.access import PASSWORD
-from hybridwatch.watch.hosts import HOSTS, read_hosts
+from hybridwatch.orchestration.nightly.access import PASSWORD
+from hybridwatch.orchestration.nightly.hosts import HOSTS, read_hosts
 
 look_seldom()
 _password = os.environ.get(PASSWORD)

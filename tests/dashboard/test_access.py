@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
-from hybridwatch.watch.access import (
+from hybridwatch.orchestration.nightly.access import (
     LOGIN,
     PASSWORD,
     PEOPLE,

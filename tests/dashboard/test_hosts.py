@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli import dashboard as verb
+from hybridwatch.orchestration.nightly.hosts import read_hosts
 from hybridwatch.records.store import write_run
-from hybridwatch.watch.hosts import read_hosts
 from tests.builders import a_comparison
 from tests.dashboard.asking import SOCKET, Ask, asking
 from tests.dashboard.server import serving

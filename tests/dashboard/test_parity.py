@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.ledger import Ledger
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
@@ -25,8 +25,8 @@ from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario
-from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
+from tests.unit.orchestration.fleet.pretended import a_job
 from tests.unit.reports.releases.cells import TOKENS
 from tests.unit.reports.releases.cells import a_cell as a_cell_of
 

@@ -42,7 +42,7 @@ from hybridwatch.measurement.bench import Bench
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.processor_time import processor_seconds
-from tests.unit.fleet.on_ray import Nodes
+from tests.unit.orchestration.fleet.on_ray import Nodes
 
 _LEAST = 6  # fewer blocks have no 95 % interval of a median
 _STRETCH_S = 0.25

@@ -13,28 +13,28 @@ import pytest
 from sqlalchemy import select
 
 from hybridwatch.analysis.report import report_of
-from hybridwatch.bisect.hunt import Hunt, Wish
-from hybridwatch.bisect.journal import journal_of
-from hybridwatch.bisect.question import Wanted
-from hybridwatch.bisect.rungs import builds_of
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.cluster import Cluster, Measurement, Result, Work
-from hybridwatch.fleet.draining import Driver, Means, Terms
-from hybridwatch.fleet.homecoming import PROBES
-from hybridwatch.fleet.job import End, Testbed
-from hybridwatch.fleet.job import Wish as JobWish
-from hybridwatch.fleet.ledger import Ledger, utc_now
-from hybridwatch.fleet.local_cluster import LocalCluster
-from hybridwatch.fleet.measuring import measurement_of, perform
-from hybridwatch.fleet.roll import Node, Roll
-from hybridwatch.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
+from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
+from hybridwatch.orchestration.bisect.journal import journal_of
+from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.rungs import builds_of
+from hybridwatch.orchestration.fleet.cluster import Cluster, Measurement, Result, Work
+from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
+from hybridwatch.orchestration.fleet.homecoming import PROBES
+from hybridwatch.orchestration.fleet.job import End, Testbed
+from hybridwatch.orchestration.fleet.job import Wish as JobWish
+from hybridwatch.orchestration.fleet.ledger import Ledger, utc_now
+from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
+from hybridwatch.orchestration.fleet.measuring import measurement_of, perform
+from hybridwatch.orchestration.fleet.roll import Node, Roll
+from hybridwatch.orchestration.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
-from tests.unit.fleet.on_ray import Nodes
-from tests.unit.fleet.pretended import STEADY, a_job
+from tests.unit.orchestration.fleet.on_ray import Nodes
+from tests.unit.orchestration.fleet.pretended import STEADY, a_job
 
 pytestmark = [
     pytest.mark.engine,
@@ -66,7 +66,7 @@ def in_one_process() -> Iterator[Cluster]:
 def on_ray() -> Iterator[Cluster]:
     """Hosts of a Ray cluster."""
     pytest.importorskip("ray", reason="Ray is an extra: make fleet")
-    from hybridwatch.fleet.ray_cluster import RayCluster
+    from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
 
     nodes = Nodes(len(HOSTS), machine="this")
     cluster = RayCluster(nodes.address, do)

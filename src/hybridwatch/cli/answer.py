@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.bisect.answer_file import read_answer
 from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refresh_command
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
+from hybridwatch.orchestration.bisect.answer_file import read_answer
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, fenced_lines
 from hybridwatch.reports.pull_request import render
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.answering import Order

@@ -12,16 +12,16 @@ from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError, HybridwatchError
-from hybridwatch.fleet.job import State as JobState
-from hybridwatch.fleet.ledger import utc_now
-from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
-from hybridwatch.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
+from hybridwatch.orchestration.fleet.job import State as JobState
+from hybridwatch.orchestration.fleet.ledger import utc_now
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.orchestration.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
 from hybridwatch.reports.pull_request import title_of
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
-from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.grammar import Measure

@@ -9,14 +9,6 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.bisect.ends import Ends, ends_of
-from hybridwatch.bisect.hunt import Hunt, Wish
-from hybridwatch.bisect.journal import Journal, sole_journal
-from hybridwatch.bisect.ladder import Descent, Ladder
-from hybridwatch.bisect.meter import Meter
-from hybridwatch.bisect.question import Wanted, require_metric
-from hybridwatch.bisect.rungs import Workshop
-from hybridwatch.bisect.words import result_lines, to_json
 from hybridwatch.cli import completion
 from hybridwatch.cli.bisect_fleet import errand_of, require_askable
 from hybridwatch.cli.options import examples, takes_results
@@ -26,9 +18,17 @@ from hybridwatch.cli.progress import progress
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ScenarioError
-from hybridwatch.fleet.searching import FleetMeter, FleetWorkshop
 from hybridwatch.measurement.session import Tell
 from hybridwatch.measurement.testbed import probe_testbed
+from hybridwatch.orchestration.bisect.ends import Ends, ends_of
+from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
+from hybridwatch.orchestration.bisect.journal import Journal, sole_journal
+from hybridwatch.orchestration.bisect.ladder import Descent, Ladder
+from hybridwatch.orchestration.bisect.meter import Meter
+from hybridwatch.orchestration.bisect.question import Wanted, require_metric
+from hybridwatch.orchestration.bisect.rungs import Workshop
+from hybridwatch.orchestration.bisect.words import result_lines, to_json
+from hybridwatch.orchestration.fleet.searching import FleetMeter, FleetWorkshop
 from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.bisect.journal import Journal
-from hybridwatch.bisect.question import STARTS
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.matrix import MATRIX_FILE, read_matrix
-from hybridwatch.fleet.searching import Errand, night_of
+from hybridwatch.orchestration.bisect.journal import Journal
+from hybridwatch.orchestration.bisect.question import STARTS
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, read_matrix
+from hybridwatch.orchestration.fleet.searching import Errand, night_of
 from hybridwatch.system.home import home
 
 

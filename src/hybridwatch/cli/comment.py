@@ -15,9 +15,9 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
 from hybridwatch.cli.step_summary import SUMMARY, add_to_summary
 from hybridwatch.errors import GithubError
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, title_of
-from hybridwatch.watch.policy import takes_policy
 
 if TYPE_CHECKING:
     from hybridwatch.github.pull_request import PullRequest

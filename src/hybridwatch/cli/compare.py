@@ -17,10 +17,10 @@ from hybridwatch.cli.sides import (
     takes_records,
 )
 from hybridwatch.cli.terminal import Console
+from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.reports.caught import bugs_caught
 from hybridwatch.reports.table import print_table
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.judging import save
 
 _BAD_NEWS = 1
 

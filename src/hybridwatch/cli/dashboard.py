@@ -12,10 +12,16 @@ import click
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import ResultsFolder, default_results, examples
 from hybridwatch.errors import BuildError, HybridwatchError
+from hybridwatch.orchestration.nightly.access import (
+    LOGIN,
+    PASSWORD,
+    Access,
+    is_loopback,
+    read_access,
+)
+from hybridwatch.orchestration.nightly.hosts import HOSTS
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch.system.shipped import shipped
-from hybridwatch.watch.access import LOGIN, PASSWORD, Access, is_loopback, read_access
-from hybridwatch.watch.hosts import HOSTS
 
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"

@@ -12,12 +12,12 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
+from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.records.store import find_verdict
 from hybridwatch.reports.explanation import print_explanation, print_reasons
 from hybridwatch.reports.replay import print_replay, replay_to_json
 from hybridwatch.reports.table import heading
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.judging import replay
 
 _DIFFERS = 1
 

@@ -12,17 +12,17 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.confirming import asked, known_pairs, left_today
-from hybridwatch.fleet.generated import buildkite_steps, github_matrix
-from hybridwatch.fleet.job import Job
-from hybridwatch.fleet.ledger import utc_now
-from hybridwatch.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
-from hybridwatch.fleet.overview import job_json
 from hybridwatch.history.alerts import find_alerts
+from hybridwatch.orchestration.fleet.confirming import asked, known_pairs, left_today
+from hybridwatch.orchestration.fleet.generated import buildkite_steps, github_matrix
+from hybridwatch.orchestration.fleet.job import Job
+from hybridwatch.orchestration.fleet.ledger import utc_now
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.orchestration.fleet.overview import job_json
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
-from hybridwatch.watch.checkout import checkout_here
 
 _FORMS: Final = {"github": github_matrix, "buildkite": buildkite_steps}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.ledger import Ledger
 
 
 def queue_of(results: Path, tries: int = 3) -> Ledger:

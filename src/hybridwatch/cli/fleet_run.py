@@ -10,16 +10,16 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.cluster import Cluster
-from hybridwatch.fleet.draining import Driver, Means, Tally, Terms
-from hybridwatch.fleet.job import End
-from hybridwatch.fleet.local_cluster import LocalCluster
-from hybridwatch.fleet.roll import Roll
+from hybridwatch.orchestration.fleet.cluster import Cluster
+from hybridwatch.orchestration.fleet.draining import Driver, Means, Tally, Terms
+from hybridwatch.orchestration.fleet.job import End
+from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
+from hybridwatch.orchestration.fleet.roll import Roll
+from hybridwatch.orchestration.nightly.policy import policy_here
 from hybridwatch.records.store import check_writable
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.policy import policy_here
 
 _LOCAL: Final = "local"
 _BAD_NEWS: Final = 1
@@ -112,7 +112,7 @@ def _cluster(address: str, labels: tuple[str, ...], gpus: int) -> Cluster:
     if labels or gpus:
         raise click.UsageError("--label and --gpus: only --address local takes them.")
     try:
-        from hybridwatch.fleet.ray_cluster import RayCluster
+        from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
     except ModuleNotFoundError as error:
         raise FleetError(
             f"--address {address}: needs the Python module {error.name!r}: "

@@ -13,12 +13,12 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
-from hybridwatch.fleet.job import State
-from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.fleet.lookup import key_like, log_of, open_in
-from hybridwatch.fleet.overview import HostLine, Overview, host_json, read_overview
-from hybridwatch.fleet.placing import Standing
-from hybridwatch.fleet.roll import Roll
+from hybridwatch.orchestration.fleet.job import State
+from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.lookup import key_like, log_of, open_in
+from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_json, read_overview
+from hybridwatch.orchestration.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.stacked import Table

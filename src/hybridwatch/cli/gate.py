@@ -18,6 +18,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.cli.written_file import write_file
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.caught import seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.gate_text import gate_lines
@@ -26,7 +27,6 @@ from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, title_of
 from hybridwatch.reports.sentence import headline, plural
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS = 1
 

@@ -17,12 +17,12 @@ from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scena
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.machine_check import Needs, require_machine
+from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.pull_request import title_of
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
-from hybridwatch.watch.night import GATE, LOG, REPORT, NightError, Plan, hold
-from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS: Final = 1
 _HOURS: Final = 6.0

@@ -15,10 +15,10 @@ from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.sending import Sent
 from hybridwatch.notify.telling import Preview, chosen_channels, preview, skip, tell
+from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
-from hybridwatch.watch.policy import takes_policy
 
 _BAD_NEWS: Final = 1
 _SCHEMA_VERSION: Final = 1

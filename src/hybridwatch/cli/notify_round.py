@@ -18,10 +18,10 @@ from hybridwatch.notify.gather import Place
 from hybridwatch.notify.outbox import Outbox
 from hybridwatch.notify.sending import Sender, Sent
 from hybridwatch.notify.telling import tell
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
-from hybridwatch.watch.checkout import checkout_here
 
 
 def channels_here() -> Channels | None:

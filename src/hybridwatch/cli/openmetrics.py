@@ -10,9 +10,9 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
+from hybridwatch.orchestration.nightly.checkout import checkout_here
+from hybridwatch.orchestration.nightly.gauges import to_openmetrics
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.checkout import checkout_here
-from hybridwatch.watch.gauges import to_openmetrics
 
 
 @click.command(

@@ -18,6 +18,7 @@ from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
@@ -30,7 +31,6 @@ from hybridwatch.reports.table import STYLES, print_table, print_values, values_
 from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible
-from hybridwatch.watch.judging import save
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}

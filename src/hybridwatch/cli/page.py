@@ -11,10 +11,10 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.written_file import write_file
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.system.console_text import say
-from hybridwatch.watch.checkout import checkout_here
 
 
 @click.command(

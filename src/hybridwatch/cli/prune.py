@@ -92,7 +92,7 @@ def _planned(results: Path, policy: Policy, now: datetime, triage: str, console:
     from hybridwatch.database.update import open_index
     from hybridwatch.history.alerts import find_alerts
     from hybridwatch.history.resting import old_runs, runs_that_stay
-    from hybridwatch.watch.checkout import checkout_here
+    from hybridwatch.orchestration.nightly.checkout import checkout_here
 
     with file_progress(console, "records") as say:
         index = open_index(results, say)

@@ -17,9 +17,9 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.tokens import open_tokens
 from hybridwatch.errors import RecordError
-from hybridwatch.watch.access import is_loopback
-from hybridwatch.watch.checkout import checkout_here
-from hybridwatch.watch.hosts import read_hosts
+from hybridwatch.orchestration.nightly.access import is_loopback
+from hybridwatch.orchestration.nightly.checkout import checkout_here
+from hybridwatch.orchestration.nightly.hosts import read_hosts
 
 _PORT: Final = 8502
 _RATE: Final = 300.0

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from hybridwatch.bisect.answer_file import SearchAnswer, read_answer
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples
+from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, read_answer
 from hybridwatch.system.console_text import say
 
 _SCHEMA_VERSION = 1

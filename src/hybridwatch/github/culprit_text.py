@@ -5,8 +5,8 @@ from importlib.metadata import version
 from typing import Final
 
 from hybridwatch.analysis.culprit import CommitRange
-from hybridwatch.bisect.answer_file import Culprit, SearchAnswer, Suspect
-from hybridwatch.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
+from hybridwatch.orchestration.bisect.question import Wanted
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
 
 _NAMED: Final = 10

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from hybridwatch.bisect.question import Wanted
 from hybridwatch.github.vocabulary import Vocabulary
+from hybridwatch.orchestration.bisect.question import Wanted
 
 MOST_SCENARIOS: Final = 5
 TRIALS: Final = range(7, 101)

@@ -12,11 +12,11 @@ from typing import Final
 
 from github import GithubException
 
-from hybridwatch.bisect.answer_file import SearchAnswer, Suspect
-from hybridwatch.bisect.question import Wanted
 from hybridwatch.github.culprit_text import suspicion_text
 from hybridwatch.github.door import Access, Door
 from hybridwatch.github.pull_request import PullRequest
+from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, Suspect
+from hybridwatch.orchestration.bisect.question import Wanted
 
 MOST: Final = 3
 """Suspects that are told; of more, nobody is."""

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridwatch.bisect.question import ALIVE, STARTS
 from hybridwatch.engines.builds import label_words, load_builds
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.orchestration.bisect.question import ALIVE, STARTS
 from hybridwatch.records.store import list_records, list_verdicts
 from hybridwatch.records.store.layout import run_id_of
 from hybridwatch.scenarios.load import survey

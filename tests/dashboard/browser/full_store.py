@@ -7,7 +7,7 @@ from typing import Final
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.ledger import Ledger
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
@@ -18,8 +18,8 @@ from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.browser.hostile import HOSTILE
 from tests.store_builders import REGRESSED
-from tests.unit.fleet.pretended import a_job
 from tests.unit.mutants.cells import a_cell
+from tests.unit.orchestration.fleet.pretended import a_job
 from tests.unit.reports.releases.cells import TOKENS
 from tests.unit.reports.releases.cells import a_cell as a_cell_of
 

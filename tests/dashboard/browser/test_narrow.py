@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hybridwatch.database.update import open_index
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Code, Document, Paragraph
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, Source, open_view
-from hybridwatch.watch.checkout import checkout_here
 from tests.dashboard.browser.browsing import TABLES, WHOLE, opened, too_wide
 
 pytestmark = pytest.mark.browser

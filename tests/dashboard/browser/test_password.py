@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Error, HttpCredentials
 
+from hybridwatch.orchestration.nightly.access import PASSWORD
 from hybridwatch.records.store import write_run
-from hybridwatch.watch.access import PASSWORD
 from tests.dashboard.asking import asking
 from tests.dashboard.browser.browsing import opened, window
 from tests.dashboard.server import serving

@@ -18,7 +18,7 @@ from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.watch.hosts import read_hosts
+from hybridwatch.orchestration.nightly.hosts import read_hosts
 from tests.waiting import LIMIT_S, wait_until
 
 

@@ -15,18 +15,18 @@ from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import JOB
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.cluster import Measurement, Result, Work
-from hybridwatch.fleet.draining import Driver, Means, Terms
-from hybridwatch.fleet.job import job_of
-from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.fleet.local_cluster import LocalCluster
-from hybridwatch.fleet.measuring import measurement_of
-from hybridwatch.fleet.roll import Node, Roll
+from hybridwatch.orchestration.fleet.cluster import Measurement, Result, Work
+from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
+from hybridwatch.orchestration.fleet.job import job_of
+from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
+from hybridwatch.orchestration.fleet.measuring import measurement_of
+from hybridwatch.orchestration.fleet.roll import Node, Roll
 from hybridwatch.records.store import list_records, read_run
 from tests.clone import a_clone, commit
 from tests.small_release import make_home
-from tests.unit.fleet.planted import METRIC, planted
-from tests.unit.fleet.pretended import STEADY, measurement
+from tests.unit.orchestration.fleet.planted import METRIC, planted
+from tests.unit.orchestration.fleet.pretended import STEADY, measurement
 
 SCENARIO = "smoke/padded"
 RELEASES = [f"1.{number}" for number in range(9)]
@@ -54,7 +54,7 @@ def home(tmp_path, monkeypatch) -> Path:
     (root / "fleet.toml").write_text(MATRIX + CONFIRM)
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(root))
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr("hybridwatch.fleet.searching._LOOK_S", 0.05)
+    monkeypatch.setattr("hybridwatch.orchestration.fleet.searching._LOOK_S", 0.05)
     return root
 
 

@@ -179,7 +179,9 @@ def test_a_changed_record_is_refused_by_every_verb(call, saved, tmp_path, verb) 
 
 def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
     monkeypatch.setattr(signed_rank, "SEED", signed_rank.SEED + 1)
-    monkeypatch.setattr("hybridwatch.watch.judging.present_tools", lambda: {"rules": "other"})
+    monkeypatch.setattr(
+        "hybridwatch.orchestration.nightly.judging.present_tools", lambda: {"rules": "other"}
+    )
     answer = call("explain", str(saved))
     assert answer.exit_code == 1
     said = " ".join(answer.output.split())

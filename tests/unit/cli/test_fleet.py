@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.fleet.cluster import Proving
-from tests.unit.fleet import pretended
-from tests.unit.fleet.test_matrix import GOOD
+from hybridwatch.orchestration.fleet.cluster import Proving
+from tests.unit.orchestration.fleet import pretended
+from tests.unit.orchestration.fleet.test_matrix import GOOD
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def plan(call, tmp_path):
 @pytest.fixture
 def pretend(monkeypatch):
     """Measurements that are none, in processes of their own, on this machine."""
-    cluster = import_module("hybridwatch.fleet.local_cluster").LocalCluster
-    draining = import_module("hybridwatch.fleet.draining").Means
+    cluster = import_module("hybridwatch.orchestration.fleet.local_cluster").LocalCluster
+    draining = import_module("hybridwatch.orchestration.fleet.draining").Means
     monkeypatch.setattr(cluster.__init__, "__defaults__", (pretended.do,))
     monkeypatch.setattr(draining.__init__, "__defaults__", (pretended.measurement,))
 
@@ -143,7 +143,7 @@ def test_a_job_that_is_not_there_is_told(call, plan) -> None:
 
 def test_without_ray_the_extra_is_named(call, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "hybridwatch.fleet.ray_cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "hybridwatch.orchestration.fleet.ray_cluster", raising=False)
     answer = call("run", "--address", "auto")
     assert answer.exit_code == 2
     assert 'pip install "hybridwatch[fleet]"' in answer.output

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.init import command, make_home
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
+from hybridwatch.orchestration.nightly.policy import load_policy, policy_of
 from hybridwatch.scenarios.load import find, survey
-from hybridwatch.watch.policy import load_policy, policy_of
 from hybridwatch_lab.mutants.catalogue import catalogue
 
 ROOT = Path(__file__).parents[3]

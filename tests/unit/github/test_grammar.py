@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hybridwatch.bisect.question import Wanted
 from hybridwatch.github import grammar, mention
 from hybridwatch.github.grammar import (
     Bisect,
@@ -24,6 +23,7 @@ from hybridwatch.github.grammar import (
 )
 from hybridwatch.github.mention import addressed_to_us
 from hybridwatch.github.vocabulary import Vocabulary, vocabulary_of
+from hybridwatch.orchestration.bisect.question import Wanted
 
 ROOT = Path(__file__).parents[3]
 KNOWN = Vocabulary(

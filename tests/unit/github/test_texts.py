@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from hybridwatch.bisect.answer_file import SearchAnswer
 from hybridwatch.github.culprit_text import answer_text, suspicion_text
 from hybridwatch.github.help_text import HELP
 from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.github.requests import Queue, Request, State
+from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
 from hybridwatch.reports.pull_request import News
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)

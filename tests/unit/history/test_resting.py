@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.resting import old_runs, runs_that_stay
-from hybridwatch.watch.checkout import checkout_here
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from tests.builders import STARTED
 from tests.unit.database.stores import add, opened
 

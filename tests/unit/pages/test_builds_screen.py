@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybridwatch.history.checkout import Checkout
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.document import Link, cell_of, pieces
 from hybridwatch.records.identity import FixState
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.watch.checkout import checkout_here
 from tests.builders import BASELINE, a_build
 from tests.checkout import make_checkout
 from tests.dashboard.parity import words_of

@@ -7,13 +7,13 @@ import pytest
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
-from hybridwatch.fleet.job import End
-from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.fleet.placing import Start
+from hybridwatch.orchestration.fleet.job import End
+from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.placing import Start
 from hybridwatch.pages.document import Code, Kind
 from tests.dashboard.parity import words_of
-from tests.unit.fleet.pretended import a_job
-from tests.unit.fleet.simulated import Machine, Simulated, World
+from tests.unit.orchestration.fleet.pretended import a_job
+from tests.unit.orchestration.fleet.simulated import Machine, Simulated, World
 from tests.unit.pages.suite_stores import notices, rows, view
 
 

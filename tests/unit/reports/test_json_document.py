@@ -19,14 +19,6 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.bisect.candidate import Candidate, Rung
-from hybridwatch.bisect.confirming import Confirmation
-from hybridwatch.bisect.hunt import Finding, Measurement
-from hybridwatch.bisect.ladder import Descent, Proof
-from hybridwatch.bisect.outcome import Outcome
-from hybridwatch.bisect.outcome import State as ProbeState
-from hybridwatch.bisect.question import Question, Wanted
-from hybridwatch.bisect.words import to_json as search_to_json
 from hybridwatch.cli.index import index_to_json
 from hybridwatch.cli.ingest import Haul, Taken
 from hybridwatch.cli.main import cli
@@ -35,12 +27,28 @@ from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.database.update import open_index
 from hybridwatch.engines.commits import Commit
-from hybridwatch.fleet.job import State as JobState
-from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, job_json
-from hybridwatch.fleet.placing import Standing
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction
 from hybridwatch.notify.sending import Sent
+from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
+from hybridwatch.orchestration.bisect.confirming import Confirmation
+from hybridwatch.orchestration.bisect.hunt import Finding, Measurement
+from hybridwatch.orchestration.bisect.ladder import Descent, Proof
+from hybridwatch.orchestration.bisect.outcome import Outcome
+from hybridwatch.orchestration.bisect.outcome import State as ProbeState
+from hybridwatch.orchestration.bisect.posterior.exact import Answer, Place
+from hybridwatch.orchestration.bisect.question import Question, Wanted
+from hybridwatch.orchestration.bisect.words import to_json as search_to_json
+from hybridwatch.orchestration.fleet.job import State as JobState
+from hybridwatch.orchestration.fleet.overview import (
+    HostLine,
+    Night,
+    Overview,
+    Trouble,
+    Underway,
+    job_json,
+)
+from hybridwatch.orchestration.fleet.placing import Standing
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
 from hybridwatch.records.store.retention import Plan, Removal, What
@@ -54,7 +62,6 @@ from hybridwatch.reports.jsonform import (
 )
 from hybridwatch.reports.record_list import records_to_json
 from hybridwatch.reports.replay import replay_to_json
-from hybridwatch.search.exact import Answer, Place
 from hybridwatch_lab.commands.engine_track import releases_to_json
 from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
 from hybridwatch_lab.releases.outcome import Step, Tracked
@@ -63,8 +70,8 @@ from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.unit.analysis.alerts.builders import alert_of
-from tests.unit.fleet.pretended import a_job
 from tests.unit.notify.pretended import a_message
+from tests.unit.orchestration.fleet.pretended import a_job
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))

@@ -11,9 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.search.belief import CONFIDENCE, Belief
-from hybridwatch.search.exact import Answer, find_exact
-from hybridwatch.search.timed import SESSION_SCATTER, Choice, Effect, find_timed
+from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
+from hybridwatch.orchestration.bisect.posterior.exact import Answer, find_exact
+from hybridwatch.orchestration.bisect.posterior.timed import (
+    SESSION_SCATTER,
+    Choice,
+    Effect,
+    find_timed,
+)
 from hybridwatch_lab.calibration.bayesect import find_by_bayesect
 from hybridwatch_lab.calibration.made_history import (
     BROKEN,

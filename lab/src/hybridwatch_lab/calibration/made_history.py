@@ -8,7 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.search.timed import SESSION_SCATTER, Choice, Costs, Effect, effect_of
+from hybridwatch.orchestration.bisect.posterior.timed import (
+    SESSION_SCATTER,
+    Choice,
+    Costs,
+    Effect,
+    effect_of,
+)
 
 COMMITS: Final = 64
 BROKEN: Final = 5

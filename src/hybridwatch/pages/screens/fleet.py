@@ -6,10 +6,17 @@ from typing import Final
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.fleet.job import Job, State
-from hybridwatch.fleet.ledger import Ledger
-from hybridwatch.fleet.overview import HostLine, Night, Overview, Trouble, Underway, read_overview
-from hybridwatch.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.job import Job, State
+from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.overview import (
+    HostLine,
+    Night,
+    Overview,
+    Trouble,
+    Underway,
+    read_overview,
+)
+from hybridwatch.orchestration.fleet.placing import Standing
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.fleet.lookup import Story, Tried, story_of
+from hybridwatch.orchestration.fleet.lookup import Story, Tried, story_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -1,0 +1,116 @@
+"""What ``--good`` and ``--bad`` name: builds, releases or commits, and which of them is earlier."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
+from hybridwatch.engines.commits import common_ancestor, sha_of
+from hybridwatch.errors import BuildError
+from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.rungs import release_tag
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The ends of a search, the earlier one first.
+
+    Attributes:
+        labels: Of builds; empty for commits.
+        releases: The builds, if both are releases without switches.
+        commits: The commits, if they are commits.
+    """
+
+    labels: tuple[str, str] = ("", "")
+    releases: tuple[BuildSpec, BuildSpec] | None = None
+    commits: tuple[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells this search from others."""
+        return " ".join(self.commits or self.labels)
+
+
+def ends_of(
+    good: str, bad: str, wanted: Wanted, repo: Path | None, accelerator: str, home: Path
+) -> Ends:
+    """Find out what two words name.
+
+    Args:
+        good: The end that is good.
+        bad: The end that is bad. Of a fix the later end is the good one; there both may be given
+            in either order, if it is known which is later.
+        wanted: What is looked for.
+        repo: A clone of vLLM.
+        accelerator: Of the releases that are named by their version.
+        home: The checkout of the builds.
+
+    Raises:
+        BuildError: A word names nothing, or the ends are in the wrong order.
+    """
+    labels = [_label_of(word, accelerator, home) for word in (good, bad)]
+    if all(labels):
+        return _of_builds(labels[0], labels[1], wanted, home)
+    if repo is None:
+        word = (good, bad)[labels.index("")]
+        raise BuildError(
+            f"{word}: expected a build, a release with a build, or with --repo a commit; "
+            f"known builds: {', '.join(load_builds(home))}"
+        )
+    pairs = zip((good, bad), labels, strict=True)
+    shas = [_commit_of(word, label, repo, home) for word, label in pairs]
+    return _in_order(shas, repo, wanted)
+
+
+def _label_of(word: str, accelerator: str, home: Path) -> str:
+    """Give the label of the build that a word names; empty when it names none."""
+    builds = load_builds(home)
+    named = [
+        name
+        for name, build in builds.items()
+        if build.release == word.removeprefix("v")
+        and build.accelerator == accelerator
+        and not (build.origin or build.variant_of or build.fixes)
+    ]
+    if named:
+        return named[0]
+    name = word.partition("@")[0].partition("~")[0].partition("+")[0]
+    return parse_label(word, home).label if name in builds else ""
+
+
+def _of_builds(good: str, bad: str, wanted: Wanted, home: Path) -> Ends:
+    specs = [parse_label(label, home).spec for label in (good, bad)]
+    plain = all(not spec.origin for spec in specs) and [s.name for s in specs] == [good, bad]
+    if plain and specs[0].release != specs[1].release:
+        ordered = sorted(specs, key=lambda spec: Version(spec.release))
+        if wanted is Wanted.REGRESSION and ordered[0] is not specs[0]:
+            raise _reversed(good, bad)
+        first, last = ordered
+        return Ends((first.name, last.name), (first, last))
+    return Ends((bad, good) if wanted is Wanted.FIX else (good, bad))
+
+
+def _commit_of(word: str, label: str, repo: Path, home: Path) -> str:
+    if not label:
+        return sha_of(repo, word)
+    spec = parse_label(label, home).spec
+    if spec.name != label or spec.origin:
+        raise BuildError(f"{word}: expected a commit or a release, as the other end is a commit")
+    return release_tag(repo, spec.release)
+
+
+def _in_order(shas: list[str], repo: Path, wanted: Wanted) -> Ends:
+    good, bad = shas
+    if common_ancestor(repo, good, bad) == bad:
+        if wanted is Wanted.REGRESSION:
+            raise _reversed(good[:12], bad[:12])
+        return Ends(commits=(bad, good))
+    return Ends(commits=(good, bad))
+
+
+def _reversed(good: str, bad: str) -> BuildError:
+    return BuildError(
+        f"--good {good}: expected to be earlier than --bad {bad}; --find fix looks for where "
+        "something got better"
+    )

@@ -1,0 +1,136 @@
+"""What is looked for, and on which side of it a measurement lies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hybridwatch.errors import ComparisonError
+from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.posterior.exact import Answer
+from hybridwatch.scenarios.validation_text import closest
+
+STARTS: Final = "starts"
+"""Whether the engine comes up for the scenario; asked for like a metric."""
+ALIVE: Final = "alive"
+"""Whether it comes up and lives to the scenario's end; likewise."""
+_DEAD: Final = {STARTS: {State.NOT_UP}, ALIVE: {State.NOT_UP, State.DIES}}
+"""What counts as no."""
+
+
+class Wanted(Enum):
+    """Which way the change went."""
+
+    REGRESSION = "regression"
+    FIX = "fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A change between the two ends of a list, without noise.
+
+    Attributes:
+        metric: A contract, ``starts`` or ``alive``.
+        wanted: Which way it went.
+        first: What the earlier end gave; 1 for yes and 0 for no.
+        last: What the later end gave.
+    """
+
+    metric: str
+    wanted: Wanted
+    first: float
+    last: float
+
+    def answer(self, outcome: Outcome) -> Answer:
+        """Say on which side of the change a measurement lies.
+
+        A count need not be that of an end: between them the engine may break a rule more often or
+        less. It is as good as the better end, or it is not.
+        """
+        value = value_of(outcome, self.metric)
+        if value is None:
+            return Answer.SKIPPED
+        is_good = value <= min(self.first, self.last)
+        if is_of_life(self.metric):
+            is_good = bool(value)
+        return Answer.CHANGED if is_good is (self.wanted is Wanted.FIX) else Answer.UNCHANGED
+
+
+def require_metric(metric: str) -> None:
+    """Refuse what nobody can look for.
+
+    Raises:
+        ComparisonError: No such metric, or one of answers, which a search does not measure.
+    """
+    if is_of_life(metric):
+        return
+    try:
+        kind = metric_of(metric).kind
+    except KeyError:
+        raise ComparisonError(
+            f"--metric: expected {STARTS}, {ALIVE} or the id of a metric, found {metric!r}; "
+            f"{closest(metric, tuple(one.id for one in METRICS))}"
+        ) from None
+    if kind is Kind.PROPORTION:
+        raise ComparisonError(
+            f"--metric: expected a contract, a time, a rate, {STARTS} or {ALIVE}, found {metric}: "
+            "contract.wrong_answers counts wrong answers one by one"
+        )
+
+
+def is_exact(metric: str) -> bool:
+    """Whether one measurement tells, without noise."""
+    return is_of_life(metric) or metric_of(metric).kind is Kind.EXACT
+
+
+def is_of_life(metric: str) -> bool:
+    """Whether it is asked of the engine itself, and answered by yes or no."""
+    return metric in _DEAD
+
+
+def value_of(outcome: Outcome, metric: str) -> float | None:
+    """Give what a measurement says of a metric; ``None`` when it says nothing."""
+    if outcome.state is State.NOT_HAD:
+        return None
+    if is_of_life(metric):
+        return float(outcome.state not in _DEAD[metric])
+    return outcome.counts.get(metric)
+
+
+def exact_question(
+    first: Outcome, last: Outcome, wanted: Wanted, metric: str, order: Sequence[str]
+) -> Question | None:
+    """Find what changed between the ends.
+
+    Args:
+        first: Of the earlier end.
+        last: Of the later end.
+        wanted: Which way it went.
+        metric: What to look at; when empty, whatever changed that way.
+        order: Contracts that come before others.
+
+    Returns:
+        ``None`` when nothing changed that way.
+    """
+    for name in (metric,) if metric else _metrics(first.counts, last.counts, order):
+        values = value_of(first, name), value_of(last, name)
+        if None in values:
+            continue
+        old, new = (value or 0.0 for value in values)
+        worse = new < old if is_of_life(name) else new > old
+        if old != new and worse is (wanted is Wanted.REGRESSION):
+            return Question(name, wanted, old, new)
+    return None
+
+
+def _metrics(
+    first: Mapping[str, float], last: Mapping[str, float], order: Sequence[str]
+) -> tuple[str, ...]:
+    both = sorted(first.keys() & last.keys())
+    return (
+        *_DEAD,
+        *(one for one in order if one in both),
+        *(one for one in both if one not in order),
+    )

@@ -1,0 +1,259 @@
+"""``fleet.toml``: what a team wants to be measured, and on which kinds of hosts."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from hybridwatch.scenario.digest import digest
+from pydantic import AfterValidator, Field, model_validator
+
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.fitting import misfit
+from hybridwatch.errors import BuildError, FleetError, ScenarioError
+from hybridwatch.orchestration.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.records.line import checked_line
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.part import Part, refuse
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import closest, quoted
+
+MATRIX_FILE: Final = "fleet.toml"
+"""In the home, when nobody names another one."""
+FIRST: Final = 1_000_000
+"""Priority of what a host has to show before it measures anything."""
+
+_Name = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
+]
+_Text = Annotated[str, Field(pattern=r"\S", description="a text")]
+_Priority = Annotated[int, Field(ge=-1000, le=1000)]
+_Minutes = Annotated[float, Field(gt=0, le=1440)]
+
+
+class _Steady(Part):
+    scenario: _Text
+    build: _Text
+
+
+class _Testbed(Part):
+    name: _Name
+    labels: dict[str, str] = Field(default_factory=dict)
+    gpus: Annotated[int, Field(ge=0, le=64)] = 0
+    expect: dict[str, str] = Field(default_factory=dict)
+    a_a: _Steady | None = None
+
+    def kind(self) -> Testbed:
+        steady = None if self.a_a is None else self.a_a.model_dump()
+        return Testbed(self.name, self.labels, self.gpus, self.expect, steady)
+
+
+class _Measure(Part):
+    scenarios: Annotated[list[_Text], Field(min_length=1)]
+    builds: Annotated[
+        list[Annotated[list[_Text], Field(min_length=1, max_length=2)]], Field(min_length=1)
+    ]
+    testbeds: Annotated[list[_Name], Field(min_length=1)]
+    priority: _Priority = 0
+    minutes: _Minutes = 60.0
+    trials: Annotated[int, Field(ge=7, le=1000)] | None = None
+    stand_in: bool = False
+    line: Annotated[str, AfterValidator(checked_line)] | None = None
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.minutes, self.stand_in, self.trials, line=self.line or "")
+
+
+class Confirm(Part):
+    """``[confirm]``: how many jobs a day alerts may ask for, and in which order builds came."""
+
+    per_day: Annotated[int, Field(ge=0, le=1000)]
+    order: list[_Text] = Field(default_factory=list)
+
+
+class Ask(Part):
+    """``[ask]``: where it is measured what people ask for in comments on pull requests."""
+
+    testbed: _Name
+    minutes: _Minutes = 60.0
+    priority: _Priority = 10
+
+
+class _File(Part):
+    hours: Annotated[float, Field(gt=0, le=168)] = 12.0
+    testbed: Annotated[list[_Testbed], Field(min_length=1)]
+    measure: Annotated[list[_Measure], Field(min_length=1)]
+    confirm: Confirm | None = None
+    ask: Ask | None = None
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        names = [one.name for one in self.testbed]
+        twice = sorted({one for one in names if names.count(one) > 1})
+        meant = [
+            (f"measure[{place}].testbeds", one)
+            for place, measure in enumerate(self.measure)
+            for one in measure.testbeds
+        ]
+        meant += [("ask.testbed", self.ask.testbed)] if self.ask else []
+        refuse(
+            *(("testbed", f"{quoted(one)} stands there twice") for one in twice),
+            *(
+                (key, f"{quoted(one)} is no testbed; {closest(one, names)}")
+                for key, one in meant
+                if one not in names
+            ),
+        )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What one file asks for.
+
+    Attributes:
+        path: The file.
+        testbeds: The kinds of hosts.
+        hours: How long after it was planned a job may be begun.
+        confirm: What alerts may ask for; ``None`` for nothing.
+        ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
+    """
+
+    path: Path
+    testbeds: tuple[Testbed, ...]
+    hours: float
+    confirm: Confirm | None
+    ask: Ask | None
+    _measures: tuple[_Measure, ...]
+
+    def jobs(self, scenarios: Path, night: str, now: datetime) -> list[Job]:
+        """Give every job of a night, each once: of two wishes for one job the more urgent counts.
+
+        Args:
+            scenarios: The folder of scenario files.
+            night: What to call the night.
+            now: When it is planned; UTC.
+
+        Raises:
+            FleetError: The file names no scenario or build, or some that do not go together.
+        """
+        found: dict[str, Job] = {}
+        for place, measure in enumerate(self._measures):
+            for job in self._jobs_of(measure, f"measure[{place}]", scenarios, night, now):
+                known = found.get(job.key)
+                if known is None or known.priority < job.priority:
+                    found[job.key] = job
+        return list(found.values())
+
+    def requested_jobs(
+        self,
+        scenarios: Path,
+        wanted: tuple[Sequence[str], Sequence[str], int | None],
+        night: str,
+        now: datetime,
+    ) -> list[Job]:
+        """Give the jobs of what somebody asked for.
+
+        Args:
+            scenarios: The folder of scenario files.
+            wanted: Ids and groups, one or two builds, and timed trials a side or ``None``.
+            night: What to call it.
+            now: When it is planned; UTC.
+
+        Raises:
+            FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.
+        """
+        if self.ask is None:
+            raise FleetError(f"{self.path}: ask: missing; expected a table with testbed")
+        named, builds, trials = wanted
+        measure = _Measure(
+            scenarios=list(named),
+            builds=[list(builds)],
+            testbeds=[self.ask.testbed],
+            priority=self.ask.priority,
+            minutes=self.ask.minutes,
+            trials=trials,
+        )
+        return list(self._jobs_of(measure, "ask", scenarios, night, now))
+
+    def _jobs_of(
+        self, measure: _Measure, key: str, scenarios: Path, night: str, now: datetime
+    ) -> Iterator[Job]:
+        until = now + timedelta(hours=self.hours)
+        wanted = self._found(scenarios, measure.scenarios, f"{key}.scenarios")
+        for number, builds in enumerate(measure.builds):
+            fitting = self._fitting(wanted, builds, f"{key}.builds[{number}]")
+            for scenario, testbed in product(fitting, measure.testbeds):
+                yield Job(
+                    key=key_of(digest(scenario), builds, testbed, night),
+                    night=night,
+                    purpose=Purpose.MEASURE,
+                    scenario=scenario.id,
+                    builds=tuple(builds),
+                    testbed=testbed,
+                    wish=measure.wish,
+                    priority=measure.priority,
+                    planned_at=now,
+                    until=until,
+                )
+
+    def _found(self, folder: Path, patterns: Sequence[str], key: str) -> list[Scenario]:
+        try:
+            return find(folder, patterns)
+        except ScenarioError as error:
+            raise FleetError(f"{self.path}: {key}: {error}") from error
+
+    def _fitting(
+        self, scenarios: Sequence[Scenario], builds: Sequence[str], key: str
+    ) -> list[Scenario]:
+        """Leave out what the builds cannot run; refuse builds that can run none."""
+        try:
+            sides = [parse_label(label) for label in builds]
+        except BuildError as error:
+            raise FleetError(f"{self.path}: {key}: {error}") from error
+        whys = {one.id: [why for side in sides if (why := misfit(one, side))] for one in scenarios}
+        fitting = [one for one in scenarios if not whys[one.id]]
+        if not fitting:
+            first = scenarios[0].id
+            raise FleetError(
+                f"{self.path}: {key}: expected builds that can run one of the scenarios, found "
+                f"{quoted(list(builds))}: {first} {whys[first][0]}"
+            )
+        return fitting
+
+
+def read_matrix(path: Path) -> Matrix:
+    """Read a file.
+
+    Raises:
+        FleetError: It cannot be read, or a line for each key that is wrong.
+    """
+    with refusing_toml(path, _File, FleetError):
+        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    kinds = tuple(one.kind() for one in file.testbed)
+    return Matrix(path, kinds, file.hours, file.confirm, file.ask, tuple(file.measure))
+
+
+def a_a_job(testbed: Testbed, host: str, like: Job) -> Job | None:
+    """Give what a host has to show in the night of a job; ``None`` if nothing was asked for."""
+    if not testbed.a_a:
+        return None
+    scenario, build = testbed.a_a["scenario"], testbed.a_a["build"]
+    builds = (build, build)
+    return Job(
+        key=key_of(scenario, builds, host, like.night),
+        night=like.night,
+        purpose=Purpose.A_A,
+        scenario=scenario,
+        builds=builds,
+        testbed=testbed.name,
+        wish=Wish(like.wish.minutes, host=host),
+        priority=FIRST,
+        planned_at=like.planned_at,
+        until=like.until,
+    )

@@ -1,0 +1,104 @@
+"""What a results folder says, as gauges for Prometheus and whatever else reads OpenMetrics.
+
+Written by ``prometheus_client``, the project's own library for it (typed, standard library only).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from hybridwatch.analysis.alerts import Alert
+from hybridwatch.database.connection import Database
+from hybridwatch.database.queries import Index
+from hybridwatch.database.url import url_of
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.comparisons import latest_comparisons
+from hybridwatch.history.gaps import find_gaps
+from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.overview import Overview, read_overview
+
+_OF_PAIR = ("scenario", "testbed", "baseline", "contender", "verdict")
+_OF_RUN = ("scenario", "testbed")
+_OF_ALERT = ("scenario", "testbed", "status", "action")
+_Values = Mapping[Any, float]
+"""By the values of a gauge's labels, in their order."""
+
+
+def to_openmetrics(
+    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+) -> bytes:
+    """Write how a results folder stands.
+
+    Args:
+        results: The folder.
+        index: What it holds.
+        checkout: The scenarios and the policy that judge it.
+        now: Ages count back from here; aware.
+        triage: As for ``find_alerts``.
+
+    Returns:
+        Text of OpenMetrics 1.0: verdicts of the newest runs, when each scenario was measured last,
+        alerts, what is missing, records that cannot be read, and a fleet's queue and hosts.
+
+    Raises:
+        TriageError: What people decided, or the queue, cannot be read.
+    """
+    registry = CollectorRegistry()
+
+    def show(name: str, about: str, labels: Sequence[str], values: _Values) -> None:
+        gauge = Gauge(f"hybridwatch_{name}", about, labels, registry=registry)
+        for key, value in values.items():
+            (gauge.labels(*key) if key else gauge).set(value)
+
+    gaps = find_gaps(results, index, checkout, now)
+    alerts = find_alerts(results, index, checkout, now, triage)
+    ledger = Ledger(Database(url_of(results)), lambda: now)
+    show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, _verdicts(index))
+    show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, _newest(index))
+    show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, _alerts(alerts))
+    show(
+        "missing", "1: expected, not measured.", _OF_RUN, {(g.scenario, g.testbed): 1 for g in gaps}
+    )
+    show("unreadable_records", "Records that cannot be read.", (), {(): len(index.broken())})
+    if ledger.is_made():
+        overview = read_overview(ledger)
+        show("fleet_jobs", "Jobs of the newest nights.", ("state",), _jobs(overview))
+        show("fleet_hosts", "Hosts of the fleet.", ("standing", "there"), _hosts(overview))
+    written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return written
+
+
+def _verdicts(index: Index) -> _Values:
+    latest = latest_comparisons(index)
+    rows = latest.loc[~latest["stale"], list(_OF_PAIR)].itertuples(index=False)
+    return Counter(tuple(map(str, row)) for row in rows)
+
+
+def _newest(index: Index) -> _Values:
+    runs = index.runs()  # oldest first
+    moments = (moment.timestamp() for moment in runs["started_at"])
+    return dict(zip(zip(runs["scenario"], runs["testbed"], strict=True), moments, strict=True))
+
+
+def _alerts(alerts: Iterable[Alert]) -> _Values:
+    return Counter(
+        (one.matter.scenario, one.matter.testbed, one.status.value, one.rank.value)
+        for one in alerts
+    )
+
+
+def _jobs(overview: Overview) -> _Values:
+    jobs = Counter[tuple[str, ...]]()
+    for night in overview.nights:
+        jobs.update({(state.value,): n for state, n in night.states.items()})
+    return jobs
+
+
+def _hosts(overview: Overview) -> _Values:
+    return Counter((one.standing.value, str(one.is_there).lower()) for one in overview.hosts)

@@ -1,0 +1,252 @@
+"""A night: measure what is expected, judge it, decide, publish; what is done is done once.
+
+``results/nights/<date>-<build>-<commit>/`` holds one night: per scenario a receipt (the path of its
+record, written by the suite as soon as there is one) and a mark that asv has taken it over; at the
+end ``gate.json`` and ``report.md``; and ``log.txt``. Whoever holds the same night again continues
+with what has no mark, and judges anew, which costs seconds.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.analysis.change_review import Absent, ChangeReview
+from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.database.update import open_index
+from hybridwatch.errors import HybridwatchError
+from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
+from hybridwatch.history.judge import both_sides, judge
+from hybridwatch.orchestration.nightly.judging import save
+from hybridwatch.orchestration.nightly.suite_builds import (
+    BASELINE_VARIABLE,
+    CONSOLE_VARIABLE,
+    LINE_VARIABLE,
+)
+from hybridwatch.orchestration.nightly.suite_session import RECEIPT_VARIABLE
+from hybridwatch.records.naming import safe_name
+from hybridwatch.records.store import read_run
+from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.reports.jsonform import findings_to_json
+from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
+from hybridwatch.reports.sentence import plural
+from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.guarded import GuardedProcess
+
+NIGHTS: Final = "nights"
+GATE: Final = "gate.json"
+REPORT: Final = "report.md"
+LOG: Final = "log.txt"
+
+_PUBLISH_S: Final = 900.0
+"""What publishing may take, whatever time is left: it is the end of every night."""
+_ASV_DONE: Final = (0, 2)
+"""asv's exit statuses once it has saved its results; 2 says that a benchmark failed."""
+
+Say = Callable[[str], None]
+
+
+class NightError(HybridwatchError):
+    """A night cannot be held, or not to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a night is to do.
+
+    Attributes:
+        scenarios: Ids.
+        build: Label of what is watched.
+        baseline: Label of what it is measured in turn with; the same one for an A/A night.
+        commit: Under which asv keeps the numbers, 40 hexadecimal digits.
+        results: The results folder.
+        policy: Rules of the gate.
+        asv: The words that call asv.
+        config: asv's configuration.
+        folder: Where asv is called.
+        seconds: After so long nothing more is measured.
+        line: The line of builds of what is watched, if somebody states it.
+    """
+
+    scenarios: Sequence[str]
+    build: str
+    baseline: str
+    commit: str
+    results: Path
+    policy: Policy
+    asv: Sequence[str]
+    config: Path
+    folder: Path
+    seconds: float
+    line: str | None = None
+
+
+def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
+    """Hold tonight's night, or what is left of it.
+
+    Args:
+        plan: What to do.
+        today: The date in UTC.
+        say: Gets a line for each thing done.
+
+    Returns:
+        The night's folder and all that was found.
+
+    Raises:
+        NightError: Another night is going on here, or the site could not be published.
+    """
+    deadline = time.monotonic() + plan.seconds
+    nights = plan.results.resolve() / NIGHTS
+    nights.mkdir(parents=True, exist_ok=True)
+    with _alone(nights):
+        folder = tonight(nights, today, plan)
+        folder.mkdir(exist_ok=True)
+        night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
+        findings = night.judged(night.measured())
+        _write(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text)
+        document = findings_to_json(findings.gate, findings)
+        _write(folder / GATE, json.dumps(document, indent=2, allow_nan=False) + "\n")
+        night.publish()
+    return folder, findings
+
+
+def tonight(nights: Path, today: date, plan: Plan) -> Path:
+    """Name the folder of the night: a new one, unless yesterday's was left without an end."""
+    what = f"{safe_name(plan.build)}-{plan.commit[:8]}"
+    yesterday = nights / f"{today - timedelta(days=1)}-{what}"
+    current = nights / f"{today}-{what}"
+    unfinished = yesterday.is_dir() and not (yesterday / GATE).exists()
+    return yesterday if unfinished and not current.exists() else current
+
+
+@contextmanager
+def _alone(nights: Path) -> Iterator[None]:
+    with claimed(nights / ".lock") as is_ours:
+        if not is_ours:
+            raise NightError(f"{nights}: another night is running; wait until it ends")
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Night:
+    plan: Plan
+    folder: Path
+    deadline: float
+    say: Say
+
+    def measured(self) -> dict[str, str]:
+        """Measure every scenario that is not; gives the reasons of those that could not be."""
+        lost = {}
+        for number, scenario in enumerate(self.plan.scenarios, 1):
+            reason = "" if self._marked(scenario) else self._measure(scenario)
+            outcome = f"lost: {reason}" if reason else "measured"
+            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {outcome}")
+            if reason:
+                lost[scenario] = reason
+        return lost
+
+    def judged(self, lost: Mapping[str, str]) -> ChangeReview:
+        """Judge and store what has a record; the rest is absent."""
+        reports: list[Report] = []
+        absent: list[Absent] = []
+        for scenario in self.plan.scenarios:
+            try:
+                reports.append(self._report(scenario))
+            except (HybridwatchError, OSError) as error:
+                first = str(error).partition("\n")[0]
+                absent.append(Absent(scenario, lost.get(scenario, first)))
+        return ChangeReview(tuple(reports), tuple(absent), self.plan.policy)
+
+    def publish(self) -> None:
+        """Make the dashboard's index, so that it opens at once, and the site of all nights."""
+        counts = open_index(self.plan.results).counts
+        self.say(f"index: {plural(counts['records'], 'record')}")
+        words = ["publish", "--config", str(self.plan.config.resolve())]
+        status = self._asv(words, {}, _PUBLISH_S)
+        if status != 0:
+            how = "took too long" if status is None else f"ended with status {status}"
+            raise NightError(f"asv publish {how}: {self.folder / LOG}")
+
+    def _measure(self, scenario: str) -> str:
+        left = self.deadline - time.monotonic()
+        hours = f"the night has {self.plan.seconds / 3600:g} hours"
+        if left <= 0:
+            return f"not started before the time was up; {hours}"
+        status = self._asv(self._run_words(scenario), self._variables(scenario), left)
+        if status is None:
+            return f"not finished when the time was up; {hours}"
+        if not self._receipt(scenario).is_file():
+            return f"asv ended with status {status} and there is no record; see {LOG}"
+        if status not in _ASV_DONE:
+            return f"asv ended with status {status}, its results are not kept; see {LOG}"
+        self._mark(scenario).touch()
+        return ""
+
+    def _run_words(self, scenario: str) -> list[str]:
+        module = scenario.replace("/", ".").replace("-", "_")
+        return [
+            *("run", "--config", str(self.plan.config.resolve()), "--python=same"),
+            *("--set-commit-hash", self.plan.commit, "--show-stderr"),
+            *("--bench", rf"^{re.escape(module)}\."),
+        ]
+
+    def _variables(self, scenario: str) -> dict[str, str]:
+        return {
+            BUILD_VARIABLE: self.plan.build,
+            BASELINE_VARIABLE: self.plan.baseline,
+            **({LINE_VARIABLE: self.plan.line} if self.plan.line else {}),
+            RESULTS_VARIABLE: str(self.plan.results.resolve()),
+            RECEIPT_VARIABLE: str(self._receipt(scenario)),
+            CONSOLE_VARIABLE: f"/proc/{os.getpid()}/fd/1",
+        }
+
+    def _asv(
+        self, words: Sequence[str], variables: Mapping[str, str], seconds: float
+    ) -> int | None:
+        """Call asv; ``None`` when it was ended because the time was up."""
+        log = self.folder / LOG
+        process = GuardedProcess([*self.plan.asv, *words], log, variables, folder=self.plan.folder)
+        try:
+            return process.wait(seconds)
+        except TimeoutError:
+            return None
+        finally:
+            process.stop()
+
+    def _report(self, scenario: str) -> Report:
+        record = Path(self._receipt(scenario).read_text(encoding="utf-8"))
+        sides = both_sides(record, read_run(record))
+        # What is stored must be had again from the records alone: without a policy.
+        save(self.plan.results, judge(*sides, self.plan.results))
+        return judge(*sides, self.plan.results, self.plan.policy).report
+
+    def _receipt(self, scenario: str) -> Path:
+        return self.folder / f"{safe_name(scenario)}.record"
+
+    def _mark(self, scenario: str) -> Path:
+        return self.folder / f"{safe_name(scenario)}.asv"
+
+    def _marked(self, scenario: str) -> bool:
+        return self._mark(scenario).exists() and self._receipt(scenario).is_file()
+
+
+def _logged(say: Say, log: Path) -> Say:
+    def both(line: str) -> None:
+        say(line)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    return both
+
+
+def _write(path: Path, text: str) -> None:
+    whole = path.with_name(f".{path.name}")
+    whole.write_text(text, encoding="utf-8")
+    whole.replace(path)

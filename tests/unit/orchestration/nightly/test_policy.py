@@ -1,0 +1,151 @@
+"""The policy's file: what it means, and every way to get it wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.errors import PolicyError
+from hybridwatch.metrics import metric_of
+from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.orchestration.nightly.policy import DEFAULT, load_policy
+from hybridwatch.scenarios.load import find
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def policy(tmp_path):
+    def load(text: str) -> Policy:
+        (tmp_path / "gate.toml").write_text(text, encoding="utf-8")
+        return load_policy(tmp_path / "gate.toml")
+
+    return load
+
+
+def test_a_file_says_what_it_says(policy) -> None:
+    told = policy(
+        'expected = ["smoke"]\n'
+        '[[rule]]\nmetric = "accuracy.*"\nscenarios = "curated"\naction = "warn"\nmargin = 0.02\n'
+        '[[rule]]\nmetric = "*"\naction = "watch"\n'
+    )
+    first = Rule("accuracy.*", "curated", Action.WARN, 0.02)
+    assert told == Policy((first, Rule("*", "*", Action.WATCH)), ("smoke",))
+    assert (told.max_age_days, told.testbeds) == (2, ())
+
+
+def test_a_file_names_what_is_known_to_be_broken(policy) -> None:
+    told = policy('[[rule]]\nmetric = "*"\naction = "block"\nknown = "vllm#45414, open"\n')
+    assert told.rules == (Rule("*", known="vllm#45414, open"),)
+    with pytest.raises(PolicyError, match="known"):
+        policy('[[rule]]\nmetric = "*"\naction = "block"\nknown = ""\n')
+
+
+def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None:
+    told = policy(
+        'max_age_days = 7\ntestbeds = ["h100-*"]\n[[rule]]\nmetric = "*"\naction = "block"\n'
+    )
+    assert (told.max_age_days, told.testbeds) == (7, ("h100-*",))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ["rule: missing; expected a non-empty list of tables"]),
+        ("rule = []", ["rule: expected a non-empty list of tables, found []"]),
+        ("rules = 1\nrule = 2", ["rule: ", 'rules: unknown key; did you mean "rule"?']),
+        (
+            '[[rule]]\nmetric = "tfft"\naction = "stop"\nmargin = 2.0\n',
+            [
+                'rule[0].metric: no metric has this id; did you mean "ttft"?',
+                'rule[0].action: expected one of "block", "warn", "watch", found "stop"',
+                "rule[0].margin: expected a number from 0.001 to 0.5, found 2.0",
+            ],
+        ),
+        (
+            '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenario = "smoke"\n',
+            ['rule[0].scenario: unknown key; did you mean "scenarios"?'],
+        ),
+        (
+            '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "Smoke *"\n',
+            ['rule[0].scenarios: expected a group, an id or "*", found "Smoke *"'],
+        ),
+        (
+            '[[rule]]\nmetric = "*"\naction = "warn"\nmargin = 0.1\n',
+            ["rule[0].margin: expected none: any broken contract counts, whatever its size"],
+        ),
+        (
+            '[[rule]]\nmetric = "*"\naction = "warn"\n[[rule]]\nmetric = "itl"\naction = "block"\n',
+            ["rule[1]: never decides: rule[0] comes first and covers all that it covers"],
+        ),
+        (
+            (
+                '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "smoke"\n'
+                '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "smoke/x"\n'
+            ),
+            ["rule[1]: never decides"],
+        ),
+        (
+            'expected = ["*"]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
+            ['expected[0]: expected groups or ids, found "*"'],
+        ),
+        (
+            'max_age_days = 0\ntestbeds = ["h100", ""]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
+            [
+                "max_age_days: expected a number from 0.1 to 365, found 0",
+                'testbeds[1]: expected ids of testbeds, found ""',
+            ],
+        ),
+        ("rule", ["not TOML: "]),
+    ],
+)
+def test_a_wrong_file_is_told_in_full(policy, tmp_path, text, lines) -> None:
+    with pytest.raises(PolicyError) as caught:
+        policy(text)
+    told = str(caught.value).splitlines()
+    assert len(told) == len(lines)
+    for line, wanted in zip(told, lines, strict=True):
+        assert line.startswith(f"{tmp_path / 'gate.toml'}: {wanted}")
+
+
+def test_no_file_and_no_text(tmp_path) -> None:
+    with pytest.raises(PolicyError, match="cannot be read: No such file"):
+        load_policy(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(PolicyError, match="expected UTF-8 text"):
+        load_policy(tmp_path / "bytes.toml")
+
+
+def test_a_narrow_rule_before_a_wide_one_is_fine(policy) -> None:
+    told = policy(
+        '[[rule]]\nmetric = "ttft"\nscenarios = "smoke"\naction = "block"\n'
+        '[[rule]]\nmetric = "ttft"\naction = "warn"\n[[rule]]\nmetric = "*"\naction = "watch"\n'
+    )
+    assert len(told.rules) == 3
+
+
+def test_the_example_in_the_documentation_is_a_policy(policy) -> None:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert policy(example) == Policy((Rule("ttft", "smoke", Action.BLOCK, 0.05),), ("smoke",))
+
+
+def test_our_own_policy_names_scenarios_that_are_there_and_guards_what_matters() -> None:
+    told = load_policy(ROOT / DEFAULT)
+    named = [*told.expected, *(rule.scenarios for rule in told.rules if rule.scenarios != "*")]
+    assert find(ROOT / "scenarios", named)
+    for metric in ("contract.wrong_tokens", "accuracy.recall", "output_throughput", "ttft"):
+        assert told.action_for("smoke/x", metric_of(metric)) is Action.BLOCK
+    assert told.action_for("reported/x", metric_of("accuracy.recall")) is Action.BLOCK
+    assert told.action_for("reported/x", metric_of("ttft")) is Action.WATCH
+    assert told.action_for("curated/x", metric_of("itl")) is Action.WARN
+
+
+@pytest.mark.parametrize(
+    "metric", [*METRICS, metric_of("accuracy.recall"), metric_of("contract.x")]
+)
+def test_of_every_metric_the_policy_of_the_checkout_tells_at_least(metric) -> None:
+    action = load_policy(ROOT / DEFAULT).action_for("smoke/dummy-run", metric)
+    decides = not metric.kind.has_noise or metric.id.startswith("duet_")
+    assert action is Action.BLOCK if decides else action is not Action.WATCH
