@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hybridwatch.github.door import Access
-from hybridwatch.github.pull_request import PullRequest
+from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.pull_request import PullRequest
 from tests.github.asking_hub import AskingHub
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub, serving

@@ -16,19 +16,19 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.github import answering, asker, our_comment
-from hybridwatch.github import requests as ledger
-from hybridwatch.github.claim import Claim
-from hybridwatch.github.door import Access
-from hybridwatch.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.github.pull_request import PullRequest
-from hybridwatch.github.requests import MOST_OPEN, Queue, Request, State, queue_in
+from hybridwatch.integrations.github import answering, asker, our_comment
+from hybridwatch.integrations.github import requests as ledger
+from hybridwatch.integrations.github.claim import Claim
+from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
+from hybridwatch.integrations.github.pull_request import PullRequest
+from hybridwatch.integrations.github.requests import MOST_OPEN, Queue, Request, State, queue_in
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT
 from tests.builders import LATELY, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN
-from tests.unit.github.test_grammar import KNOWN, against
+from tests.unit.integrations.github.test_grammar import KNOWN, against
 from tests.waiting import LIMIT_S
 
 PADDED = "contract.padded_rows_prefilling"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from hybridwatch.github.door import Access
-from hybridwatch.github.issues import OurIssues
+from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.issues import OurIssues
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
 from tests.github.issue_hub import IssueHub

@@ -11,9 +11,9 @@ import requests
 from github import GithubRetry
 
 from hybridwatch.errors import GithubError
-from hybridwatch.github import pull_request as ours
-from hybridwatch.github.door import Access
-from hybridwatch.github.pull_request import Check, PullRequest
+from hybridwatch.integrations.github import pull_request as ours
+from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.pull_request import Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 from tests.waiting import LIMIT_S
 

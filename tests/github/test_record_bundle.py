@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import GithubError
-from hybridwatch.github import record_bundle
-from hybridwatch.github.record_bundle import NUMBER_FILE, unpack
+from hybridwatch.integrations.github import record_bundle
+from hybridwatch.integrations.github.record_bundle import NUMBER_FILE, unpack
 from hybridwatch.records.seal import render_sealed
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run
@@ -195,7 +195,7 @@ def test_nothing_is_written_over(packed, tmp_path) -> None:
 def test_as_a_program_it_prints_the_number_and_nothing_else(packed, tmp_path, good) -> None:
     path = packed() if good else packed(**{"evil.sh": b""})
     done = subprocess.run(
-        [sys.executable, "-m", "hybridwatch.github.record_bundle", path, tmp_path / "new"],
+        [sys.executable, "-m", "hybridwatch.integrations.github.record_bundle", path, tmp_path / "new"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == ((0, "7\n") if good else (1, ""))

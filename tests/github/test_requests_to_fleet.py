@@ -12,7 +12,7 @@ from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
-from hybridwatch.github.requests import Request, State, queue_in
+from hybridwatch.integrations.github.requests import Request, State, queue_in
 from hybridwatch.orchestration.fleet.matrix import read_matrix
 from hybridwatch.orchestration.fleet.requested_jobs import night_of, requested_jobs
 from tests.github.asking_hub import AskingHub

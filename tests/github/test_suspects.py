@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from cmarkgfm import github_flavored_markdown_to_html
 
 from hybridwatch.cli.main import cli
-from hybridwatch.github import suspicion
-from hybridwatch.github.our_comment import read_comment
+from hybridwatch.integrations.github import suspicion
+from hybridwatch.integrations.github.our_comment import read_comment
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.situations import HOSTILE

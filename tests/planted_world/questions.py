@@ -18,8 +18,8 @@ from hybridwatch.cli.newest import findings_for
 from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.lines import Line, medians_of
 from hybridwatch.history.overview_rows import GridRow, current, grid_of, since_when, verdict_rows
+from hybridwatch.integrations.notify.message import Message
 from hybridwatch.metrics import metric_of
-from hybridwatch.notify.message import Message
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.machine import changes_on

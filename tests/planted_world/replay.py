@@ -26,10 +26,10 @@ from hybridwatch.database.url import file_url
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.notify.channels import Slack
-from hybridwatch.notify.gather import Place, topics_of
-from hybridwatch.notify.message import Message
-from hybridwatch.notify.outbox import Outbox
+from hybridwatch.integrations.notify.channels import Slack
+from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.message import Message
+from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
 from hybridwatch.records.naming import started_of
 from tests.planted_world.plan import World, morning, read_truth

@@ -26,9 +26,9 @@ from hybridwatch.reports.pull_request import render
 from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
-    from hybridwatch.github.answering import Order
-    from hybridwatch.github.grammar import Bisect, Measure
-    from hybridwatch.github.requests import Request
+    from hybridwatch.integrations.github.answering import Order
+    from hybridwatch.integrations.github.grammar import Bisect, Measure
+    from hybridwatch.integrations.github.requests import Request
 
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
@@ -84,9 +84,9 @@ def comment_command(
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
     door = access("answer", writes=True)
-    from hybridwatch.github.answering import take
-    from hybridwatch.github.claim import read_claim
-    from hybridwatch.github.vocabulary import vocabulary_of
+    from hybridwatch.integrations.github.answering import take
+    from hybridwatch.integrations.github.claim import read_claim
+    from hybridwatch.integrations.github.vocabulary import vocabulary_of
 
     claim = read_claim(event, repo)
     order = claim and take(door, repo, claim, partial(vocabulary_of, results), builds)
@@ -97,10 +97,17 @@ def comment_command(
 
 
 def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
-    from hybridwatch.github.answering import put_entry
-    from hybridwatch.github.grammar import Bisect, Compare, Explain, Help, Measure, arguments
-    from hybridwatch.github.help_text import HELP
-    from hybridwatch.github.requests import State
+    from hybridwatch.integrations.github.answering import put_entry
+    from hybridwatch.integrations.github.grammar import (
+        Bisect,
+        Compare,
+        Explain,
+        Help,
+        Measure,
+        arguments,
+    )
+    from hybridwatch.integrations.github.help_text import HELP
+    from hybridwatch.integrations.github.requests import State
 
     entry, result = order.asked, ""
     match order.command:
@@ -128,8 +135,8 @@ def _to_be_measured(
     can_hand_on: bool,
 ) -> "Request":
     """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
-    from hybridwatch.github.grammar import Measure
-    from hybridwatch.github.requests import State
+    from hybridwatch.integrations.github.grammar import Measure
+    from hybridwatch.integrations.github.requests import State
 
     matrix, entry = matrix_that_asks(), order.asked
     change: dict[str, object] = {"state": State.RUNNING, "link": _link()}
@@ -218,9 +225,9 @@ def result_command(
     here, since somebody chose them. The check on the commit stays that of `hybridwatch comment`.
     """
     pull = pull_request("answer", repo, pr, writes=True)
-    from hybridwatch.github.answering import is_ours, put_entry
-    from hybridwatch.github.our_comment import read_comment
-    from hybridwatch.github.requests import State
+    from hybridwatch.integrations.github.answering import is_ours, put_entry
+    from hybridwatch.integrations.github.our_comment import read_comment
+    from hybridwatch.integrations.github.requests import State
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:
@@ -233,8 +240,8 @@ def result_command(
 
 
 def _judged(words: str, records: Path, policy: Policy) -> str:
-    from hybridwatch.github.culprit_text import answer_text
-    from hybridwatch.github.record_bundle import SEARCH_FILE
+    from hybridwatch.integrations.github.culprit_text import answer_text
+    from hybridwatch.integrations.github.record_bundle import SEARCH_FILE
 
     if (records / SEARCH_FILE).is_file():
         return f"{as_code(words)}:\n\n{answer_text(read_answer(records / SEARCH_FILE))}"

@@ -24,8 +24,8 @@ from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 
 if TYPE_CHECKING:
-    from hybridwatch.github.grammar import Measure
-    from hybridwatch.github.requests import Request
+    from hybridwatch.integrations.github.grammar import Measure
+    from hybridwatch.integrations.github.requests import Request
 
 
 def matrix_that_asks() -> Matrix | None:
@@ -78,9 +78,9 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
     if not ledger.is_made():
         raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
     door = access("answer", writes=True)
-    from hybridwatch.github.answering import is_ours, put_entry
-    from hybridwatch.github.our_comment import read_comment
-    from hybridwatch.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.answering import is_ours, put_entry
+    from hybridwatch.integrations.github.our_comment import read_comment
+    from hybridwatch.integrations.github.pull_request import PullRequest
 
     for jobs in requested_jobs(ledger, repo):
         pull = PullRequest(door, repo, jobs.pull_request)
@@ -96,7 +96,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
 
 def _as_it_stands(entry: "Request", jobs: RequestedJobs) -> "Request":
-    from hybridwatch.github.requests import State
+    from hybridwatch.integrations.github.requests import State
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))

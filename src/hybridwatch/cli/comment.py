@@ -20,7 +20,7 @@ from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, title_of
 
 if TYPE_CHECKING:
-    from hybridwatch.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.pull_request import PullRequest
 
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 
@@ -90,7 +90,7 @@ def _print(findings: ChangeReview) -> None:
 
 
 def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
-    from hybridwatch.github.our_comment import with_verdict
+    from hybridwatch.integrations.github.our_comment import with_verdict
 
     def text_after(body: str | None) -> str | None:
         before = None if body is None else news_in(body)
@@ -111,7 +111,7 @@ def _summarize(text: str) -> None:
 
 
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:
-    from hybridwatch.github.pull_request import Check
+    from hybridwatch.integrations.github.pull_request import Check
 
     where = [os.environ.get(name) for name in _RUN]
     server, repository, run = where

@@ -9,8 +9,8 @@ import click
 from hybridwatch.errors import GithubError, HybridwatchError
 
 if TYPE_CHECKING:
-    from hybridwatch.github.door import Access
-    from hybridwatch.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.door import Access
+    from hybridwatch.integrations.github.pull_request import PullRequest
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
 API: Final = "GITHUB_API_URL"
@@ -45,7 +45,7 @@ def access(verb: str, *, writes: bool) -> "Access":
     """
     # PyGithub is an extra, and takes a second to load.
     try:
-        from hybridwatch.github.door import PUBLIC_API, Access
+        from hybridwatch.integrations.github.door import PUBLIC_API, Access
     except ModuleNotFoundError as error:
         raise HybridwatchError(
             f"{verb}: GitHub needs the Python module {error.name!r}, which is not installed "
@@ -71,6 +71,6 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
         GithubError: A token is needed and there is none, or GitHub refuses.
     """
     door = access(verb, writes=writes)
-    from hybridwatch.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.pull_request import PullRequest
 
     return PullRequest(door, repository, number)

@@ -11,10 +11,10 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_of
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.notify.outbox import Outbox
-from hybridwatch.notify.sending import Sent
-from hybridwatch.notify.telling import Preview, chosen_channels, preview, skip, tell
+from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
+from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.sending import Sent
+from hybridwatch.integrations.notify.telling import Preview, chosen_channels, preview, skip, tell
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say

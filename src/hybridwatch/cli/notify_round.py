@@ -12,12 +12,12 @@ from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import url_of
 from hybridwatch.errors import HybridwatchError, NotifyError
-from hybridwatch.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.notify.doors import door_of
-from hybridwatch.notify.gather import Place
-from hybridwatch.notify.outbox import Outbox
-from hybridwatch.notify.sending import Sender, Sent
-from hybridwatch.notify.telling import tell
+from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
+from hybridwatch.integrations.notify.doors import door_of
+from hybridwatch.integrations.notify.gather import Place
+from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.sending import Sender, Sent
+from hybridwatch.integrations.notify.telling import tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say

@@ -13,7 +13,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.errors import NotifyError
 from tests.situations import SITUATIONS
-from tests.unit.notify.conftest import services
+from tests.unit.integrations.notify.conftest import services
 from tests.unit.pages.suite_stores import UPGRADE, put
 
 __all__ = ["services"]
@@ -51,7 +51,9 @@ def file(tmp_path) -> Path:
 @pytest.fixture
 def call(results, file, services, monkeypatch):
     """Calls the verb; nothing sleeps."""
-    monkeypatch.setattr(import_module("hybridwatch.notify.sending"), "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(
+        import_module("hybridwatch.integrations.notify.sending"), "_PAUSES_S", (0.0, 0.0)
+    )
 
     def call(*words: str, status: int = 0):
         words = ("notify", str(file), "--results", str(results), *words)
@@ -188,7 +190,9 @@ def test_a_night_ends_with_it(own_home, results, services, monkeypatch, share, s
         monkeypatch.setattr(nightly, name, lambda _: None)
     monkeypatch.setattr(nightly, "_commit", lambda: "a" * 40)
     monkeypatch.setattr(nightly, "hold", lambda *_: (results / "nights", quiet))
-    monkeypatch.setattr(import_module("hybridwatch.notify.sending"), "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(
+        import_module("hybridwatch.integrations.notify.sending"), "_PAUSES_S", (0.0, 0.0)
+    )
     (own_home / "notify.toml").write_text(FILE)
     services.weather.share = share
     (own_home / "gate.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')

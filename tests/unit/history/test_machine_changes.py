@@ -16,10 +16,10 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import medians_of
 from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes
+from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.message import News
+from hybridwatch.integrations.notify.topic import Standing, news_of
 from hybridwatch.metrics import metric_of
-from hybridwatch.notify.gather import Place, topics_of
-from hybridwatch.notify.message import News
-from hybridwatch.notify.topic import Standing, news_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
 from hybridwatch.pages.screens import Source, open_view

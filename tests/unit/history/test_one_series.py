@@ -17,9 +17,9 @@ from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, lines_of
+from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.topic import Standing
 from hybridwatch.metrics import metric_of
-from hybridwatch.notify.gather import Place, topics_of
-from hybridwatch.notify.topic import Standing
 from hybridwatch.records import line as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run

@@ -16,8 +16,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.cli.newest import findings_for
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.notify.gather import Place, topics_of
-from hybridwatch.notify.topic import Standing
+from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.topic import Standing
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Link, Paragraph, cell_of, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here

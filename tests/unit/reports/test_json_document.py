@@ -28,8 +28,8 @@ from hybridwatch.cli.store import store_check_to_json
 from hybridwatch.database.update import open_index
 from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
+from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.metrics import Direction
-from hybridwatch.notify.sending import Sent
 from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
 from hybridwatch.orchestration.bisect.confirming import Confirmation
 from hybridwatch.orchestration.bisect.hunt import Finding, Measurement
@@ -70,7 +70,7 @@ from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.unit.analysis.alerts.builders import alert_of
-from tests.unit.notify.pretended import a_message
+from tests.unit.integrations.notify.pretended import a_message
 from tests.unit.orchestration.fleet.pretended import a_job
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"

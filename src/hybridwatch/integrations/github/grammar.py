@@ -1,0 +1,288 @@
+"""What may be asked in a comment on a pull request: a small grammar, read into typed values.
+
+``docs/pull-request-commands.md`` writes it down for people. Nothing that somebody wrote goes on as
+text: a value is an element of the vocabulary, a label put together of such elements, or a number
+within bounds, and the command line that is run is a list made of these (``arguments``).
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from hybridwatch.integrations.github.vocabulary import Vocabulary
+from hybridwatch.orchestration.bisect.question import Wanted
+
+MOST_SCENARIOS: Final = 5
+TRIALS: Final = range(7, 101)
+MINUTES: Final = range(1, 241)
+LATEST: Final = "latest"
+
+_LONGEST_LINE: Final = 300
+_LONGEST_SHOWN: Final = 40
+_LEAST_OF_ID: Final = 4
+_PAIR: Final = 2
+_PLAIN: Final = re.compile(r"[\x20-\x7e\t]*")
+_SWITCH: Final = re.compile(r"([~+])([^~+]*)")
+_NEAR: Final = 0.6
+_MINUTES_UNASKED: Final = 120
+_WAYS: Final = tuple(way.value for way in Wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """``help``: what may be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """``run``: measure scenarios.
+
+    Attributes:
+        scenarios: Ids and groups.
+        builds: Labels, two at the most; none for those that are compared by default.
+        known_bad: Whether the build is compared with itself without the scenario's fix.
+        trials: Timed trials a side; ``None`` as the scenario counts.
+    """
+
+    scenarios: tuple[str, ...]
+    builds: tuple[str, ...] = ()
+    known_bad: bool = False
+    trials: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``compare``: the verdicts of one run, or of two against each other."""
+
+    runs: tuple[str, ...] = (LATEST,)
+
+
+@dataclass(frozen=True, slots=True)
+class Bisect:
+    """``bisect``: which release changed something.
+
+    Attributes:
+        scenario: Its id.
+        good: A build or release.
+        bad: A build or release.
+        metric: What changed; ``None`` for whatever did.
+        find: Which way it went.
+        minutes: After which no other measurement begins.
+    """
+
+    scenario: str
+    good: str
+    bad: str
+    metric: str | None = None
+    find: Wanted = Wanted.REGRESSION
+    minutes: int = _MINUTES_UNASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """``explain``: the steps to a stored verdict, or to its verdict on one metric."""
+
+    metric: str | None = None
+    verdict: str = LATEST
+
+
+Command: TypeAlias = Help | Measure | Compare | Bisect | Explain
+"""Whatever may be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """What was not understood, in one short line; it may hold a word that somebody wrote."""
+
+    reason: str
+
+
+class _MisreadError(Exception):
+    """Ends the reading of a line."""
+
+
+def parse(line: str, vocabulary: Vocabulary) -> Command | Misread:
+    """Read what stands behind the bot's name.
+
+    Args:
+        line: One line of a comment; anything.
+        vocabulary: What there is to be named.
+    """
+    if len(line) > _LONGEST_LINE or not _PLAIN.fullmatch(line):
+        return Misread(f"expected at most {_LONGEST_LINE} plain characters (ASCII)")
+    verb, *words = line.split() or ["help"]
+    try:
+        return _VERBS[_one_of(verb, "command", _VERBS)](words, vocabulary)
+    except _MisreadError as wrong:
+        return Misread(str(wrong))
+
+
+def arguments(command: Command) -> list[str]:
+    """Give the command line of a command, without program and results folder; none for help."""
+    match command:
+        case Help():
+            return []
+        case Measure():
+            builds = [word for label in command.builds for word in ("--build", label)]
+            known_bad = ["--known-bad"] * command.known_bad
+            return ["run", *command.scenarios, *builds, *known_bad, *_given(trials=command.trials)]
+        case Compare():
+            return ["compare", *command.runs]
+        case Bisect():
+            ends = _given(good=command.good, bad=command.bad, metric=command.metric)
+            rest = {"find": command.find.value, "max_minutes": command.minutes}
+            return ["bisect", command.scenario, *ends, *_given(**rest)]
+        case Explain():
+            return ["explain", command.verdict, *filter(None, [command.metric])]
+
+
+def _given(**options: str | int | None) -> list[str]:
+    given = {name: value for name, value in options.items() if value is not None}
+    return [
+        word
+        for name, value in given.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
+
+
+def _help(words: Sequence[str], vocabulary: Vocabulary) -> Help:
+    del vocabulary
+    _sort(words, {}, most=0)
+    return Help()
+
+
+def _measure(words: Sequence[str], vocabulary: Vocabulary) -> Measure:
+    options = {"--build": _PAIR, "--trials": 1}
+    named, given = _sort(words, options, most=MOST_SCENARIOS, flags={"--known-bad"})
+    known = vocabulary.scenarios | vocabulary.groups
+    scenarios = tuple(_one_of(word, "scenario", known) for word in named)
+    builds = tuple(_label(word, vocabulary) for word in given["--build"])
+    known_bad = bool(given["--known-bad"])
+    if not scenarios:
+        raise _MisreadError("run: expected a scenario or a group, such as smoke")
+    if known_bad and len(builds) == _PAIR:
+        raise _MisreadError("--known-bad: expected one --build at the most, found two")
+    trials = [_number(word, "--trials", TRIALS) for word in given["--trials"]]
+    return Measure(tuple(dict.fromkeys(scenarios)), builds, known_bad, *trials)
+
+
+def _compare(words: Sequence[str], vocabulary: Vocabulary) -> Compare:
+    named, _ = _sort(words, {}, most=_PAIR)
+    return Compare(tuple(_id(word, "run", vocabulary.runs) for word in named) or (LATEST,))
+
+
+def _bisect(words: Sequence[str], vocabulary: Vocabulary) -> Bisect:
+    single = ("--good", "--bad", "--metric", "--find", "--max-minutes")
+    named, given = _sort(words, dict.fromkeys(single, 1), most=1)
+    if not (named and given["--good"] and given["--bad"]):
+        raise _MisreadError("bisect: expected a scenario, --good END and --bad END")
+    ends = vocabulary.builds | vocabulary.releases
+    found = Bisect(
+        _one_of(named[0], "scenario", vocabulary.scenarios),
+        _one_of(given["--good"][0], "build or release", ends),
+        _one_of(given["--bad"][0], "build or release", ends),
+    )
+    for word in given["--metric"]:
+        found = replace(found, metric=_one_of(word, "metric", vocabulary.searchable))
+    for word in given["--find"]:
+        found = replace(found, find=Wanted(_one_of(word, "--find", _WAYS)))
+    for word in given["--max-minutes"]:
+        found = replace(found, minutes=_number(word, "--max-minutes", MINUTES))
+    return found
+
+
+def _explain(words: Sequence[str], vocabulary: Vocabulary) -> Explain:
+    named, given = _sort(words, {"--of": 1}, most=1)
+    found = Explain()
+    for word in named:
+        found = replace(found, metric=_one_of(word, "metric", vocabulary.metrics))
+    for word in given["--of"]:
+        found = replace(found, verdict=_id(word, "verdict", vocabulary.verdicts))
+    return found
+
+
+_VERBS: Final[Mapping[str, Callable[[Sequence[str], Vocabulary], Command]]] = {
+    "run": _measure,
+    "compare": _compare,
+    "bisect": _bisect,
+    "explain": _explain,
+    "help": _help,
+}
+
+
+def _sort(
+    words: Sequence[str],
+    options: Mapping[str, int],
+    *,
+    most: int,
+    flags: Collection[str] = frozenset(),
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Tell names from options.
+
+    Args:
+        words: Behind the verb.
+        options: Those that take a value, and how often each may stand there.
+        most: Names that there may be.
+        flags: Options without a value; once each.
+    """
+    named: list[str] = []
+    given: dict[str, list[str]] = {option: [] for option in (*options, *flags)}
+    waiting = iter(words)
+    for word in waiting:
+        if not word.startswith("-"):
+            named.append(word)
+            continue
+        if word not in given:
+            raise _MisreadError(_unknown(word, "option", given))
+        value = word if word in flags else next(waiting, "")
+        given[word].append(value)
+        if not value:
+            raise _MisreadError(f"{word}: expected a value behind it, found none")
+        if len(given[word]) > options.get(word, 1):
+            raise _MisreadError(f"{word}: stands there too often")
+    if len(named) > most:
+        raise _MisreadError(f"expected at most {most} names, found {len(named)}")
+    return named, given
+
+
+def _one_of(word: str, what: str, known: Collection[str]) -> str:
+    if word not in known:
+        raise _MisreadError(_unknown(word, what, known))
+    return word
+
+
+def _id(word: str, what: str, known: Collection[str]) -> str:
+    """Give the one id that a word is the beginning of."""
+    if word == LATEST:
+        return LATEST
+    found = [one for one in known if one.startswith(word)] if len(word) >= _LEAST_OF_ID else []
+    if len(found) != 1:
+        raise _MisreadError(_unknown(word, what, known))
+    return found[0]
+
+
+def _label(word: str, vocabulary: Vocabulary) -> str:
+    """Put a label together again from words that are known."""
+    start = min((word.find(mark) for mark in "~+" if mark in word), default=len(word))
+    name = _one_of(word[:start], "build", vocabulary.builds)
+    switches = {}
+    for mark, switch in _SWITCH.findall(word[start:]):
+        known = vocabulary.fixes if mark == "~" else vocabulary.fixes | vocabulary.faults
+        switches[_one_of(switch, "fix", known)] = mark
+    return name + "".join(f"{mark}{switch}" for switch, mark in switches.items())
+
+
+def _number(word: str, option: str, bounds: range) -> int:
+    # int() reads other digits, signs and underscores as well
+    if not re.fullmatch("[0-9]{1,4}", word) or int(word) not in bounds:
+        shown = word[:_LONGEST_SHOWN]
+        raise _MisreadError(f"{option}: expected {bounds[0]} to {bounds[-1]}, found {shown}")
+    return int(word)
+
+
+def _unknown(word: str, what: str, known: Collection[str]) -> str:
+    near = get_close_matches(word, sorted(known), n=1, cutoff=_NEAR)
+    hint = f"did you mean {near[0]}?" if near else "ask for help to see what there is"
+    return f"no such {what}: {word[:_LONGEST_SHOWN]}; {hint}"

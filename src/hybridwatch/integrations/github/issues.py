@@ -1,0 +1,142 @@
+"""Issues of a repository on GitHub that we write."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from github import GithubException
+from github.Issue import Issue
+from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+
+_HINTS: Final = {
+    401: "the token is not valid",
+    403: "the token may not do this: it takes the permission `issues: write`",
+    404: "there is no such repository, or the token may not see it",
+    410: "issues are switched off in this repository",
+    422: "GitHub does not take this content",
+}
+_RETRIED: Final = frozenset({"GET"})
+"""What makes or changes something is sent once: whether it was served is seen before the next."""
+_GONE: Final = frozenset({404, 410})
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An issue as it is.
+
+    Attributes:
+        number: In its repository.
+        body: Its text.
+        has_label: Whether it has the label that marks ours.
+    """
+
+    number: int
+    body: str
+    has_label: bool
+
+
+class OurIssues:
+    """The issues of a repository that have our label and were written with our token.
+
+    Args:
+        access: How to get in.
+        repository: ``owner/name``.
+        label: Of ours.
+    """
+
+    def __init__(self, access: Access, repository: str, label: str) -> None:
+        self._door = Door(access, repository, _RETRIED, _HINTS)
+        self._repository = self._door.github.get_repo(repository)
+        self._label = label
+        self._me: int | None = None
+
+    def find(self, is_marked: Callable[[str], bool]) -> list[Written]:
+        """List our issues with a mark in their text, the oldest first.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors("list the issues of"):
+            me = self._myself()
+            found = self._repository.get_issues(
+                state="all", labels=[self._label], sort="created", direction="asc"
+            )
+            return [
+                self._written(one)
+                for one in found
+                if author_of(one) == me and is_marked(one.body or "")
+            ]
+
+    def get(self, number: int) -> Written | None:
+        """Give an issue of ours; ``None`` if it is gone, or somebody else's.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors(f"read issue {number} of"):
+            me = self._myself()
+            try:
+                found = self._repository.get_issue(number)
+                return self._written(found) if author_of(found) == me else None
+            except GithubException as error:
+                if error.status in _GONE:
+                    return None
+                raise
+
+    def create(self, title: str, body: str) -> Written:
+        """Make an issue.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors("make an issue in"):
+            made = self._repository.create_issue(title, body=body, labels=[self._label])
+            return self._written(made)
+
+    def change(self, number: int, title: str, body: str, *, state: str, reason: str) -> None:
+        """Change an issue in one request.
+
+        Args:
+            number: Of the issue.
+            title: One line.
+            body: Markdown.
+            state: ``open`` or ``closed``.
+            reason: GitHub's reason for the state: ``completed``, ``not_planned``, ``reopened``.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors(f"change issue {number} of"):
+            self._repository.get_issue(number).edit(
+                title=title, body=body, state=state, state_reason=reason
+            )
+
+    def comments(self, number: int) -> Iterator[str]:
+        """Give the texts of our comments on an issue.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors(f"read the comments on issue {number} of"):
+            me = self._myself()
+            found = self._repository.get_issue(number).get_comments()
+            texts = [plain(comment.body) for comment in found if author_of(comment) == me]
+        yield from texts
+
+    def comment(self, number: int, text: str) -> None:
+        """Add a comment to an issue.
+
+        Raises:
+            GithubError: GitHub refuses.
+        """
+        with self._door.errors(f"comment on issue {number} of"):
+            self._repository.get_issue(number).create_comment(text)
+
+    def _myself(self) -> int:
+        if self._me is None:
+            self._me = self._door.me()
+        return self._me
+
+    def _written(self, found: Issue) -> Written:
+        labels = {label.name for label in found.labels}
+        return Written(found.number, plain(found.body), self._label in labels)

@@ -1,0 +1,155 @@
+"""What an untrusted job sends to the trusted one: a ZIP file of records.
+
+``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
+number of the pull request that it claims to be about. The job that packed it ran a stranger's code,
+so everything is refused that a job of ours would not pack: other names, other places, links, a
+flood of data, records that do not decode. What is in the records stays a stranger's word all the
+same.
+
+Packed are ``pull-request.txt`` (its number), ``records/<testbed>/<name>`` as ``results`` has it,
+and of a search that somebody asked for ``bisect.json``.
+"""
+
+import io
+import re
+import stat
+import sys
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from hybridwatch.errors import GithubError, RecordError
+from hybridwatch.records.bounds import MOST_UNZIPPED_BYTES
+from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
+from hybridwatch.records.store import list_records, read_file, read_run
+from hybridwatch.records.store.layout import RECORDS
+
+NUMBER_FILE: Final = "pull-request.txt"
+SEARCH_FILE: Final = "bisect.json"
+"""What a search found, where somebody asked for one; whoever reads it holds it against its form."""
+
+MOST_FILES: Final = 200
+MOST_BYTES: Final = 64 * 2**20
+"""Of all files together, unpacked."""
+MOST_BULK_BYTES: Final = MOST_UNZIPPED_BYTES
+"""Of one bulk file, uncompressed; it is compressed inside the ZIP file."""
+_MOST_ZIPPED: Final = MOST_BYTES + 2**20
+"""Of the ZIP file: its files need not be compressed, and each has an entry."""
+
+_MEBI: Final = 2**20
+_DEPTH: Final = 3  # records/<testbed>/<name>
+_NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
+
+
+def unpack(bundle: Path, folder: Path) -> int:
+    """Unpack a bundle into a new folder, which is then a results folder.
+
+    Args:
+        bundle: The ZIP file.
+        folder: Made here; nothing may be there yet.
+
+    Returns:
+        The number of the pull request that the bundle claims to be about.
+
+    Raises:
+        GithubError: The bundle is not as described above; nothing of it must be used.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(read_file(bundle, _MOST_ZIPPED))) as packed:
+            entries = packed.infolist()
+            if len(entries) > MOST_FILES:
+                raise GithubError(f"{bundle}: expected at most {MOST_FILES} files")
+            for entry in entries:
+                _check_entry(entry)
+            folder.mkdir(parents=True)
+            _extract(packed, entries, folder)
+    except FileExistsError:
+        raise GithubError(f"{folder}: expected no such folder yet") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise GithubError(f"{bundle}: expected a whole ZIP file: {error}") from error
+    except RecordError as error:
+        raise GithubError(f"{bundle}: {error}") from error
+    except OSError as error:
+        raise GithubError(f"{bundle}: cannot be unpacked: {error.strerror or error}") from error
+    _check_records(folder)
+    return _number(folder / NUMBER_FILE)
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    """Refuse a name that the store would not have given, and whatever is no plain file."""
+    name = entry.filename
+    parts = PurePosixPath(name).parts
+    below = parts[:1] == (RECORDS,) and all(part == safe_name(part) for part in parts)
+    if entry.is_dir():
+        fits = below and name == "/".join(parts) + "/" and len(parts) < _DEPTH
+    else:
+        record = below and name == "/".join(parts) and len(parts) == _DEPTH
+        record = record and name.endswith((RECORD_SUFFIX, BULK_SUFFIX))
+        plain = stat.S_IFMT(entry.external_attr >> 16) in {0, stat.S_IFREG}
+        fits = plain and (record or name in {NUMBER_FILE, SEARCH_FILE})
+    if not fits:
+        raise GithubError(f"bundle: expected nothing but records, found {name[:100]!r}")
+
+
+def _extract(packed: zipfile.ZipFile, entries: list[zipfile.ZipInfo], folder: Path) -> None:
+    room = MOST_BYTES
+    for entry in entries:
+        if entry.is_dir():
+            continue
+        target = folder.joinpath(*PurePosixPath(entry.filename).parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The sizes that a ZIP file states are its author's word: count what comes out.
+        with packed.open(entry) as source, target.open("xb") as file:
+            room -= _copy(source, file, room)
+
+
+def _copy(source: IO[bytes], target: IO[bytes], room: int) -> int:
+    copied = 0
+    while piece := source.read(_MEBI):
+        copied += len(piece)
+        if copied > room:
+            raise GithubError(f"bundle: expected at most {MOST_BYTES} bytes of records")
+        target.write(piece)
+    return copied
+
+
+def _check_records(folder: Path) -> None:
+    for bulk in (folder / RECORDS).glob(f"*/*{BULK_SUFFIX}"):
+        _check_bulk(bulk)
+    for record in list_records(folder):
+        try:
+            read_run(record)
+        except RecordError as error:
+            raise GithubError(f"bundle: {error}") from error
+
+
+def _check_bulk(bulk: Path) -> None:
+    """Uncompress a file piece by piece before anybody does it in one."""
+    unzip = zlib.decompressobj(wbits=31)
+    size = 0
+    with bulk.open("rb") as file:
+        while piece := file.read(_MEBI):
+            while piece:
+                size += len(unzip.decompress(piece, _MEBI))
+                piece = unzip.unconsumed_tail
+                if size > MOST_BULK_BYTES:
+                    raise GithubError(
+                        f"bundle: {bulk.name}: expected at most {MOST_BULK_BYTES} bytes"
+                    )
+    if not unzip.eof or unzip.unused_data:
+        raise GithubError(f"bundle: {bulk.name}: expected one whole gzip member")
+
+
+def _number(path: Path) -> int:
+    content = path.read_bytes() if path.is_file() else b""
+    if not _NUMBER.fullmatch(content):
+        raise GithubError(f"bundle: {NUMBER_FILE}: expected a number, found {content[:20]!r}")
+    return int(content)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{unpack(Path(sys.argv[1]), Path(sys.argv[2]))}\n")
+    except GithubError as refusal:
+        sys.exit(f"hybridwatch: {refusal}")

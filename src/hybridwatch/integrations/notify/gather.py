@@ -1,0 +1,262 @@
+"""How everything stands that news can be about: the alerts, and what was not measured."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, SeenPart, Since, Status, since
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.database.queries import Index
+from hybridwatch.errors import NotifyError
+from hybridwatch.history.alerts import find_groups
+from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.gaps import find_gaps
+from hybridwatch.history.machine_changes import MachineChange, machine_changes
+from hybridwatch.history.runs import runs_by_id
+from hybridwatch.integrations.notify.message import Content, Shown
+from hybridwatch.integrations.notify.topic import Standing, Topic
+from hybridwatch.pages.address import address
+from hybridwatch.reports.alert_text import CLOSED, change_of, group_text, own_report, place_of
+
+_STANDINGS: Final = {
+    Status.OPEN: Standing.OPEN,
+    Status.ACKNOWLEDGED: Standing.QUIET,
+    Status.MUTED: Standing.QUIET,
+    Status.RELEASE: Standing.CLOSED,
+    Status.CLOSED: Standing.CLOSED,
+    Status.RESOLVED: Standing.OVER,
+    Status.NOT_REPEATED: Standing.NOT_REPEATED,
+}
+_GAP: Final = "gap"
+_MACHINE: Final = "machine"
+_NEWS: Final = timedelta(days=7)
+_KEY_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the records lie, and what judges them.
+
+    Attributes:
+        results: The results folder.
+        index: What it holds.
+        checkout: The scenarios and the policy.
+        triage: The database of what people decided, as a URL; empty for the one of the folder.
+        dashboard: Address of the dashboard; empty for none.
+    """
+
+    results: Path
+    index: Index
+    checkout: Checkout
+    triage: str = ""
+    dashboard: str = ""
+
+
+def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
+    """Say how every alert stands, the most urgent first, and what became of machines.
+
+    Args:
+        place: What to look at.
+        now: With a time zone; mutes and ages are held against it.
+
+    Raises:
+        NotifyError: There is not a single record: the folder is most likely the wrong one, and
+            everything that was ever told would seem to be over.
+        TriageError: What people decided cannot be read.
+    """
+    if not place.index.counts["runs"]:
+        raise NotifyError(
+            f"{place.results}: expected a results folder with records, found none that can be read"
+        )
+    groups = find_groups(place.results, place.index, place.checkout, now, place.triage)
+    found = find_gaps(place.results, place.index, place.checkout, now)
+    machines = machine_changes(place.index)
+    return (
+        *(
+            _alert_topic(alert, group, place)
+            for group in groups
+            for alert in sorted(group.members, key=lambda one: one.matter.key != group.key)
+        ),
+        *_gap_topics(found, place),
+        *(_machine_topic(one, place, now) for one in machines if one.slower),
+    )
+
+
+def _alert_topic(alert: Alert, group: AlertGroup, place: Place) -> Topic:
+    return Topic(
+        key=alert.matter.key,
+        standing=_STANDINGS[alert.status],
+        rank=alert.rank,
+        scenarios=(alert.matter.scenario,),
+        testbed=alert.matter.testbed,
+        is_gap=False,
+        seen=_seen_text(alert.seen),
+        since=lambda seen: since(alert, _seen_of(seen)),
+        content=partial(_content_of, group, place),
+        cause=group.key,
+    )
+
+
+def _content_of(group: AlertGroup, place: Place) -> Content:
+    lead, text = group.lead, group_text(group, _report_of(group.lead, place))
+    matters = [alert.matter for alert in group.current]
+    many = len(matters) > 1
+    return Content(
+        what=f"{text.what} in {place_of(group)}" if many else text.what,
+        detail=text.detail,
+        scenario=_only({matter.scenario for matter in matters}),
+        testbed=_only({matter.testbed for matter in matters}),
+        rank=group.rank.value,
+        area=lead.matter.area.value,
+        baseline=_only({matter.baseline for matter in matters}),
+        contender=lead.matter.contender,
+        run=lead.bad.run_id,
+        since=_moment(group.opened_by.started_at),
+        metrics=tuple(
+            Shown(one.metric, one.statistic, one.verdict.value, one.effect, change_of(one))
+            for one in lead.cause.parts
+        ),
+        members=tuple(map(_member, group.current)) if many else (),
+        note=_closed_by(lead),
+        link=_link(place, alert=group.key),
+    )
+
+
+def _only(names: set[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _member(alert: Alert) -> str:
+    matter, change = alert.matter, change_of(alert.cause.lead)
+    where = f"{matter.scenario} on {matter.testbed} against {matter.baseline}"
+    return where if change == numbers.ABSENT else f"{where}: {alert.cause.lead.metric} {change}"
+
+
+def _report_of(alert: Alert, place: Place) -> Report | None:
+    """Read why the engine failed, which is all that the index does not have."""
+    if alert.matter.area is not Area.ENGINE:
+        return None
+    row = runs_by_id(place.index).get(alert.bad.run_id)
+    entry = entry_of(place.results / row.record) if row else None
+    if not isinstance(entry, Entry) or entry.report is None:
+        return None
+    return own_report(alert, entry.report)
+
+
+def _closed_by(alert: Alert) -> str:
+    if alert.status is Status.RELEASE:
+        return "a difference between two releases, which is listed with the builds"
+    answer = alert.decisions.answer
+    if alert.status is not Status.CLOSED or answer is None:
+        return ""
+    return f"{CLOSED[answer.act.deed]} by {answer.who}: {answer.act.text}"
+
+
+def _seen_text(seen: Seen) -> str:
+    facts = asdict(seen) | {
+        "started_at": seen.started_at.isoformat(),
+        "verdict": seen.verdict.value,
+        "rank": seen.rank.value,
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def _seen_of(text: str) -> Seen:
+    facts = json.loads(text)
+    return Seen(
+        run_id=facts["run_id"],
+        started_at=datetime.fromisoformat(facts["started_at"]),
+        verdict=Verdict(facts["verdict"]),
+        effect=facts["effect"],
+        rank=Action(facts["rank"]),
+        parts=tuple(SeenPart(**part) for part in facts["parts"]),
+    )
+
+
+def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
+    """Put together what one machine did not measure: a machine that is away is one cause."""
+    by_testbed: defaultdict[str, list[Gap]] = defaultdict(list)
+    for gap in found:
+        by_testbed[gap.testbed].append(gap)
+    for testbed, gaps in by_testbed.items():
+        missing = sorted(gap.scenario for gap in gaps)
+        yield Topic(
+            key=hashlib.sha256(f"{_GAP} {testbed}".encode()).hexdigest()[:_KEY_DIGITS],
+            standing=Standing.OPEN,
+            rank=Action.BLOCK,  # as in the gate
+            scenarios=tuple(one for one in missing if one),
+            testbed=testbed,
+            is_gap=True,
+            seen=json.dumps(missing),
+            since=_more_missing(missing),
+            content=partial(_gap_content, gaps, testbed, place),
+        )
+
+
+def _machine_topic(change: MachineChange, place: Place, now: datetime) -> Topic:
+    """Tell once that a machine changed: it is news for a week, and nothing that could recover."""
+    name = f"{_MACHINE} {change.testbed} {change.at.isoformat()}"
+    return Topic(
+        key=hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS],
+        standing=Standing.OPEN if now - change.at < _NEWS else Standing.QUIET,
+        rank=Action.WARN,
+        scenarios=(),
+        testbed=change.testbed,
+        is_gap=False,
+        seen="",
+        since=lambda _: Since.NOTHING,
+        content=lambda: Content(
+            what="The machine changed",
+            detail=f"{change.text}; no commit is to blame",
+            scenario="",
+            testbed=change.testbed,
+            rank=Action.WARN.value,
+            area=_MACHINE,
+            link=_link(place),
+        ),
+    )
+
+
+def _more_missing(missing: Sequence[str]) -> Callable[[str], Since]:
+    def since_then(seen: str) -> Since:
+        return Since.NOTHING if set(missing) <= set(json.loads(seen)) else Since.WORSE
+
+    return since_then
+
+
+def _gap_content(gaps: Sequence[Gap], testbed: str, place: Place) -> Content:
+    started = [gap.last.started_at for gap in gaps if gap.last is not None]
+    one = gaps[0].scenario if len(gaps) == 1 else ""
+    return Content(
+        what="Not measured",
+        detail="" if one else plural(len(gaps), "expected scenario"),
+        scenario=one,
+        testbed=testbed,
+        rank=Action.BLOCK.value,
+        area=_GAP,
+        since=_moment(min(started)) if started else "",
+        missing=tuple(f"{gap.scenario or 'everything'}: {gap.reason}" for gap in gaps),
+        link=_link(place),
+    )
+
+
+def _moment(when: datetime) -> str:
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _link(place: Place, **parameters: str) -> str:
+    if not place.dashboard:
+        return ""
+    return f"{place.dashboard}/{address('alerts', **parameters).href()}"

@@ -1,0 +1,63 @@
+"""What people read on a pull request, as it was reviewed."""
+
+import json
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from hybridwatch.integrations.github.culprit_text import answer_text, suspicion_text
+from hybridwatch.integrations.github.help_text import HELP
+from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
+from hybridwatch.integrations.github.requests import Queue, Request, State
+from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
+from hybridwatch.reports.pull_request import News
+
+AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
+LINK = "https://github.test/octo/engine/actions/runs/42"
+FOUND = {
+    "schema_version": 1,
+    "scenario": "smoke/dummy-run",
+    "confirmed": False,
+    "answer": {
+        "metric": "output_throughput",
+        "find": "regression",
+        "effect": -0.0812,
+        "interval": [-0.0951, -0.0671],
+        "certainty": 0.994,
+        "good": "a" * 40,
+        "bad": "c" * 40,
+        "culprit": None,
+        "suspects": [
+            {"name": "b" * 40, "title": "One row less (#12)"},
+            {"name": "c" * 40, "title": "Another row"},
+        ],
+    },
+    "confirmation": {"holds": True, "seen": "-8.0% in 20 blocks"},
+    "repeat": "hybridwatch bisect smoke/dummy-run --good aaaaaaa --bad ccccccc --anew",
+}
+
+
+def entry(number: int, words: str, state: State, note: str = "", link: str = "") -> Request:
+    return Request(comment=number, words=words, who="ada", at=AT, state=state, note=note, link=link)
+
+
+def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
+    queue = Queue()
+    for one in (
+        entry(1, "help", State.DONE),
+        entry(2, "run smoke/x|y", State.REFUSED, "no such scenario: smoke/x|y; ask @team"),
+        entry(3, "run smoke", State.QUEUED, "5 jobs in the queue"),
+        entry(4, "bisect smoke/dummy-run --good 0.27.1 --bad 0.32.0", State.RUNNING, link=LINK),
+    ):
+        queue = queue.having(one)
+    text = write_comment(OurComment("**Slower: by 8 %.**\n\nMore.", HELP, queue, News.BAD))
+    golden.check("requests/queue.md", text)
+    assert read_comment(text).queue == queue
+
+
+def test_what_a_search_found_reads_as_reviewed(golden) -> None:
+    found = SearchAnswer.model_validate_json(json.dumps(FOUND))
+    golden.check("requests/search.md", f"{answer_text(found)}\n")
+    text = suspicion_text(found, found.suspects[1])
+    golden.check("requests/suspect.md", f"{text.replace(version('hybridwatch'), 'VERSION')}\n")
+    unchanged = found.model_copy(update={"answer": None})
+    assert answer_text(unchanged).startswith("The change is not there")

@@ -1,0 +1,124 @@
+"""``notify.toml``: what it says, and every way in which it can be wrong."""
+
+import pytest
+
+from hybridwatch.analysis.policy import Action
+from hybridwatch.errors import NotifyError
+from hybridwatch.integrations.notify.channels import kind_of
+from tests.unit.integrations.notify.pretended import channels_of
+
+SLACK = """
+[[slack]]
+name = "team"
+url_from = "SLACK_URL"
+"""
+GOOD = f"""
+dashboard = "https://hybridwatch.example.org/"
+{SLACK}
+[[webhook]]
+name = "pager"
+url_from = "HOOK_URL"
+secret_from = "HOOK_SECRET"
+rank = "block"
+
+[[email]]
+name = "list"
+host = "mail.example.org"
+user = "bot"
+password_from = "MAIL_PASSWORD"
+sender = "bot@example.org"
+to = ["team@example.org"]
+
+[[github]]
+name = "issues"
+repository = "octo/engine"
+token_from = "GITHUB_TOKEN"
+scenarios = ["smoke", "curated/dp-dummy-run"]
+testbeds = ["h100-*"]
+
+[[gitlab]]
+name = "mirror"
+project = "team/sub/engine"
+token_from = "GITLAB_TOKEN"
+gaps = false
+"""
+
+
+def test_each_kind_of_channel_is_read(tmp_path) -> None:
+    found = channels_of(tmp_path, GOOD)
+    assert [kind_of(one) for one in found.all] == ["slack", "webhook", "email", "github", "gitlab"]
+    assert [one.gaps for one in found.all] == [True, True, True, True, False]
+    assert found.dashboard == "https://hybridwatch.example.org"
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "scenarios", "testbed", "wanted"),
+    [
+        ("team", Action.WARN, ("reported/x",), "any", True),
+        ("pager", Action.WARN, ("smoke/x",), "any", False),
+        ("pager", Action.BLOCK, ("smoke/x",), "any", True),
+        ("issues", Action.WARN, ("smoke/x",), "h100-2", True),
+        ("issues", Action.WARN, ("smoke/x",), "epyc", False),
+        ("issues", Action.WARN, ("curated/nixl",), "h100-2", False),
+        ("issues", Action.BLOCK, ("curated/nixl", "smoke/y"), "h100-2", True),
+        ("issues", Action.BLOCK, (), "h100-2", True),
+    ],
+)
+def test_a_channel_hears_of_what_it_wants(tmp_path, name, rank, scenarios, testbed, wanted) -> None:
+    (channel,) = (one for one in channels_of(tmp_path, GOOD).all if one.name == name)
+    assert channel.wants(rank, scenarios, testbed) is wanted
+
+
+PLANTED = "https://hooks.slack.com/services/T0/B0/0123456789secret"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('name = "team"', 'name = "A team"', 'slack[0].name: expected a name, found "A team"'),
+        ('"pager"', '"team"', 'webhook[0].name: "team" stands there twice'),
+        ('url_from = "SLACK_URL"', "", "slack[0].url_from: missing; expected the name of an env"),
+        (
+            'url_from = "SLACK_URL"',
+            f'url = "{PLANTED}"',
+            "slack[0].url: unknown key; known: name",
+        ),
+        (
+            '"SLACK_URL"',
+            f'"{PLANTED}"',
+            "slack[0].url_from: expected the name of an environment variable, found some",
+        ),
+        ('rank = "block"', 'rank = "loud"', 'rank: expected one of "warn", "block", found "loud"'),
+        ('repository = "octo/engine"', 'repository = "octo"', "expected OWNER/NAME, found"),
+        ('project = "team/sub/engine"', 'project = "engine"', "expected GROUP/NAME, found"),
+        ('to = ["team@example.org"]', "to = []", "email[0].to: expected a non-empty list"),
+        ('user = "bot"\n', "", "email[0].user: expected together with password_from"),
+        (
+            'sender = "bot@example.org"',
+            'sender = "bot@example.org"\nsecurity = "none"',
+            'email[0].security: expected "starttls" or "tls" beside password_from',
+        ),
+        (
+            "https://hybridwatch.example.org/",
+            "http://example.org",
+            "expected an address with https",
+        ),
+        ("gaps = false", "gaps = 0", "gitlab[0].gaps: expected true or false, found 0"),
+        (GOOD, "", "expected a channel: [[slack]], [[webhook]], [[email]], [[github]], [[git"),
+        (GOOD, "[[slack]", "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_key_and_no_secret(tmp_path, old, new, told) -> None:
+    assert old in GOOD
+    with pytest.raises(NotifyError) as refusal:
+        channels_of(tmp_path, GOOD.replace(old, new, 1))
+    assert told in str(refusal.value)
+    assert str(refusal.value).startswith(f"{tmp_path / 'notify.toml'}: ")
+    assert PLANTED not in str(refusal.value)
+
+
+def test_every_wrong_key_has_its_line(tmp_path) -> None:
+    wrong = GOOD.replace('"octo/engine"', '"octo"').replace('"team/sub/engine"', '"engine"')
+    with pytest.raises(NotifyError) as refusal:
+        channels_of(tmp_path, wrong)
+    assert len(str(refusal.value).splitlines()) == 2
