@@ -1,7 +1,8 @@
 """Puts what is shipped beside the code into the wheel; everything else is in pyproject.toml.
 
 The folders lie at the top of the repository and have names that no package may have, so no setting
-of setuptools maps them. An editable installation uses them where they lie (hybridwatch/shipped.py).
+of setuptools maps them. An editable installation uses them where they lie
+(hybridwatch/system/shipped.py).
 """
 
 import shutil

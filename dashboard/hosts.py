@@ -1,4 +1,7 @@
-"""Requests under names that nobody gave this server are refused (``hybridwatch.orchestration.nightly.hosts``)."""
+"""Requests under names that nobody gave this server are refused.
+
+``hybridwatch.orchestration.nightly.hosts`` has the rule.
+"""
 
 import logging
 from typing import TYPE_CHECKING, Final

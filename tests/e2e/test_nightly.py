@@ -97,7 +97,7 @@ def made(folder, repository=ROOT):
         "repo": str(repository),
         "branches": ["HEAD"],
         "environment_type": "existing",
-        "plugins": [".hybridwatch.watch.asv_plugin"],
+        "plugins": [".hybridwatch.orchestration.nightly.asv_plugin"],
         "benchmark_dir": str(ROOT / "benchmarks"),
         "results_dir": str(folder / "asv"),
         "html_dir": str(folder / "html"),

@@ -195,7 +195,7 @@ def test_nothing_is_written_over(packed, tmp_path) -> None:
 def test_as_a_program_it_prints_the_number_and_nothing_else(packed, tmp_path, good) -> None:
     path = packed() if good else packed(**{"evil.sh": b""})
     done = subprocess.run(
-        [sys.executable, "-m", "hybridwatch.integrations.github.record_bundle", path, tmp_path / "new"],
+        [sys.executable, "-m", record_bundle.__name__, path, tmp_path / "new"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == ((0, "7\n") if good else (1, ""))

@@ -33,7 +33,7 @@ from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
 from hybridwatch.records.store.layout import folder_of
-from hybridwatch.scenario.digest import digest
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable

@@ -49,7 +49,7 @@ def make_home(folder: Path) -> list[Path]:
     Raises:
         BuildError: One of the files is there already; then nothing is written.
     """
-    with as_file(files("hybridwatch") / "starter") as starter:
+    with as_file(files("hybridwatch.cli") / "starter") as starter:
         sources = sorted(path for path in starter.rglob("*") if _is_ours(path))
         names = [path.relative_to(starter) for path in sources]
         targets = [folder / name.with_name(_HIDDEN.get(name.name, name.name)) for name in names]

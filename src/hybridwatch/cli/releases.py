@@ -30,7 +30,7 @@ from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.reports.release_card import cell_words, render_card
 from hybridwatch.reports.releases.card import RUNNERS, read_card
 from hybridwatch.reports.releases.cell import Cell, State, cells_file
-from hybridwatch.scenario.digest import digest
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable

@@ -37,7 +37,7 @@ TO_ERROR: Final = 2 * 1.96
 def judged_from(index: Index) -> list[Judged]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
-    Known-bad controls (``record.role``) are left out: they are bad on purpose. What was asked of a
+    Known-bad controls (``records.role``) are left out: they are bad on purpose. What was asked of a
     definition that has ended is answered by the one that goes on in its place.
 
     Args:

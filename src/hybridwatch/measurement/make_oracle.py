@@ -20,7 +20,7 @@ Trials = tuple[tuple[Completion, ...], ...]
 
 
 def trials_of(scenario: Scenario, count: int) -> list[Waves]:
-    """Make the requests of a scenario's contract trials, as ``measure.phase`` does."""
+    """Make the requests of a scenario's contract trials, as ``measurement.phase`` does."""
     workload = scenario.workload
     return [expand(workload.waves, workload.seed + number) for number in range(count)]
 

@@ -41,7 +41,7 @@ from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.records.side_names import side_names
-from hybridwatch.scenario.digest import ref_fields
+from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted
 from hybridwatch.system.engine_log import root_of
@@ -198,7 +198,7 @@ def run_session(
     Raises:
         BuildError: A build cannot be switched as its label says.
         EngineError: No engine came up at all, so there is nothing to record.
-        KeyboardInterrupt: A stop was requested (``process.stopping``).
+        KeyboardInterrupt: A stop was requested (``system.stopping``).
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:

@@ -47,7 +47,7 @@ class EngineBuild:
             not kept in git.
         diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
         line: The line of builds that it belongs to, such as ``nightly``, as whoever measured states
-            it; ``None`` where nobody did (``record.line`` then derives one).
+            it; ``None`` where nobody did (``records.line`` then derives one).
     """
 
     label: str

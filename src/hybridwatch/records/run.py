@@ -107,7 +107,7 @@ class GpuSurroundings:
         temperature_c: The highest, degrees Celsius.
         utilisation: Share of the driver's sample periods in which a kernel ran, the mean.
         throttled: Share of the readings at which the clock was held down, by reason
-            (``process.nvidia``); a reason that was never given is left out.
+            (``system.nvidia``); a reason that was never given is left out.
         others_bytes: The most of its memory that other processes held.
     """
 
@@ -297,7 +297,7 @@ class Source:
     """Where an ingested run comes from.
 
     Attributes:
-        format: Such as ``asv`` or ``vllm-bench-serve``; ``ingest.read`` has the list.
+        format: Such as ``asv`` or ``vllm-bench-serve``; ``formats.read.read`` has the list.
         file: Plain name of the file; the first where several hold one run.
         sha256: Digest of that file's bytes.
         unknown: Fields of the record that the file lacks, as paths

@@ -1,1 +1,1 @@
-"""What is known, in words: for a terminal, as Markdown, as JSON."""
+"""Reports as text, Markdown, CSV and JSON; ``figures`` draws them."""

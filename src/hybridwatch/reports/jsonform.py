@@ -1,6 +1,7 @@
 """What is judged beside a report as JSON: gates, alerts, controls; documented in ``docs/json.md``.
 
-The report itself, and what holds for every number and field, is in ``wording.report_json``.
+The report itself, and what holds for every number and field, is in
+``analysis.wording.report_json``.
 """
 
 from dataclasses import asdict

@@ -4,7 +4,7 @@
 two contents apart, ``explain`` words what is wrong with a file. Nothing here starts an engine.
 """
 
-from hybridwatch.scenario.digest import digest, ref_fields
+from hybridwatch.scenarios.digest import digest, ref_fields
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import Survey, find, load_scenario, survey
 from hybridwatch.scenarios.scenario import Scenario

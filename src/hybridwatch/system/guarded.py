@@ -19,7 +19,7 @@ _END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
 class GuardedProcess:
-    """A command under the guard (``process.guard``), its output in a log file.
+    """A command under the guard (``system.guard``), its output in a log file.
 
     The guard ends the whole group when we close its standard input, on purpose or by dying.
 
@@ -33,7 +33,7 @@ class GuardedProcess:
 
     Raises:
         OSError: The guard could not be started.
-        KeyboardInterrupt: A stop was requested (``process.stopping``): nothing new is started.
+        KeyboardInterrupt: A stop was requested (``system.stopping``): nothing new is started.
     """
 
     def __init__(

@@ -9,12 +9,12 @@ from statistics import fmean, median
 
 import pytest
 from click.testing import CliRunner
-from hybridwatch.scenario.digest import ref_fields
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
 from hybridwatch.records.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
 from hybridwatch.records.store import write_run
+from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.load import load_scenario
 from tests.checkout import make_checkout
 from tests.store_builders import FIX, STARTED, Plan, run

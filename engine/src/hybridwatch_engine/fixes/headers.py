@@ -22,7 +22,7 @@ OWN_DEFAULTS: Final[Mapping[str, Any]] = {
     "remove_when": "",
     "releases": {},
 }
-"""What a fix of somebody's own need not say; the harness has the same (``scenario.fixes``)."""
+"""What a fix of somebody's own need not say; the harness has the same (``scenarios.fixes``)."""
 
 
 def header(fix_id: str) -> Header:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from hybridwatch.scenario.digest import digest
 from rich.table import Column
 
 from hybridwatch.cli.choosing import chosen
@@ -22,6 +21,7 @@ from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.reports.stacked import Table
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.mutant import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted, stoppable

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Final
 
-from hybridwatch.scenario.digest import digest
-
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
@@ -20,6 +18,7 @@ from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.records.identity import EngineBuild, FixState, Testbed
 from hybridwatch.records.role import AT_WORK, Role, lost_fixes, role_of
 from hybridwatch.records.run import Run
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.fixes import FIX_PARTS
 from hybridwatch.scenarios.scenario import Scenario
 

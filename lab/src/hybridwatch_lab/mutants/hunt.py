@@ -9,8 +9,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Self
 
-from hybridwatch.scenario.digest import ref_fields
-
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.bench import Bench
@@ -24,6 +22,7 @@ from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.measurement.waves import Tokens
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
+from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.mutant import Mutant
 from hybridwatch.scenarios.scenario import Scenario

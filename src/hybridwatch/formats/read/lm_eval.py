@@ -249,7 +249,7 @@ def _share(scores: Node) -> float:
 
 
 def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Answer]:
-    """Read documents through one filter, as a run of our own does (``quality.answers``)."""
+    """Read documents through one filter, as ``measurement.accuracy.answers`` does."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
     chosen = strictest(filters)
     version = version_read(str(root.at("versions", task).value), filters)

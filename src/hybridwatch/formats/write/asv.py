@@ -1,8 +1,8 @@
 """Result files of asv, version 2, as asv 0.6.6 reads them.
 
 What is exported goes by the names, the environment and the machine under which asv itself stores
-what it measures with our suites (``watch.asv_plugin``), so both are one series. How sure asv may be
-of a number is ``asv_stats``' business.
+what it measures with our suites (``orchestration.nightly.asv_plugin``), so both are one series. How
+sure asv may be of a number is ``asv_stats``' business.
 """
 
 import hashlib

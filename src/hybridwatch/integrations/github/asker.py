@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from github import GithubException
 from github.IssueComment import IssueComment
+
 from hybridwatch.integrations.github.claim import Claim
 from hybridwatch.integrations.github.door import Access, Door, author_of, plain
 

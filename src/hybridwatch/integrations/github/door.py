@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import requests
-
 from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.NamedUser import NamedUser
 from github.Organization import Organization
+
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github.discretion import discreet
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from github import GithubException
 from github.Issue import Issue
+
 from hybridwatch.integrations.github.door import Access, Door, author_of, plain
 
 _HINTS: Final = {

@@ -9,6 +9,7 @@ from github import GithubException
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 from github.Repository import Repository
+
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github.door import Access, Door, author_of, plain
 

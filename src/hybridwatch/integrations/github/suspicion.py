@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from github import GithubException
+
 from hybridwatch.integrations.github.culprit_text import suspicion_text
 from hybridwatch.integrations.github.door import Access, Door
 from hybridwatch.integrations.github.pull_request import PullRequest

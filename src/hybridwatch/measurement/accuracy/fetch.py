@@ -1,4 +1,4 @@
-"""``python -m hybridwatch.measurement.accuracy.fetch TASK...``: lm-eval's own tasks, data and all, on disk.
+"""``python -m hybridwatch.measurement.accuracy.fetch TASK...``: lm-eval's own tasks, with data.
 
 The harness starts this before anything is measured, so that a data set that cannot be had is found
 before an hour of engine time is spent. What is there already is not downloaded again.

@@ -77,7 +77,7 @@ class LocalCluster:
             result = self._do(order.work, lambda: not unwanted.is_set())
         except HybridwatchError as error:
             self._ended.put(Ended(order, Fate.DIED, reason=str(error)))
-        except KeyboardInterrupt:  # somebody stops this process: ``process.stopping``
+        except KeyboardInterrupt:  # somebody stops this process: ``system.stopping``
             self._ended.put(Ended(order, Fate.STOPPED))
         else:
             fate = Fate.STOPPED if unwanted.is_set() else Fate.GAVE

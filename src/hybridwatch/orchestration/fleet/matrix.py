@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from hybridwatch.scenario.digest import digest
 from pydantic import AfterValidator, Field, model_validator
 
 from hybridwatch.engines.builds import parse_label
@@ -16,6 +15,7 @@ from hybridwatch.engines.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
 from hybridwatch.orchestration.fleet.job import Job, Purpose, Testbed, Wish, key_of
 from hybridwatch.records.line import checked_line
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.part import Part, refuse
 from hybridwatch.scenarios.scenario import Scenario

@@ -90,7 +90,7 @@ def perform(work: Work, is_wanted: Callable[[], bool] = always) -> Result:
 def measure(work: Measurement, is_wanted: Callable[[], bool] = always) -> Brought:
     """Measure, and give the record as bytes.
 
-    Everything that is started ends with this process, however that ends (``process.guard``). Until
+    Everything that is started ends with this process, however that ends (``system.guard``). Until
     the last of it has ended no other measurement of the machine begins: they hold a lock.
     """
     name = f"hybridwatch-fleet-{os.getuid()}-{safe_name(work.machine)}"

@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar, Final
 
-from hybridwatch.scenario.digest import digest
 from sqlalchemy import select
 
 from hybridwatch.database.schema import JOB
@@ -30,6 +29,7 @@ from hybridwatch.orchestration.fleet.overview import read_overview
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
 from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.system import require_wanted
 
 FEWEST_TRIALS: Final = 7

@@ -6,7 +6,8 @@ on every runner that is new, and call a busier machine a regression. None of tha
 matrix of ``asv.conf.json`` is the same for every call, and asv leaves it aside where the
 environment exists. Parameters of benchmarks would do for builds, but each run would replace the
 values of all others, and what was stored without them would be lost. So this changes asv in five
-places, which ``tests/unit/orchestration/nightly/test_asv_plugin.py`` holds against the asv of the lock.
+places; ``tests/unit/orchestration/nightly/test_asv_plugin.py`` holds them against the asv of the
+lock.
 """
 
 import json

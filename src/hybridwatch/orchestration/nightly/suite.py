@@ -41,8 +41,8 @@ _HAND_OUT_S: Final = 600.0
 """After that asv gives up a benchmark, which only hands out a number."""
 
 STATS_MARK: Final = "hybridwatch: how sure asv may be: "
-"""Begins the line of a benchmark's output that ``watch.asv_plugin`` reads: asv makes an interval of
-its own from samples, and has no place for another."""
+"""Begins the line of a benchmark's output that ``asv_plugin`` reads: asv makes an interval of its
+own from samples, and has no place for another."""
 
 
 class Suite:

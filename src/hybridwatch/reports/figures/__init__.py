@@ -1,1 +1,1 @@
-"""What is known, drawn. Nobody else imports plotly."""
+"""Plotly figures of reports and series. Nothing else imports plotly."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.journal import read_entries
 from hybridwatch.reports.releases.cell import Cell, State, cells_file
-from hybridwatch.scenario.digest import digest
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.part import Part
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.toml_file import refusing_toml

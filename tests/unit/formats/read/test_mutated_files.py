@@ -1,7 +1,7 @@
 """Damaged and falsified files of every format: one clear line, or what the file says.
 
-``pytest -m slow tests/unit/formats/read/test_mutated_files.py`` does a thousand; another number and seed
-come from the environment, ``HYBRIDWATCH_MUTATIONS`` and ``HYBRIDWATCH_SEED``.
+``pytest -m slow tests/unit/formats/read/test_mutated_files.py`` does a thousand; another number
+and seed come from the environment, ``HYBRIDWATCH_MUTATIONS`` and ``HYBRIDWATCH_SEED``.
 """
 
 import json

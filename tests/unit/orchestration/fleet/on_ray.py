@@ -3,7 +3,8 @@
 ::
 
     python -m tests.unit.orchestration.fleet.on_ray --jobs 500
-    python -m tests.unit.orchestration.fleet.on_ray --jobs 500 --raylets 20 --drivers 5 --heads 2 --databases 3
+    python -m tests.unit.orchestration.fleet.on_ray --jobs 500 --raylets 20 --drivers 5 \\
+        --heads 2 --databases 3
 
 The second one kills raylets, drivers, the head with all its nodes, and the database's server while
 the queue is drained, and starts them again, as a service manager would. It prints what it found and

@@ -2,7 +2,8 @@
 
 ::
 
-    python -m tests.unit.orchestration.fleet.simulated --hosts 20 --scenarios 200 --nights 30 --bad 0.05
+    python -m tests.unit.orchestration.fleet.simulated \\
+        --hosts 20 --scenarios 200 --nights 30 --bad 0.05
 
 Each night some hosts are bad: away, slow, or with another driver. Nothing is measured; a record of
 made-up numbers stands for each measurement, and its minutes pass on the simulated clock.

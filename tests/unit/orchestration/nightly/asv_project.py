@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[4]
 OURS = dict.fromkeys(("PYTHONPATH", "ASV_PYTHONPATH"), str(ROOT / "src"))
 """asv and its benchmarks, which it starts without ``PYTHONPATH``, take our source from here."""
 
-PLUGIN = ".hybridwatch.watch.asv_plugin"
+PLUGIN = ".hybridwatch.orchestration.nightly.asv_plugin"
 SMOKE, CURATED, NEVER = (f"{group}.one.One.track_ttft" for group in ("smoke", "curated", "fuzz"))
 
 _BENCHMARKS = f"""

@@ -275,7 +275,7 @@ def asv_here(tmp_path, *words, **variables):
         "project": "p",
         "repo": str(ROOT),
         "branches": ["HEAD"],
-        "plugins": [".hybridwatch.watch.asv_plugin"],
+        "plugins": [".hybridwatch.orchestration.nightly.asv_plugin"],
         "environment_type": "existing",
         "benchmark_dir": str(ROOT / "benchmarks"),
         "results_dir": str(tmp_path / "asv"),

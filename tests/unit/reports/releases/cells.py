@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.scenario.digest import digest
-
 from hybridwatch.reports.releases.cell import Cell, State
+from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from tests.builders import STARTED
 

@@ -1,0 +1,1 @@
+"""Services that people already look at: GitHub, and the channels of ``notify``."""

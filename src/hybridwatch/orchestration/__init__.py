@@ -1,0 +1,1 @@
+"""Many measurements: searches (``bisect``), many hosts (``fleet``), nights (``nightly``)."""
