@@ -17,6 +17,7 @@ from elements import prepare_charts
 from garbage import clean, hidden_from_streamlit
 from streamlit.delta_generator import DeltaGenerator
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.database.stamps import stamp_of
 from hybridwatch.database.update import Say, open_index
@@ -29,7 +30,6 @@ from hybridwatch.pages.document import Kind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.plain_text import visible
 
 _LOOK_S: Final = 10

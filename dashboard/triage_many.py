@@ -10,6 +10,7 @@ from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
 from hybridwatch.analysis.alerts import AlertGroup, Deed, TriageConflict
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
@@ -17,7 +18,6 @@ from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
-from hybridwatch.reports.sentence import plural
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"

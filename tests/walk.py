@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import hybridwatch
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.cli.newest import findings_for
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.records.store import write_run
 from tests.builders import LATELY, a_comparison, noisy
 
@@ -54,7 +54,7 @@ class Walk:
 
 def _properties() -> Iterator[CodeType]:
     for found in pkgutil.walk_packages(hybridwatch.__path__, "hybridwatch."):
-        if found.name.split(".")[1] in {*_JUDGING, "metric"}:
+        if found.name.split(".")[1] in {*_JUDGING, "metrics"}:
             for kind in vars(importlib.import_module(found.name)).values():
                 if isinstance(kind, type):
                     members = vars(kind).values()

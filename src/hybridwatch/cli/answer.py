@@ -15,10 +15,10 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refresh_command
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
-from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.bisect.answer_file import read_answer
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, fenced_lines

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.github_access import REPOSITORY, access
-from hybridwatch.cli.newest import findings_for
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError, HybridwatchError
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.fleet.job import State as JobState
 from hybridwatch.orchestration.fleet.ledger import utc_now
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
@@ -19,7 +20,6 @@ from hybridwatch.orchestration.fleet.requested_jobs import RequestedJobs, night_
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
 from hybridwatch.reports.pull_request import title_of
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 

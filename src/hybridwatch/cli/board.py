@@ -11,11 +11,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.measurement.relay import STAGES
 from hybridwatch.measurement.session import Progress
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import as_text
 
 _NAMES: Final = ("contracts", "accuracy", "times")

@@ -10,11 +10,11 @@ from rich.text import Text
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.cli.board import Board
-from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.outcome import Outcome, summary_of
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.measurement.budget import Budget
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measurement.relay import Relay

@@ -10,11 +10,11 @@ import click
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.github_access import REPOSITORY, TOKEN, fitting, pull_request
-from hybridwatch.cli.newest import MANY_HELP, findings_for
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.sides import RECORDS_HELP, may_take_records
+from hybridwatch.cli.sides import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, may_take_records
 from hybridwatch.cli.step_summary import SUMMARY, add_to_summary
 from hybridwatch.errors import GithubError
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, title_of
@@ -69,7 +69,7 @@ def command(
         raise click.UsageError(
             "Give --repo and --pr to say where to post, or --dry-run to print only."
         )
-    findings = findings_for(records, results, policy)
+    findings = findings_for(records, results, policy, ANY_TESTBEDS)
     if dry_run or repo is None or pr is None:
         _print(findings)
         return

@@ -6,17 +6,16 @@ from pathlib import Path
 import click
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.program import program
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
-    SideOptions,
-    judge_named,
     takes_baseline,
     takes_records,
 )
 from hybridwatch.cli.terminal import Console
+from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.named_sides import SideOptions, judge_named
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.reports.caught import bugs_caught
 from hybridwatch.reports.table import print_table

@@ -9,7 +9,6 @@ from hybridwatch.analysis.control import Control, ControlKind, a_a_control, know
 from hybridwatch.analysis.curve_control import same_curve_control, slow_control
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.known_bad import MUTANTS_ALONE
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
@@ -18,6 +17,7 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import ScenarioError
+from hybridwatch.history.known_bad import MUTANTS_ALONE
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase

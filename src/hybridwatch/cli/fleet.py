@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
@@ -20,7 +21,6 @@ from hybridwatch.orchestration.fleet.ledger import utc_now
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.fleet.overview import job_json
 from hybridwatch.orchestration.nightly.checkout import checkout_here
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
@@ -17,7 +18,6 @@ from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.orchestration.nightly.policy import policy_here
 from hybridwatch.records.store import check_writable
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 

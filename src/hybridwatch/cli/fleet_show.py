@@ -8,6 +8,7 @@ from typing import Final
 import click
 from rich.text import Text
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.cli.fleet_queue import queue_of
 from hybridwatch.cli.options import examples, takes_results
@@ -20,7 +21,6 @@ from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_js
 from hybridwatch.orchestration.fleet.placing import Standing
 from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.stacked import Table
 from hybridwatch.system.console_text import say
 

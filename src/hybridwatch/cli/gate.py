@@ -13,11 +13,13 @@ from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.cli.newest import MANY_HELP, findings_for
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.sides import RECORDS_HELP, SideOptions, may_take_records, takes_baseline
+from hybridwatch.cli.sides import MANY_HELP, RECORDS_HELP, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.cli.written_file import write_file
+from hybridwatch.history.named_sides import SideOptions
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.caught import seen_by
 from hybridwatch.reports.escape import one_line
@@ -25,7 +27,7 @@ from hybridwatch.reports.gate_text import gate_lines
 from hybridwatch.reports.github_actions import annotations, without_commands
 from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, title_of
-from hybridwatch.reports.sentence import headline, plural
+from hybridwatch.reports.sentence import headline
 from hybridwatch.system.console_text import say
 
 _BAD_NEWS = 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
@@ -12,7 +13,6 @@ from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import plural
 
 INDEX_SCHEMA = 1
 

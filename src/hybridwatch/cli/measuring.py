@@ -12,6 +12,7 @@ import click
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.by_phase import Measured, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
 from hybridwatch.cli.outcome import Outcome, print_closing
@@ -31,7 +32,6 @@ from hybridwatch.measurement.session import none_missing, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_of
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
@@ -16,7 +17,6 @@ from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.integrations.notify.telling import Preview, chosen_channels, preview, skip, tell
 from hybridwatch.orchestration.nightly.policy import takes_policy
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.update import open_index
@@ -19,7 +20,6 @@ from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.integrations.notify.sending import Sender, Sent
 from hybridwatch.integrations.notify.telling import tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 

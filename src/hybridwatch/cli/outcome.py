@@ -13,10 +13,11 @@ from rich.text import Text
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.cli.known_bad import known_bad_in
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
+from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
@@ -25,7 +26,6 @@ from hybridwatch.records.store import write_run
 from hybridwatch.reports.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
-from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.stacked import Table
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario

@@ -12,7 +12,6 @@ from hybridwatch.analysis.restless import BLOCKS
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents
-from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import print_closing
@@ -20,6 +19,7 @@ from hybridwatch.cli.program import program
 from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import DEFAULT_BUILD
+from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.system.console_text import as_text
 
 _RESUME: Final = "--resume"

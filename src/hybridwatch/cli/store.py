@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import plural
 
 STORE_SCHEMA = 1
 

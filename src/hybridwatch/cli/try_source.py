@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
@@ -25,7 +26,6 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.caught import readings_of
-from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text

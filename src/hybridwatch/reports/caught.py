@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.analysis.wording.labels import centers_of, name_of, plural
 from hybridwatch.metrics import Kind
-from hybridwatch.reports.sentence import centers_of, name_of, plural
 
 _NAMED: Final = 2
 """As many readings or scenarios as are named before they are only counted."""

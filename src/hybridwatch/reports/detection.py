@@ -18,10 +18,10 @@ from hybridwatch.analysis.change_point import (
 )
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.stacked import Table
 
 DETECTION_SCHEMA: Final = 1

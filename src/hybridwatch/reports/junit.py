@@ -14,8 +14,9 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import headline, line_of, name_of
+from hybridwatch.reports.sentence import headline, line_of
 
 _CLASS = "hybridwatch"
 _NOT_COMPARABLE = Verdict.NOT_COMPARABLE

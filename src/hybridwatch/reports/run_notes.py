@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from hybridwatch.analysis.verdict import Flip, Report
+from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Metric
 from hybridwatch.records.lasting import lasting_label
 from hybridwatch.records.run import Answer
-from hybridwatch.reports.sentence import name_of, open_questions, repeat_command
+from hybridwatch.reports.sentence import open_questions, repeat_command
 
 
 def flips_of(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:

@@ -20,12 +20,14 @@ from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS
-from hybridwatch.analysis.wording.labels import basis_of as basis_of
-from hybridwatch.analysis.wording.labels import centers_of as centers_of
-from hybridwatch.analysis.wording.labels import change_of as change_of
-from hybridwatch.analysis.wording.labels import name_of as name_of
-from hybridwatch.analysis.wording.labels import plural as plural
+from hybridwatch.analysis.wording.labels import (
+    MOST_TRIALS,
+    WORTHWHILE_TRIALS,
+    centers_of,
+    change_of,
+    name_of,
+    plural,
+)
 from hybridwatch.metrics import Kind
 from hybridwatch.records.lasting import lasting_label
 from hybridwatch.records.run import Looks, Phase

@@ -8,11 +8,11 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli import controls, measuring
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.known_bad import with_known_bad
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import model_runner_of
 from hybridwatch.errors import BuildError, ScenarioError
+from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.measurement.session import SessionRequest
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import find

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.gate import LUCK
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
-from hybridwatch.cli.newest import findings_for
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_file, reader, write_run
 from tests.builders import BASELINE, TESTBED, a_build, a_run

@@ -10,13 +10,13 @@ import pytest
 from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.cli.newest import findings_for
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, lines_of
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import Place, topics_of
 from hybridwatch.integrations.notify.topic import Standing
 from hybridwatch.metrics import metric_of

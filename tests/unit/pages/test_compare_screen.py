@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.cli.compare import command
 from hybridwatch.database.update import open_index
 from hybridwatch.metrics import Kind
@@ -34,7 +35,7 @@ from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import figure_forest, reach_of, rows_of
-from hybridwatch.reports.sentence import headline, name_of
+from hybridwatch.reports.sentence import headline
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (
     REGRESSED,

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from hybridwatch.analysis.alerts import Status, acknowledge
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
-from hybridwatch.cli.newest import findings_for
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import Place, topics_of
 from hybridwatch.integrations.notify.topic import Standing
 from hybridwatch.pages.address import Address

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import RecordError, ScenarioError
 from hybridwatch.pages.document import (
     Block,
@@ -20,7 +21,6 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.mutant import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import Cell, State

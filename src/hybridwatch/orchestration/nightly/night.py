@@ -20,6 +20,7 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
@@ -36,7 +37,6 @@ from hybridwatch.records.store import read_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.reports.jsonform import findings_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
-from hybridwatch.reports.sentence import plural
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.guarded import GuardedProcess
 

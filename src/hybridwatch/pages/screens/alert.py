@@ -10,6 +10,7 @@ from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import name_of
 from hybridwatch.history.trials import trials_of
@@ -44,7 +45,7 @@ from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text, change_of, is_control, own_report, rank_of
-from hybridwatch.reports.sentence import plural, repeat_command
+from hybridwatch.reports.sentence import repeat_command
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40

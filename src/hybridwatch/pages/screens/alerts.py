@@ -6,6 +6,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Entry, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
@@ -43,7 +44,6 @@ from hybridwatch.reports.alert_text import (
     place_of,
     rank_of,
 )
-from hybridwatch.reports.sentence import plural
 
 _STANDING: Final = "standing"
 _SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})

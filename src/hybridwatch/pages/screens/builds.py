@@ -8,6 +8,7 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.controls import ControlRun, controls_of, fixes_of, newest_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import status_line
@@ -29,7 +30,6 @@ from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_st
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, group_text, place_of
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.scenario import Scenario
 

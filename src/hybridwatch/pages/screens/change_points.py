@@ -7,6 +7,7 @@ from typing import Any
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, State
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.lines import Line, verdict_of
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
@@ -25,7 +26,6 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.histories import Subject
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.lines import change_of
-from hybridwatch.reports.sentence import plural
 
 
 def change_points(

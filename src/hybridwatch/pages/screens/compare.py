@@ -6,6 +6,7 @@ from typing import Final
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import name_of, plural
 from hybridwatch.history.judge import Judged
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
@@ -37,7 +38,7 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.run import Run
 from hybridwatch.reports.figures.forest import figure_forest, reach_of, rows_of
 from hybridwatch.reports.run_notes import notes_of
-from hybridwatch.reports.sentence import headline, name_of, plural, reason
+from hybridwatch.reports.sentence import headline, reason
 
 _TITLE: Final = "Compare"
 _FOREST: Final = "Change of each metric against its margin"

@@ -6,12 +6,12 @@ from typing import Final
 from hybridwatch.analysis.curves import curve_of
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.pages.document import Block, Cell, Chart, Column, Paragraph, Section, Table
 from hybridwatch.records.run import Run
 from hybridwatch.reports.figures.curve import figure_curves
 from hybridwatch.reports.figures.trials import SIDES
-from hybridwatch.reports.sentence import plural
 from hybridwatch.reports.tradeoff_text import (
     KNOBS,
     interactivity_of,

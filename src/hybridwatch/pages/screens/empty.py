@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Block, Command, Kind, Notice, Paragraph
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
-from hybridwatch.reports.sentence import plural
 
 
 def broken_notice(broken: Sequence[Broken]) -> Notice:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
 from hybridwatch.errors import HybridwatchError
@@ -34,7 +35,6 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.reports.sentence import plural
 
 TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hybridwatch.analysis.change_point import State
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import Metric
 from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
 from hybridwatch.reports.figures.lines import figure_lines
-from hybridwatch.reports.sentence import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
 from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.controls import ControlRun, controls_of, newest_of
@@ -51,7 +52,6 @@ from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import group_text, place_of
 from hybridwatch.reports.caught import bugs_caught
-from hybridwatch.reports.sentence import plural
 
 _RUNS_BACK: Final = 16
 _NAMED: Final = 3

@@ -10,6 +10,7 @@ import pandas as pd
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
@@ -34,7 +35,6 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.reports.sentence import plural
 
 _ROWS: Final = 30
 _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)

@@ -18,6 +18,7 @@ from hybridwatch.analysis.cause import Area, Part, area_of, causes_of
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import find_stories
 from hybridwatch.history.overview_rows import VerdictRow, name_of, since_when, verdict_rows
 from hybridwatch.history.severity import ORDER
@@ -38,7 +39,6 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.screens.alerting import engine_message
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.alert_text import alert_text, is_control
-from hybridwatch.reports.sentence import plural
 
 _SHOWN: Final = 12
 """Changes that are shown at once; a bad night has hundreds."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.pages.document import (
     Block,
@@ -27,7 +28,6 @@ from hybridwatch.reports.release_card import (
     step_words,
 )
 from hybridwatch.reports.releases.card import Card, read_card
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 

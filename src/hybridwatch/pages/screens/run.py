@@ -5,6 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import basis_of, centers_of, name_of, plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
@@ -43,7 +44,7 @@ from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
 from hybridwatch.reports.figures.trials import figure_trials
 from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
-from hybridwatch.reports.sentence import basis_of, centers_of, headline, name_of, plural, reason
+from hybridwatch.reports.sentence import headline, reason
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""

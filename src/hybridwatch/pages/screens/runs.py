@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import Row, controls_last, runs_by_id
 from hybridwatch.pages.address import Address, address
@@ -30,7 +31,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
-from hybridwatch.reports.sentence import plural
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "processor": lambda testbed: testbed.cpu_model,

@@ -11,6 +11,7 @@ import pandas as pd
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.frames import Series
 from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import bad_on_purpose
@@ -47,7 +48,6 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
 from hybridwatch.reports.figures.marks import mark_gap
-from hybridwatch.reports.sentence import plural
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
 """What is drawn when nobody says what, as far as there is room."""

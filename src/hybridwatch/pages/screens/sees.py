@@ -8,6 +8,7 @@ from hybridwatch.analysis.calibration.figure import Figure, Form, share
 from hybridwatch.analysis.calibration.read import Calibration
 from hybridwatch.analysis.sight import Reading, Sight
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import (
@@ -40,7 +41,6 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.role import Role
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.scenario import Scenario
 
 _MARKS: Final[Mapping[Sight, str]] = {

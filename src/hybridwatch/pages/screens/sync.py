@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
@@ -46,7 +47,6 @@ from hybridwatch.pages.screens.run import comparisons_table
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.figures.steps import figure_phases, figure_steps
-from hybridwatch.reports.sentence import plural
 
 _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")

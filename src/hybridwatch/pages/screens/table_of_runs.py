@@ -2,10 +2,10 @@
 
 from collections.abc import Sized
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.runs import Row
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Line, Link
-from hybridwatch.reports.sentence import plural
 
 
 def verdict_cell(row: Row) -> Cell:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Inline, Kind, Line, Link, Notice
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.reports.sentence import plural
 
 _NAMED: Final = 8
 """Lines of a notice; the grid marks every scenario."""

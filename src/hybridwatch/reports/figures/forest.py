@@ -13,10 +13,10 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import change_of, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import base_figure, escaped
 from hybridwatch.reports.reason_text import band_of
-from hybridwatch.reports.sentence import change_of, name_of
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",

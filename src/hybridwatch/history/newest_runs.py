@@ -13,21 +13,16 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.cli.known_bad import known_bad_in
-from hybridwatch.cli.sides import PLAIN, SideOptions, judge_named
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
+from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.named_sides import PLAIN, SideOptions, judge_named
 from hybridwatch.records.line import compares_releases, is_release, line_of
 from hybridwatch.records.role import Role, role_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
-from hybridwatch.reports.sentence import plural
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
-
-MANY_HELP = """Without RECORD, the newest record of every scenario, testbed and pair of builds in
-the results folder is judged; a record of one build is compared with the pinned baseline, and
-without one held against what its scenario expects. A scenario
-that the policy expects is missing if it has no record, or only one older than max_age_days."""
 
 _ONLY_EXAMPLES: Final = Absent(
     "examples", "nothing was measured here yet; only the records that hybridwatch comes with count"
@@ -41,7 +36,7 @@ def findings_for(
     options: SideOptions = PLAIN,
     now: datetime | None = None,
 ) -> ChangeReview:
-    """Judge what the command line names.
+    """Judge the records that are named, or a whole folder.
 
     Args:
         records: As for ``judge_named``; none for all that the folder holds.
