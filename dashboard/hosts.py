@@ -1,12 +1,12 @@
 """Requests under names that nobody gave this server are refused.
 
-``hybridwatch.orchestration.nightly.hosts`` has the rule.
+``hybridwatch.orchestration.nightly.access`` has the rule.
 """
 
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hybridwatch.orchestration.nightly.hosts import Hosts
+from hybridwatch.orchestration.nightly.access import Hosts
 from hybridwatch.system.plain_text import visible
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from password import Password
 from starlette.middleware import Middleware
 from warm_up import start
 
-from hybridwatch.orchestration.nightly.access import PASSWORD
-from hybridwatch.orchestration.nightly.hosts import HOSTS, read_hosts
+from hybridwatch.orchestration.nightly.access import HOSTS, PASSWORD, read_hosts
 
 look_seldom()
 _password = os.environ.get(PASSWORD)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli import dashboard as verb
-from hybridwatch.orchestration.nightly.hosts import read_hosts
+from hybridwatch.orchestration.nightly.access import read_hosts
 from hybridwatch.records.store import write_run
 from tests.builders import a_comparison
 from tests.dashboard.asking import SOCKET, Ask, asking

@@ -40,8 +40,8 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.deployment import Server
 from hybridwatch.measurement.bench import Bench
 from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.system.guarded import processor_seconds
 from hybridwatch.system.home import home
-from hybridwatch.system.processor_time import processor_seconds
 from tests.unit.orchestration.fleet.on_ray import Nodes
 
 _LEAST = 6  # fewer blocks have no 95 % interval of a median

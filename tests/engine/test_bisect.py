@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds, named_build
-from hybridwatch.engines.installed import look_at
+from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import remove_build
 from hybridwatch.records.store import read_run
 from hybridwatch.system.home import home

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.integrations.github import answering, asker, our_comment
+from hybridwatch.integrations.github import answering, claim, our_comment
 from hybridwatch.integrations.github import requests as ledger
 from hybridwatch.integrations.github.claim import Claim
 from hybridwatch.integrations.github.door import Access
@@ -113,7 +113,7 @@ def test_what_speaks_to_nobody_costs_not_even_a_question(people, bot, body) -> N
 
 def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monkeypatch) -> None:
     """Planted: the check of rights left out."""
-    monkeypatch.setattr(asker, "_may_write", lambda *_: True)
+    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
     assert bot(people, people.asks(RUN, "mallory")) is not None
     assert len(people.bodies()) == 1
 
@@ -141,7 +141,7 @@ def test_500_hostile_comments_by_strangers_change_nothing(people) -> None:
 
 def test_a_bot_that_lets_strangers_in_would_be_seen(people, monkeypatch) -> None:
     """Planted: the same comments, and everybody may."""
-    monkeypatch.setattr(asker, "_may_write", lambda *_: True)
+    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
     with pytest.raises(AssertionError):
         hostile(people, "mallory")
 
@@ -173,7 +173,7 @@ def test_a_claim_that_is_not_held_against_the_comment_would_be_run(
     """Planted: the event is believed."""
     event = people.asks("@hybridwatch help")
     event["comment"]["body"] = RUN
-    monkeypatch.setattr(asker, "_is_as_claimed", lambda *_: True)
+    monkeypatch.setattr(claim, "_is_as_claimed", lambda *_: True)
     assert bot(people, event) is not None
 
 

@@ -13,8 +13,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
 from hybridwatch.integrations.github.requests import Request, State, queue_in
+from hybridwatch.orchestration.fleet.lookup import night_of, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
-from hybridwatch.orchestration.fleet.requested_jobs import night_of, requested_jobs
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN
 from tests.unit.cli.test_fleet import pretend

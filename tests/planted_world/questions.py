@@ -14,10 +14,10 @@ from hybridwatch.analysis.change_point import ChangePoint, Drift, State
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.lines import Line, medians_of
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.history.overview_rows import GridRow, current, grid_of, since_when, verdict_rows
+from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address

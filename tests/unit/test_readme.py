@@ -13,7 +13,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli, verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
-from hybridwatch.records.store.examples import EXAMPLES
+from hybridwatch.records.store.baselines import EXAMPLES
 from hybridwatch.records.store.layout import run_id_of
 
 ROOT = Path(__file__).parents[2]

@@ -2,22 +2,135 @@
 
 Verdicts that no other test can touch (exact, missing, failed, not comparable) are given here.
 The others stay inconclusive until ``judge`` has the adjusted p-value.
+
+Times, rates and counts are one number per trial, within blocks where both sides alternated. Counts
+that come out the same in every trial of a side need no test: 3 is not 5, though a rank test of five
+trials a side says p 0.008 at best, as one of twenty tests of a report nothing at all.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis import doubt, paired_proportion, power
+from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.answers import Answers, answers_of, pair
-from hybridwatch.analysis.compare_counts import compare_repeated
-from hybridwatch.analysis.compare_trials import compare_trials
+from hybridwatch.analysis.changed_tokens import Tokens
 from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.noise import REACH
-from hybridwatch.analysis.pair import Pair
+from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
-from hybridwatch.metrics import Kind
+from hybridwatch.metrics import Kind, Metric
+
+_REPEATS_EXACTLY: Final = (
+    "The count is the same in every trial of a side, so it has no noise and needs no test."
+)
+
+
+def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    """Compare two sides whose trials each repeat one count (``Pair.repeats``).
+
+    Args:
+        draft: What is known already, the bound of relevance included.
+        left: The baseline's trials.
+        right: The contender's.
+
+    Returns:
+        A comparison with its verdict and without a p-value: the report's control leaves it alone.
+    """
+    return replace(
+        draft,
+        verdict=_verdict(draft, left.center, right.center),
+        test="exact",
+        design=Design.EXACT,
+        assumption=_REPEATS_EXACTLY,
+    )
+
+
+def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
+    size = None if draft.effect is None else abs(draft.effect)
+    if old == new or (size is not None and size <= draft.metric.margin):
+        return Verdict.EQUIVALENT
+    if size is not None and size <= draft.relevance:
+        # Runs of these builds differ by so much without a change, a doubt already.
+        return Verdict.INCONCLUSIVE
+    worse = draft.metric.better.is_worse(new - old)
+    return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT
+
+
+COUNT_BAND: Final = 0.005
+"""Counts have no margin: any significant change is relevant. To call two counts the same still
+takes a band; half a per cent is one host read in 200 steps."""
+
+_BY_BLOCK: Final = (
+    "The two trials of a block share the state of the machine, so the change is the typical one "
+    "within a block; without a change either trial is as likely to be the larger, in every metric."
+)
+_BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
+
+
+def compare_trials(
+    draft: Comparison, left: Summary, right: Summary, blocks: Blocks | None
+) -> Comparison:
+    """Compare two sides that have values.
+
+    Args:
+        draft: What is known already, the bound of relevance included.
+        left: The baseline's trials.
+        right: The contender's.
+        blocks: How they pair; ``None`` when they do not.
+    """
+    if blocks is not None and blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
+        return _within_blocks(draft, blocks)
+    return _as_two_groups(draft, left, right)
+
+
+def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
+    ratios = blocks.log_ratios
+    change = signed_rank.estimate(ratios, _band(draft))
+    return replace(
+        draft,
+        effect=change.effect,
+        interval=change.interval,
+        equivalence_p=change.equivalence_p,
+        trials_needed=power.blocks_to_settle(ratios, _band(draft)),
+        minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
+        test="sign-flip",
+        design=Design.PAIRED,
+        assumption=_BY_BLOCK,
+        pairs=blocks.n,
+        ratios=ratios,
+    )
+
+
+def _as_two_groups(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+    needed = power.trials_to_settle(left.values, right.values, _band(draft))
+    if min(left.n, right.n) < rank.SETTLING_TRIALS:
+        # A test that cannot reject would only weaken the others in the control (Tarone 1990).
+        return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
+    if draft.restless:
+        # Nothing pairs a trial with what the neighbours did to it, nor to the processor time.
+        interval = rank.ratio_interval(left.values, right.values)
+        return doubt.added(replace(draft, interval=interval, trials_needed=needed), doubt.HELD_BACK)
+    return replace(
+        draft,
+        interval=rank.ratio_interval(left.values, right.values),
+        p_value=rank.rank_p(left.values, right.values),
+        equivalence_p=rank.equivalence_p(left.values, right.values, _band(draft)),
+        minimum_detectable_effect=power.detectable_change(
+            left.values, right.values, draft.relevance
+        ),
+        trials_needed=needed,
+        test="Mann-Whitney",
+        design=Design.UNPAIRED,
+        assumption=_BY_SIDE,
+    )
+
+
+def _band(draft: Comparison) -> float:
+    return draft.metric.margin or COUNT_BAND
+
 
 _NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
 _QUESTIONS: Final = (
@@ -167,3 +280,57 @@ def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Compar
 
 def _share(answers: Answers) -> Summary:
     return Summary(float(np.mean(answers.values)), answers.values)
+
+
+_ONE_ARITHMETIC: Final = (
+    "The sides round alike but for which requests share a step, so only a choice between tokens "
+    "within {bound:g} nats of each other may fall otherwise: one request tells."
+)
+_TWO_ARITHMETICS: Final = (
+    "The sides may round sums otherwise, so a choice between tokens within {bound:g} nats of each "
+    "other may fall otherwise; any other change is real."
+)
+
+
+def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
+    """Give what two sides' contract trials say its verdict.
+
+    The baseline counts 0, since it differs from itself in nothing; the contender counts the
+    requests that changed, trial by trial.
+
+    Args:
+        metric: ``contract.changed_tokens``.
+        tokens: What the trials say.
+    """
+    left = Summary(0.0, (0.0,) * len(tokens.counts))
+    right = Summary(max(tokens.counts), tokens.counts)
+    assumption = (_ONE_ARITHMETIC if tokens.one_arithmetic else _TWO_ARITHMETICS).format(
+        bound=tokens.bound
+    )
+    draft = Comparison(
+        metric=metric,
+        statistic=metric.kind.statistic,
+        baseline=left,
+        contender=right,
+        effect=right.center,
+        relevance=metric.bound,
+        changes=tokens.changes,
+    )
+    judged = compare_exact(draft, left, right, assumption)
+    return doubt.added(judged, *_doubts(tokens))
+
+
+def _doubts(tokens: Tokens) -> Iterator[str]:
+    ties = tokens.near_ties
+    if ties:
+        widest = max(max(one.baseline_gap or 0.0, one.contender_gap or 0.0) for one in ties)
+        yield (
+            f"{len(ties)} of {tokens.requests} requests differ by near ties, which do not count "
+            f"(at most {widest:g} nats apart, bound {tokens.bound:g}): the oracle of the scenario, "
+            "if it has one, says whether either side is wrong."
+        )
+    if tokens.wrong_before:
+        yield (
+            f"{tokens.wrong_before} requests are left out, whose tokens are wrong on the baseline "
+            "already: compare with a baseline that has contract.wrong_tokens 0."
+        )

@@ -15,11 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.blocks import blocks_of
 from hybridwatch.analysis.curves import curve_of, swept_in, swept_trials
 from hybridwatch.analysis.machine_state import is_restless
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.pair import blocks_of, pair_of
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from hybridwatch.analysis.answers import Answers
-from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import Pair
+from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.families import family_of
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, holm
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, family_of, holm
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.restless import DECIDES, restless_p
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p

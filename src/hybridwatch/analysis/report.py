@@ -8,18 +8,15 @@ from bisect import insort
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hybridwatch.analysis.alone import report_alone
 from hybridwatch.analysis.attribution import attribution_of
 from hybridwatch.analysis.changed_tokens import tokens_across
-from hybridwatch.analysis.compare import compare, not_comparable
-from hybridwatch.analysis.compare_tokens import compare_tokens
+from hybridwatch.analysis.compare import compare, compare_tokens, not_comparable
 from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, failed_trials_of
 from hybridwatch.analysis.doubt import obstacles
-from hybridwatch.analysis.expectation import NOTHING, held_to
-from hybridwatch.analysis.families import families_of
+from hybridwatch.analysis.expectation import NOTHING, held_to, report_alone
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, families_of
 from hybridwatch.analysis.noise import Noise
 from hybridwatch.analysis.one_side import OneSide, role_between, sides_of
 from hybridwatch.analysis.pair import pair_of

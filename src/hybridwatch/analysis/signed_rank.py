@@ -19,8 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from hybridwatch.analysis.rank import CONFIDENCE
-from hybridwatch.analysis.shift import Alternative, doubled_midranks, normal_p, rank_sum_p
+from hybridwatch.analysis.rank import (
+    CONFIDENCE,
+    Alternative,
+    doubled_midranks,
+    normal_p,
+    rank_sum_p,
+)
 from hybridwatch.analysis.verdict import Interval
 
 Ratios = Sequence[float] | npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from hybridwatch.api.queries import Nothing
 from hybridwatch.api.view import StoreView
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import IngestError, RecordConflictError, RecordError, TriageError
-from hybridwatch.formats.read.own_record import read_own
+from hybridwatch.formats.read.read import read_own
 from hybridwatch.records.store import take_in
 
 _log: Final = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from pydantic.json_schema import models_json_schema
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.problem import MEDIA_TYPE
 from hybridwatch.api.queries import Nothing
-from hybridwatch.api.routes import PREFIX, ROUTES, WRITES, Route, Write
-from hybridwatch.api.uploads import JSON
+from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Write
 from hybridwatch.database.tokens import Scope
 
 VERSION: Final = "1.0.0"

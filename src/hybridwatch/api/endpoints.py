@@ -6,13 +6,12 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.api.paging import cut
 from hybridwatch.api.problem import ProblemError, missing
-from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery, SeriesQuery
+from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery, SeriesQuery, cut
 from hybridwatch.api.view import Snapshot
-from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.points import Point
 from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import CELL
 from hybridwatch.errors import ComparisonError
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.kept import kept_of_one_index

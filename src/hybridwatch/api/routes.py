@@ -1,18 +1,19 @@
 """Everything that is served: one table, of which the description and the server are made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from hybridwatch.api import alert_answers, answers, deeds, endpoints, queries
-from hybridwatch.api.uploads import Upload
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 
 PREFIX: Final = "/v1"
+JSON: Final = "application/json"
+FORM: Final = "multipart/form-data"
 _MOST_DECISION: Final = 2**16
 """Bytes; a text of 4,000 characters, each written as an escape, is less."""
 
@@ -45,6 +46,28 @@ class Route:
     def summary(self) -> str:
         """What it does, in a line."""
         return (self.answer.__doc__ or "").partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What may come with a request.
+
+    Attributes:
+        parts: The most bytes of each file, by its name in a form. The first may come alone, as
+            JSON; the others are optional.
+    """
+
+    parts: Mapping[str, int]
+
+    @property
+    def alone(self) -> str:
+        """What comes alone, as JSON."""
+        return next(iter(self.parts))
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """In which forms it may come."""
+        return (JSON, FORM) if len(self.parts) > 1 else (JSON,)
 
 
 @dataclass(frozen=True, slots=True)

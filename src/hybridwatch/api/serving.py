@@ -1,8 +1,8 @@
-"""From a request to its answer: who asks, how often, what they get."""
+"""From a request to its answer: who asks, how often, what they send, what they get."""
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.metadata import version
@@ -10,22 +10,92 @@ from typing import Final
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hybridwatch.api.access import Access
+from hybridwatch.api.access import Access, Limits
 from hybridwatch.api.deeds import Given
-from hybridwatch.api.kept_answers import KeptAnswers
-from hybridwatch.api.limits import Limits
-from hybridwatch.api.problem import ProblemError
+from hybridwatch.api.problem import ProblemError, unfit
 from hybridwatch.api.queries import Nothing, parsed
-from hybridwatch.api.routes import PREFIX, Route, Write
-from hybridwatch.api.uploads import received
-from hybridwatch.api.view import StoreView
+from hybridwatch.api.routes import JSON, PREFIX, Route, Upload, Write
+from hybridwatch.api.view import KeptAnswers, StoreView
 from hybridwatch.database.tokens import Scope
 
-_JSON: Final = "application/json"
+_AROUND: Final = 2**16
+"""Bytes of a form beside its files."""
+
+
+async def received(request: Request, upload: Upload) -> dict[str, bytes]:
+    """Read what comes with a request.
+
+    Raises:
+        ProblemError: It is too long, of another kind, or no such form.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in upload.kinds:
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Type: expected {' or '.join(upload.kinds)}, found {kind!r}",
+            field="Content-Type",
+            expected=" or ".join(upload.kinds),
+            found=kind,
+        )
+    if kind == JSON:
+        most = upload.parts[upload.alone]
+        return {upload.alone: b"".join([some async for some in _at_most(request, most)])}
+    return await _files(request, upload)
+
+
+async def _files(request: Request, upload: Upload) -> dict[str, bytes]:
+    stream = _at_most(request, sum(upload.parts.values()) + _AROUND)
+    parser = MultiPartParser(request.headers, stream, max_files=len(upload.parts), max_fields=0)
+    try:
+        form = await parser.parse()
+    except (MultiPartException, KeyError) as error:  # KeyError: a form without a boundary
+        said = getattr(error, "message", "no boundary")
+        raise unfit("form", "files of a form (RFC 7578)", str(said)) from error
+    try:
+        return await _taken_apart(form, upload)
+    finally:
+        await form.close()
+
+
+async def _taken_apart(form: FormData, upload: Upload) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name, file in form.multi_items():
+        if name not in upload.parts or name in found or not isinstance(file, UploadFile):
+            raise unfit("form", f"each of these files once: {', '.join(upload.parts)}", name)
+        found[name] = await file.read()
+        if len(found[name]) > upload.parts[name]:
+            raise _too_long(upload.parts[name])
+    if upload.alone not in found:
+        raise unfit(upload.alone, "a file of this name", "none")
+    return found
+
+
+async def _at_most(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > most:
+        raise _too_long(most)
+    count = 0
+    async for some in request.stream():
+        count += len(some)
+        if count > most:
+            raise _too_long(most)
+        yield some
+
+
+def _too_long(most: int) -> ProblemError:
+    said = f"the body: expected at most {most} bytes, found more"
+    # What was not read must not be taken for another request.
+    return ProblemError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said, field="body", headers={"connection": "close"}
+    )
+
+
 _DIGITS: Final = 32
 _VERSION: Final = version("hybridwatch")
 
@@ -88,7 +158,7 @@ class Desk:
         given = Given(who, await received(request, write.upload))
         done = await run_in_threadpool(write.deed, self.view, request.path_params, given)
         headers = {"location": PREFIX + quote(done.location), "cache-control": "no-store"}
-        return Response(json.dumps(done.content, allow_nan=False), done.status, headers, _JSON)
+        return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
 
 
 def answering(desk: Desk, reads: Route | None, writes: Write | None) -> Callable[..., object]:
@@ -110,7 +180,7 @@ def tagged(tag: str, known: str, body: Callable[[], bytes]) -> Response:
     headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
     if tag in {one.strip().removeprefix("W/") for one in known.split(",")}:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(body(), headers=headers, media_type=_JSON)
+    return Response(body(), headers=headers, media_type=JSON)
 
 
 def tag_of(content: bytes) -> str:

@@ -1,20 +1,118 @@
-"""The store that is served, looked at again now and then."""
+"""The store that is served, looked at again now and then.
+
+What hangs on files that others write is made anew when it is asked for and has grown old; answers
+are kept for a moment, so that many readers cost as much as one.
+"""
 
 import hashlib
 import json
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.api.aging import Aging
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.reports.jsonform import alert_to_json
+
+_MOST_SHARE: Final = 0.1
+"""Of the time at most this is spent on making one value anew, however long that takes."""
+
+_Value = TypeVar("_Value")
+
+
+class Aging(Generic[_Value]):
+    """A value that may be some seconds old. Threads share it, and one at a time makes it anew.
+
+    Who asks meanwhile gets the one before, unless that was forgotten or nobody asked for long.
+
+    Args:
+        make: Makes it; of the value before, or of ``None``.
+        old_s: How old it may be before somebody makes it anew; older where making it takes long.
+    """
+
+    def __init__(self, make: Callable[[_Value | None], _Value], old_s: float) -> None:
+        self._make = make
+        self._old_s = old_s
+        self._lock = threading.Lock()
+        self._noting = threading.Lock()
+        self._value: _Value | None = None
+        self._until = 0.0
+        self._at_latest = 0.0
+        self._forgotten = 0
+
+    def at_hand(self) -> _Value | None:
+        """Give the value if nobody has to wait for it."""
+        return self._value if time.monotonic() < self._until else None
+
+    def get(self) -> _Value:
+        """Give the value; what ``make`` raises comes through."""
+        if (value := self.at_hand()) is not None:
+            return value
+        if not self._lock.acquire(blocking=False):
+            if (value := self._before()) is not None:
+                return value
+            self._lock.acquire()
+        try:
+            return self._made_anew()
+        finally:
+            self._lock.release()
+
+    def _before(self) -> _Value | None:
+        """Give the value that somebody is about to replace, if it is not too old for that."""
+        return self._value if time.monotonic() < self._at_latest else None
+
+    def _made_anew(self) -> _Value:
+        if (value := self.at_hand()) is not None:
+            return value
+        began, forgotten = time.monotonic(), self._forgotten
+        value = self._value = self._make(self._value)
+        now = time.monotonic()
+        with self._noting:
+            if forgotten == self._forgotten:  # else it may be of before what made it old
+                old_s = max(self._old_s, (now - began) / _MOST_SHARE)
+                self._until, self._at_latest = now + old_s, now + 2 * old_s
+        return value
+
+    def forget(self) -> None:
+        """Have it made anew the next time, also where somebody is just making it."""
+        with self._noting:
+            self._forgotten += 1
+            self._until = self._at_latest = 0.0
+
+
+_MOST_BYTES: Final = 32 * 2**20
+
+
+class KeptAnswers:
+    """The answers that were asked for last, by their tag; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, tag: str, make: Callable[[], bytes]) -> bytes:
+        """Give an answer, made anew if it is not at hand."""
+        with self._lock:
+            if tag in self._bodies:
+                self._bodies.move_to_end(tag)
+                return self._bodies[tag]
+        body = make()
+        with self._lock:
+            self._bytes += len(body) - len(self._bodies.pop(tag, b""))
+            self._bodies[tag] = body
+            while self._bytes > _MOST_BYTES:
+                self._bytes -= len(self._bodies.popitem(last=False)[1])
+        return body
+
 
 _LOOK_S: Final = 2.0
 """How old an answer may be: a look lists every record."""

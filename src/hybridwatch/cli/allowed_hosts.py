@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.orchestration.nightly.hosts import NAME
+from hybridwatch.orchestration.nightly.access import NAME
 
 _LOOPBACK: Final = "127.0.0.1"
 

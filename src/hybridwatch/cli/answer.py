@@ -99,6 +99,7 @@ def comment_command(
 def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
     from hybridwatch.integrations.github.answering import put_entry
     from hybridwatch.integrations.github.grammar import (
+        HELP,
         Bisect,
         Compare,
         Explain,
@@ -106,7 +107,6 @@ def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
         Measure,
         arguments,
     )
-    from hybridwatch.integrations.github.help_text import HELP
     from hybridwatch.integrations.github.requests import State
 
     entry, result = order.asked, ""
@@ -240,8 +240,8 @@ def result_command(
 
 
 def _judged(words: str, records: Path, policy: Policy) -> str:
-    from hybridwatch.integrations.github.culprit_text import answer_text
     from hybridwatch.integrations.github.record_bundle import SEARCH_FILE
+    from hybridwatch.integrations.github.suspicion import answer_text
 
     if (records / SEARCH_FILE).is_file():
         return f"{as_code(words)}:\n\n{answer_text(read_answer(records / SEARCH_FILE))}"

@@ -15,8 +15,8 @@ from hybridwatch.errors import FleetError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.fleet.job import State as JobState
 from hybridwatch.orchestration.fleet.ledger import utc_now
+from hybridwatch.orchestration.fleet.lookup import RequestedJobs, night_of, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
-from hybridwatch.orchestration.fleet.requested_jobs import RequestedJobs, night_of, requested_jobs
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
 from hybridwatch.reports.pull_request import title_of

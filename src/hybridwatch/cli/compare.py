@@ -14,8 +14,8 @@ from hybridwatch.cli.sides import (
     takes_records,
 )
 from hybridwatch.cli.terminal import Console
+from hybridwatch.history.judge import SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.history.named_sides import SideOptions, judge_named
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.reports.caught import bugs_caught
 from hybridwatch.reports.table import print_table

@@ -5,8 +5,14 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
-from hybridwatch.analysis.curve_control import same_curve_control, slow_control
+from hybridwatch.analysis.control import (
+    Control,
+    ControlKind,
+    a_a_control,
+    known_bad_control,
+    same_curve_control,
+    slow_control,
+)
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
 from hybridwatch.cli.options import examples

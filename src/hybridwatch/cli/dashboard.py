@@ -13,13 +13,13 @@ from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import ResultsFolder, default_results, examples
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.orchestration.nightly.access import (
+    HOSTS,
     LOGIN,
     PASSWORD,
     Access,
     is_loopback,
     read_access,
 )
-from hybridwatch.orchestration.nightly.hosts import HOSTS
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch.system.shipped import shipped
 

@@ -11,8 +11,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.written_file import write_file
+from hybridwatch.cli.options import examples, takes_results, write_file
 from hybridwatch.errors import ExportError
 from hybridwatch.records.run import Run, Trial
 from hybridwatch.records.store import find_record, list_records, read_run

@@ -15,10 +15,15 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.orchestration.fleet.confirming import asked, known_pairs, left_today
-from hybridwatch.orchestration.fleet.generated import buildkite_steps, github_matrix
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.orchestration.fleet.ledger import utc_now
-from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
+from hybridwatch.orchestration.fleet.matrix import (
+    MATRIX_FILE,
+    Matrix,
+    buildkite_steps,
+    github_matrix,
+    read_matrix,
+)
 from hybridwatch.orchestration.fleet.overview import job_json
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.system.console_text import say

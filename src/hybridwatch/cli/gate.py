@@ -14,11 +14,10 @@ from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, write_file
 from hybridwatch.cli.sides import MANY_HELP, RECORDS_HELP, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
-from hybridwatch.cli.written_file import write_file
-from hybridwatch.history.named_sides import SideOptions
+from hybridwatch.history.judge import SideOptions
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.caught import seen_by

@@ -14,8 +14,7 @@ from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import Document, parse
 from hybridwatch.formats.read.foreign import Given
-from hybridwatch.formats.read.own_record import read_own
-from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign
+from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Intake, read_bulk, read_file

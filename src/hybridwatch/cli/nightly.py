@@ -16,7 +16,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scenarios
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.machine_check import Needs, require_machine
+from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.pull_request import title_of

@@ -14,8 +14,14 @@ from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_o
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.sending import Sent
-from hybridwatch.integrations.notify.telling import Preview, chosen_channels, preview, skip, tell
+from hybridwatch.integrations.notify.sending import (
+    Preview,
+    Sent,
+    chosen_channels,
+    preview,
+    skip,
+    tell,
+)
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped

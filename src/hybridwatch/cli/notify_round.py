@@ -17,8 +17,7 @@ from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, re
 from hybridwatch.integrations.notify.doors import door_of
 from hybridwatch.integrations.notify.gather import Place
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.sending import Sender, Sent
-from hybridwatch.integrations.notify.telling import tell
+from hybridwatch.integrations.notify.sending import Sender, Sent, tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.written_file import write_file
+from hybridwatch.cli.options import examples, takes_results, write_file
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here

@@ -1,15 +1,34 @@
-"""Options that several verbs take."""
+"""Options that several verbs take, and the files that they are asked to write."""
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from hybridwatch.errors import RecordError
+from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.records.store.address import RESULTS_VARIABLE, results_folder
 from hybridwatch.system.home import home_or_shipped, is_extending
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; folders on the way are made.
+
+    Raises:
+        ExportError: It cannot be written.
+    """
+    half = path.with_name(f".{path.name}.half")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half.write_bytes(content)
+        half.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            half.unlink()
+        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
+
 
 _RESULTS: Final = Path("results")
 

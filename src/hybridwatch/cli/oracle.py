@@ -25,10 +25,10 @@ from hybridwatch.measurement.accuracy.oracle import (
     own_path_of,
     path_of,
 )
-from hybridwatch.measurement.against_oracle import WrongAnswer, wrong_answers
 from hybridwatch.measurement.bench import Bench
 from hybridwatch.measurement.make_oracle import by_engine, by_transformers, oracle_of
 from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.right_answers import WrongAnswer, wrong_answers
 from hybridwatch.measurement.station import Station
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.alone import report_alone
 from hybridwatch.analysis.death import bounded, plain
+from hybridwatch.analysis.expectation import report_alone
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.cli import completion
 from hybridwatch.cli.counts import with_counts
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, takes_results, write_file
 from hybridwatch.cli.progress import progress
 from hybridwatch.cli.subject_options import takes_scenarios
 from hybridwatch.cli.terminal import Console
-from hybridwatch.cli.written_file import write_file
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import misfit

@@ -1,4 +1,7 @@
-"""``hybridwatch scenarios``: which scenarios there are, and whether their files are right."""
+"""``hybridwatch scenarios``: which scenarios there are, and whether their files are right.
+
+``--from`` makes scenario files of another project's workloads.
+"""
 
 import json
 from pathlib import Path
@@ -7,15 +10,40 @@ import click
 from rich import box
 from rich.padding import Padding
 
-from hybridwatch.cli.options import examples
-from hybridwatch.cli.scenarios_from import carry_over
+from hybridwatch.cli.options import examples, write_file
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.checkpoint import draft_of, folder_of
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
+from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped
+
+
+def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
+    """Write a scenario for each load of a workload, and say what it does not carry over.
+
+    Raises:
+        ScenarioError: The file is no workload, or there is another scenario where one belongs.
+    """
+    carried = scenarios_of(workload)
+    files = {out / f"{one.scenario.id}.toml": one.text.encode() for one in carried.files}
+    for path, content in files.items():
+        if path.exists() and path.read_bytes() != content:
+            raise ScenarioError(f"{path}: expected no other scenario of this name; remove it first")
+    for path, content in files.items():
+        write_file(path, content)
+    if as_json:
+        click.echo(json.dumps(_made_to_json(list(files), carried), indent=2))
+        return
+    say(*(f"{path}: written" for path in files))
+    say(*(f"{workload}: {note}" for note in carried.notes))
+
+
+def _made_to_json(files: list[Path], carried: Carried) -> dict[str, object]:
+    return {"written": [str(path) for path in files], "notes": list(carried.notes)}
+
 
 _WRONG = 2  # exit status: a file says something we do not understand
 

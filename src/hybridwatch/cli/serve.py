@@ -7,9 +7,8 @@ from typing import Final
 import click
 import uvicorn
 
-from hybridwatch.api.access import Access
+from hybridwatch.api.access import Access, Limits
 from hybridwatch.api.app import make_app
-from hybridwatch.api.limits import Limits
 from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
@@ -17,9 +16,8 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.tokens import open_tokens
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.nightly.access import is_loopback
+from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
-from hybridwatch.orchestration.nightly.hosts import read_hosts
 
 _PORT: Final = 8502
 _RATE: Final = 300.0

@@ -8,7 +8,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import takes_results
-from hybridwatch.history.named_sides import PINNED, SideOptions
+from hybridwatch.history.judge import PINNED, SideOptions
 from hybridwatch.system.console_text import say
 
 RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are

@@ -48,8 +48,7 @@ def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool)
 
 def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
     door = access("suspects", writes=not dry_run)
-    from hybridwatch.integrations.github.culprit_text import suspicion_text
-    from hybridwatch.integrations.github.suspicion import hindrance, tell_authors
+    from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
 
     def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
         return {"file": str(file), "commit": commit, "pull_request": number, "done": done}

@@ -12,7 +12,7 @@ from hybridwatch.cli.outcome import Outcome
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
-from hybridwatch.reports.blind_text import blind_sentence, settling
+from hybridwatch.reports.reason_text import blind_sentence, settling
 
 NAMES: Final = {
     Phase.CONTRACT: "contracts",

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Select, func, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.points import POINTS, Point, point_of
 from hybridwatch.database.reading import unpacked
 from hybridwatch.database.schema import RECORD, REPORT
 from hybridwatch.database.stamps import Listed, list_stamped
+from hybridwatch.database.statements import CELL
 from hybridwatch.database.writing import made_anew, rules_of, standing_rules
 from hybridwatch.errors import DatabaseError
 

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Select, bindparam, select
 
 from hybridwatch.database.frames import plain
-from hybridwatch.database.level_statements import CELL
 from hybridwatch.database.schema import LEVEL, RECORD, RUN, SERIES, SIDE
+from hybridwatch.database.statements import CELL
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
-from hybridwatch.analysis.alone import EXPECTED
+from hybridwatch.analysis.expectation import EXPECTED
 from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
-from hybridwatch.database.level_statements import (
-    CELL,
-    HISTORY,
-    counted_cells,
-    every_level,
-    last_medians,
-)
 from hybridwatch.database.moment import StoreMoment
 from hybridwatch.database.schema import (
     LEVEL,
@@ -31,11 +24,16 @@ from hybridwatch.database.schema import (
     VERDICT,
 )
 from hybridwatch.database.statements import (
+    CELL,
+    HISTORY,
     OWN,
     STANDING,
+    counted_cells,
+    every_level,
     every_verdict,
     holds_since,
     is_latest,
+    last_medians,
     question_columns,
     tallied,
     whatever_load,

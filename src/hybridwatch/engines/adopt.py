@@ -14,7 +14,7 @@ from typing import Any, Final
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.install import MARKER, environment_digest
-from hybridwatch.engines.stand_in import make_stand_in
+from hybridwatch.engines.other_python import make_stand_in
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import is_extending
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import FixId, unprobed, variant_fixes
-from hybridwatch.scenarios.toml_file import refusing_toml
-from hybridwatch.scenarios.validation_text import quoted
+from hybridwatch.scenarios.validation_text import quoted, refusing_toml
 
 _LAST_LINE: Final = "last_line"
 _END: Final = "# end"

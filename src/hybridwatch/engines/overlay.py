@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engines.code_tree import GENERATED, CodeTree, files_below, require_syntax
 from hybridwatch.engines.commits import PACKAGE
-from hybridwatch.engines.installed import Installed
+from hybridwatch.engines.other_python import Installed
 from hybridwatch.errors import BuildError
 
 ORIGIN: Final = "hybridwatch-origin.json"

@@ -22,9 +22,8 @@ from hybridwatch.engines.code_tree import CodeTree, code_tree
 from hybridwatch.engines.commit_wheel import wheel_of
 from hybridwatch.engines.commits import commit_tree, sha_of
 from hybridwatch.engines.install import MARKER, Say, State, environment_digest, state
-from hybridwatch.engines.installed import Installed, look_at
+from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.overlay import lay_tree, unpack_wheel
-from hybridwatch.engines.stand_in import make_stand_in
 from hybridwatch.errors import BuildError
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.home import shipped_engine

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from hybridwatch.scenarios.own_folders import own_folders
+from hybridwatch.scenarios.own_faults import own_folders
 
 SETTINGS: Final = "HYBRIDWATCH_ENGINE"
 """The variable of an engine's environment that has the plugin's settings, as JSON."""

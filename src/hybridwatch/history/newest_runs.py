@@ -15,8 +15,8 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
+from hybridwatch.history.judge import PLAIN, SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.history.named_sides import PLAIN, SideOptions, judge_named
 from hybridwatch.records.line import compares_releases, is_release, line_of
 from hybridwatch.records.role import Role, role_of
 from hybridwatch.records.run import Run

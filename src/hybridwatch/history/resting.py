@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.analysis.alerts import Alert, Status
-from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.lines import lines_of
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict

@@ -19,9 +19,9 @@ from hybridwatch.engines.gpu_layout import Arrangement, arrange
 from hybridwatch.engines.install import lock_digest
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.load_client import LoadClient
+from hybridwatch.engines.other_python import unspaced_interpreter
 from hybridwatch.engines.own_things import own_settings
 from hybridwatch.engines.server import EngineServer, wait_until_up
-from hybridwatch.engines.stand_in import unspaced_interpreter
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.measurement.live_engine import LiveEngine, Setting

@@ -1,6 +1,8 @@
-"""An engine that is up, and what can be changed on it between trials."""
+"""An engine that is up, what can be changed on it between trials, and a limit to its time."""
 
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hybridwatch.engines.control import EngineControl
@@ -65,3 +67,25 @@ class LiveEngine:
         """End it."""
         self.control.close()
         self.server.stop()
+
+
+@contextmanager
+def ended_after(engine: LiveEngine, limit_s: float | None) -> Iterator[threading.Event]:
+    """End an engine that is not done in time; the event then is set."""
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        for server in engine.server.servers:
+            server.stop()
+
+    timer = threading.Timer(limit_s, end) if limit_s is not None else None
+    if timer is not None:
+        timer.start()
+    try:
+        yield expired
+    finally:
+        if timer is not None:
+            timer.cancel()
+            if expired.is_set():
+                timer.join()

@@ -7,7 +7,7 @@ from pathlib import Path
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.checkpoint import checkpoint_of
 from hybridwatch.engines.fitting import misfit
-from hybridwatch.engines.machine_check import Needs, require_machine
+from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.harness import fetch_tasks
 from hybridwatch.scenarios.scenario import Scenario

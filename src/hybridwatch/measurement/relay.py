@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from hybridwatch.engines.free_memory import free_memory
-from hybridwatch.engines.machine_check import Needs
+from hybridwatch.engines.preflight import Needs, free_memory
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.measurement.bench import engines_of

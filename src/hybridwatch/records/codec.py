@@ -30,7 +30,7 @@ from hybridwatch.records.naming import BULK_SUFFIX, stem_of
 from hybridwatch.records.run import Run, Trial
 from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
 from hybridwatch.records.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
-from hybridwatch.records.wire_completion import WireCompletion
+from hybridwatch.records.wire_parts import WireCompletion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""

@@ -62,17 +62,19 @@ from hybridwatch.records.run import (
     Surroundings,
     Trial,
 )
-from hybridwatch.records.wire_completion import WireCompletion
-from hybridwatch.records.wire_curve import WireCurve, with_results
-from hybridwatch.records.wire_sample import KnownMetric, WireSample
-from hybridwatch.records.wire_types import (
+from hybridwatch.records.wire_parts import (
     FEW,
     Ascending,
     BuildLine,
     FileName,
+    KnownMetric,
+    WireCompletion,
+    WireCurve,
+    WireSample,
     WireTime,
     is_absent,
     is_empty,
+    with_results,
 )
 
 

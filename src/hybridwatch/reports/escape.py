@@ -5,9 +5,18 @@ text must show as written: no markup, no HTML, no table cells, no mention that w
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hybridwatch.system.plain_text import visible
+
+
+def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown; its texts are escaped already."""
+    ruler = "|".join("-" for _ in heads)
+    lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]
+    return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
+
 
 _ELLIPSIS: Final = "\u2026"
 _BREAK: Final = "\u200b"

@@ -12,13 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.blocks import Blocks
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.pair import Blocks, pair_of
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import change_of, name_of, plural
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
@@ -78,7 +78,7 @@ def print_explanation(
     names them.
     """
     verdict = comparison.verdict
-    title = Text(one_line(sentence.name_of(comparison)), style="bold")
+    title = Text(one_line(name_of(comparison)), style="bold")
     title.append(f"  {sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -107,9 +107,9 @@ def print_reasons(report: Report, console: Console) -> None:
         shown = alike[:_SENTENCES] if verdict in _LOUD else []
         for comparison in shown:
             why = because(comparison, report.false_discovery_rate)
-            _print_reason(verdict, f"{sentence.name_of(comparison)}: {why}", console)
+            _print_reason(verdict, f"{name_of(comparison)}: {why}", console)
         if rest := alike[len(shown) :]:
-            names = ", ".join(map(sentence.name_of, rest))
+            names = ", ".join(map(name_of, rest))
             more = "more " if shown else ""
             _print_reason(verdict, f"{len(rest)} {more}{verdict.value}: {names}", console)
     console.print()
@@ -143,7 +143,7 @@ def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
         else:
             values = _listed(side.values)
             kept = "worst" if comparison.metric.kind is Kind.EXACT else "median"
-            trials = sentence.plural(side.n, "trial")
+            trials = plural(side.n, "trial")
             yield name, f"{values} ({unit}; {kept} of {trials}: {side.center:.6g})"
     if blocks is not None:
         pairs = zip(blocks.baseline, blocks.contender, strict=True)
@@ -214,14 +214,14 @@ def _parameters(
 
 def _control(comparison: Comparison, report: Report) -> str:
     counted = {family.name: family.tests for family in report.families}
-    tests = sentence.plural(counted.get(comparison.family, report.tests), "test")
+    tests = plural(counted.get(comparison.family, report.tests), "test")
     return f"one of {tests} of {comparison.family} controlled together"
 
 
 def _results(comparison: Comparison) -> Iterator[Row]:
     shown = []
     if comparison.effect is not None:
-        shown.append(f"effect {sentence.change_of(comparison)}")
+        shown.append(f"effect {change_of(comparison)}")
     for name, p in (
         ("p", comparison.p_value),
         ("adjusted p", comparison.p_adjusted),

@@ -10,6 +10,7 @@ from typing import Final
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import centers_of, change_of, name_of, plural
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.cause_rows import cell, render_differences, render_log
@@ -82,9 +83,9 @@ def _table(comparisons: list[Comparison]) -> str:
 def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
-        _code(sentence.name_of(comparison)),
-        *map(cell, sentence.centers_of(comparison)),
-        cell(sentence.change_of(comparison)),
+        _code(name_of(comparison)),
+        *map(cell, centers_of(comparison)),
+        cell(change_of(comparison)),
         cell(numbers.p_value(comparison.p_adjusted)),
         numbers.n(comparison),
         comparison.verdict.value,
@@ -94,7 +95,7 @@ def _row(comparison: Comparison) -> str:
 
 def _doubts(report: Report) -> Iterator[str]:
     for note in sentence.notes(report):
-        meant = [sentence.name_of(c) for c in report.comparisons if note in c.doubts]
+        meant = [name_of(c) for c in report.comparisons if note in c.doubts]
         # A doubt about everything needs no list of names.
         words = "" if len(meant) == len(report.comparisons) else f" ({', '.join(meant)})"
         yield note + words
@@ -145,7 +146,7 @@ def _listed(items: Sequence[str]) -> str:
 def _footer(report: Report) -> str:
     sides = (("baseline", report.baseline), ("contender", report.contender))
     words = "; ".join(f"{name} {_identity(side)}" for name, side in sides)
-    tests, rate = sentence.plural(report.tests, "test"), report.false_discovery_rate
+    tests, rate = plural(report.tests, "test"), report.false_discovery_rate
     if len(report.families) > 1:
         tests += f" in {len(report.families)} families, each"
     return (

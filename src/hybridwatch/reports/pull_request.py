@@ -19,9 +19,9 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, Gate
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Comparison, Report, Side, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_text
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.severity import ORDER
 from hybridwatch.reports import sentence
-from hybridwatch.reports.blind_text import blind_sentence, settling
 from hybridwatch.reports.caught import bugs_caught
 from hybridwatch.reports.cause_rows import (
     code,
@@ -34,6 +34,7 @@ from hybridwatch.reports.cause_rows import (
 from hybridwatch.reports.escape import escape, fenced, in_html, one_line
 from hybridwatch.reports.length_limit import Page, Part, page_of
 from hybridwatch.reports.markdown import render_comment
+from hybridwatch.reports.reason_text import blind_sentence, settling
 
 LIMIT: Final = 65_535
 """GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in
@@ -172,7 +173,7 @@ def _changes(findings: ChangeReview) -> Iterator[str]:
     number = len(findings.absent)
     if number:
         name = f": {findings.absent[0].place}" if number == 1 else ""
-        yield f"{sentence.plural(number, 'scenario')} not judged{name}"
+        yield f"{plural(number, 'scenario')} not judged{name}"
     groups = grouped(findings)
     for group in groups[:_NAMED]:
         worst = group[0]
@@ -232,18 +233,18 @@ def _counts(findings: ChangeReview) -> str:
     found = [one.comparison.verdict for one in findings.gated]
     if not found:
         return ""
-    place = sentence.plural(len(findings.reports), "scenario")
+    place = plural(len(findings.reports), "scenario")
     return f"{_tally(found)} of {_gated(findings)} in {place}"
 
 
 def _gated(findings: ChangeReview) -> str:
-    return sentence.plural(len(findings.gated), "gated comparison")
+    return plural(len(findings.gated), "gated comparison")
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:
     found = Counter(verdicts)
     return ", ".join(
-        sentence.plural(found[verdict], verdict.value)
+        plural(found[verdict], verdict.value)
         if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
         else f"{found[verdict]} {verdict.value}"
         for verdict in Verdict
@@ -363,7 +364,7 @@ def _build(side: Side) -> str:
 def _testbed(side: Side) -> str:
     bed = side.testbed
     gpus = f", {', '.join(bed.gpus)}" if bed.gpus else ""
-    size = f"{sentence.plural(bed.cores, 'core')}, {bed.memory_bytes / 2**30:.0f} GiB"
+    size = f"{plural(bed.cores, 'core')}, {bed.memory_bytes / 2**30:.0f} GiB"
     facts = f"{bed.cpu_model}, {size}{gpus}, kernel {bed.kernel}"
     return f"{code(bed.id)} ({escape(facts)})"
 

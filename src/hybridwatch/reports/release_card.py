@@ -6,8 +6,7 @@ from typing import Final
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import metric_of
-from hybridwatch.reports.escape import as_item, escape
-from hybridwatch.reports.markdown_table import table_of
+from hybridwatch.reports.escape import as_item, escape, table_of
 from hybridwatch.reports.releases.card import Card, Pair, Reason, Step
 from hybridwatch.reports.releases.cell import Cell, State
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.verdict import Comparison, Report
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
-from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.reason_text import because
 
@@ -40,12 +40,12 @@ def print_replay(path: Path, replay: Replay, report: Report, console: Console) -
 
 def conclusion(replay: Replay, report: Report) -> str:
     """Say in one sentence whether a verdict was had again."""
-    compared = sentence.plural(len(report.comparisons), "comparison")
+    compared = plural(len(report.comparisons), "comparison")
     if replay.same:
         return f"the same, bit for bit: {compared} from the records alone."
     if not replay.deviations:
         return f"the same numbers ({compared}), but not from what was judged then."
-    places = sentence.plural(len(replay.deviations), "place")
+    places = plural(len(replay.deviations), "place")
     suspects = []
     if replay.alterations:
         suspects.append("a file was altered")

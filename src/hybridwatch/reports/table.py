@@ -17,7 +17,7 @@ from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.labels import basis_of, centers_of, change_of, name_of, plural
 from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
@@ -170,15 +170,15 @@ def _table(report: Report, *, wide: bool) -> Table:
 
 
 def _wide_cells(comparison: Comparison) -> Iterator[str]:
-    yield from sentence.centers_of(comparison)
-    yield sentence.change_of(comparison)
+    yield from centers_of(comparison)
+    yield change_of(comparison)
     yield numbers.p_value(comparison.p_adjusted)
     yield numbers.n(comparison)
 
 
 def _narrow_cells(comparison: Comparison) -> Iterator[str]:
-    yield "\n".join(sentence.centers_of(comparison))
-    parts = (numbers.change, sentence.basis_of, numbers.interval)
+    yield "\n".join(centers_of(comparison))
+    parts = (numbers.change, basis_of, numbers.interval)
     yield "\n".join(filter(None, (part(comparison) for part in parts)))
     yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
 
@@ -190,7 +190,7 @@ def _verdict_text(comparison: Comparison, marks: str) -> Text:
 
 
 def _broken_name(comparison: Comparison) -> Text:
-    name = one_line(sentence.name_of(comparison))
+    name = one_line(name_of(comparison))
     if len(name) <= _NAME_WIDTH:
         return Text(name)
     family, dot, member = name.partition(".")

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios.choice import Choice
-from hybridwatch.scenarios.own_folders import own_files
-from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.own_faults import own_files
+from hybridwatch.scenarios.part import Choice
+from hybridwatch.scenarios.validation_text import refusing_toml
 
 _NAME: Final = Path("engine") / "fixes.toml"
 _FILE: Final = Path(__file__).with_name("fixes.toml")

@@ -1,11 +1,133 @@
-"""Faults of somebody's own, which can be mutants, and planted by a label (``cpu-0.27.1+mine``)."""
+"""Faults of somebody's own, which can be mutants, and planted by a label (``cpu-0.27.1+mine``).
 
+They and fixes of one's own lie in folders: of the home, and of packages that name themselves. Files
+there say what each is, modules beside the files what it does. The engine is given the folders, so a
+package is installed beside hybridwatch alone.
+"""
+
+import hashlib
+import tomllib
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios.mutant import OWN, Mutant, load_mutants
-from hybridwatch.scenarios.own_folders import own_files
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybridwatch.errors import HybridwatchError, ScenarioError
+from hybridwatch.scenarios.validation_text import refusing_toml
+from hybridwatch.system.home import home, is_extending
+
+FILES: Final = "*.toml"
+
+Kind = Literal["fixes", "mutants"]
+"""What a folder has: the folder of the home is called so, and the entry point ``hybridwatch.``."""
+
+
+def own_folders(kind: Kind) -> tuple[Path, ...]:
+    """Find the folders that have something: the home's, then those of packages.
+
+    Raises:
+        ScenarioError: An entry point names no package.
+    """
+    folders = [*_of_the_home(kind), *map(_of_a_package, entry_points(group=f"hybridwatch.{kind}"))]
+    return tuple(folder for folder in folders if any(folder.glob(FILES)))
+
+
+def own_files(kind: Kind) -> tuple[Path, ...]:
+    """Find the files that say what there is, folder by folder.
+
+    Raises:
+        ScenarioError: An entry point names no package.
+    """
+    return tuple(file for folder in own_folders(kind) for file in sorted(folder.glob(FILES)))
+
+
+def _of_the_home(kind: Kind) -> list[Path]:
+    try:
+        folder = home()
+    except HybridwatchError:
+        return []
+    return [folder / kind] if is_extending(folder) else []
+
+
+def _of_a_package(point: EntryPoint) -> Path:
+    try:
+        spec = find_spec(point.value)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise ScenarioError(
+            f"entry point {point.name} of {point.group}: expected a package, found {point.value}"
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
+OWN: Final = "own"
+Half = Literal["first", "second", "own"]
+
+MECHANISMS: Final = (
+    *("slot lifetime", "block table", "condense and move", "conv window", "chunk boundary"),
+    *("prefix hit", "preemption", "resume", "accepted counts", "draft rows", "padding"),
+    *("dummy runs", "transfer", "scheduler budget", "sampler", "dtype", "speed", "host sync"),
+)
+"""What can be wrong in an engine, in the order of tables."""
+
+
+class Mutant(BaseModel):
+    """One ``[mutant.<name>]`` table; the head of ``first.toml`` says what each key means.
+
+    Those of somebody's own belong to neither half of what is shipped.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    half: Half = OWN
+    mechanism: str
+    target: tuple[str, ...] = Field(strict=False, min_length=1)
+    by: str
+    resembles: str
+    what: str
+    parameters: dict[str, bool | int | float | str] = {}
+    process: Literal["worker", "scheduler"] = "worker"
+    phase: Literal["answers", "host-sync", "performance"] = "answers"
+    equivalent: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Short digest of what it does; one that was changed is measured anew."""
+        keys = {"target", "by", "parameters", "process", "phase", "equivalent"}
+        text = self.model_dump_json(include=keys)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    mutant: dict[str, Mutant]
+
+
+def load_mutants(path: Path, name: Path | None = None) -> dict[str, Mutant]:
+    """Read what a file says of mutants, by name.
+
+    Args:
+        path: The file.
+        name: How messages call it; by its path when not given.
+
+    Raises:
+        ScenarioError: The file cannot be read or says something we do not understand; one line per
+            wrong key.
+    """
+    called = name or path
+    with refusing_toml(path, _File, ScenarioError, called):
+        found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).mutant
+    for mutant, one in found.items():
+        if one.mechanism not in MECHANISMS:
+            raise ScenarioError(
+                f"{called}: mutant.{mutant}.mechanism: expected one of {', '.join(MECHANISMS)}, "
+                f"found {one.mechanism}"
+            )
+    return found
 
 
 class OwnFault(NamedTuple):

@@ -5,12 +5,16 @@ What a key expects is read from the model's JSON schema, so bounds are stated in
 
 import difflib
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hybridwatch.errors import HybridwatchError
 from hybridwatch.metrics.catalogue import FAMILIES, METRICS
 
 Location = tuple[int | str, ...]
@@ -166,3 +170,31 @@ def _with_bounds(noun: str, part: Schema) -> str:
     if low is None:
         return noun
     return f"{noun} >= {low}" if high is None else f"{noun} from {low} to {high}"
+
+
+@contextmanager
+def refusing_toml(
+    path: Path, model: type[BaseModel], error: type[HybridwatchError], name: Path | None = None
+) -> Iterator[None]:
+    """Turn what reading and checking a file raises into lines for a person.
+
+    Args:
+        path: The file that is read within.
+        model: The type that it is checked by within.
+        error: What is raised.
+        name: How its lines call the file; by its path when not given.
+
+    Raises:
+        HybridwatchError: The file cannot be read, is not TOML, or the model refused it; then one
+            line for each wrong key.
+    """
+    called = name or path
+    try:
+        yield
+    except OSError as failure:
+        raise error(f"{path}: cannot be read: {failure.strerror}") from failure
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
+        raise error(f"{called}: not TOML: {failure}") from None
+    except ValidationError as failure:
+        lines = explain(model, failure)
+        raise error("\n".join(f"{called}: {line}" for line in lines)) from None

@@ -6,9 +6,12 @@ ends them all, and us. ``processor_time`` counts what they work. ``nvidia`` asks
 machine's GPUs. ``shipped`` and ``home`` say where scenarios, models and builds lie.
 """
 
-from hybridwatch.system.guarded import ConversingProcess, GuardedProcess
-from hybridwatch.system.processor_time import processor_seconds
-from hybridwatch.system.proxy import without_proxy
+from hybridwatch.system.guarded import (
+    ConversingProcess,
+    GuardedProcess,
+    processor_seconds,
+    without_proxy,
+)
 from hybridwatch.system.stopping import require_wanted, stoppable
 
 __all__ = [

@@ -1,18 +1,76 @@
-"""A process group of ours: guarded, logged, and ended without remains."""
+"""A process group of ours: guarded, logged, and ended without remains.
 
+And what whole process families worked, however long they had to wait.
+"""
+
+import ctypes
 import os
 import select
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from hybridwatch.system import guard, stopping
 from hybridwatch.system.engine_log import excerpt, first_cause
-from hybridwatch.system.processor_time import processor_seconds
+
+_LOOPBACK: Final = "127.0.0.1,localhost"
+
+
+def without_proxy() -> dict[str, str]:
+    """Variables that keep loopback requests from a proxy, on top of what is exempt already."""
+    exempt = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy")}
+    return {name: ",".join(filter(None, (hosts, _LOOPBACK))) for name, hosts in exempt.items()}
+
+
+_LIBC: Final = ctypes.CDLL(None)
+
+
+def processor_seconds(pid: int) -> float:
+    """Add up the processor time of a process and of all that descend from it.
+
+    To the nanosecond, where ``/proc`` rounds to ticks of ten milliseconds: a trial's work is a few
+    seconds, spread over several processes, and each of them would be off by a tick.
+
+    Returns:
+        Seconds since the processes began; children that have ended are counted by their parents,
+        these in ticks.
+    """
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.Error:  # it has ended
+        return 0.0
+    return sum(map(_seconds_of, family))
+
+
+def _seconds_of(process: psutil.Process) -> float:
+    try:
+        spent = process.cpu_times()
+        own = time.clock_gettime(_clock_of(process.pid))
+    except (psutil.Error, OSError):  # ended a moment ago: its parent counts it
+        return 0.0
+    return float(own + spent.children_user + spent.children_system)
+
+
+def _clock_of(pid: int) -> int:
+    """Give the clock of a process, which counts what all of its threads have worked.
+
+    Raises:
+        ProcessLookupError: It has ended.
+    """
+    clock = ctypes.c_int()
+    error = _LIBC.clock_getcpuclockid(ctypes.c_int(pid), ctypes.byref(clock))
+    if error:
+        raise OSError(error, "clock_getcpuclockid")
+    return clock.value
+
 
 TAIL_LINES: Final = 40
 _END_S: Final = 2 * guard.GRACE_S + 5.0

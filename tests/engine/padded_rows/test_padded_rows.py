@@ -17,10 +17,10 @@ from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, deviations_of, load, path_of
-from hybridwatch.measurement.against_oracle import wrong_answers
 from hybridwatch.measurement.load import samples_of_steps
 from hybridwatch.measurement.make_oracle import answered_by, trials_of
 from hybridwatch.measurement.phase import Measured, _probed, measure
+from hybridwatch.measurement.right_answers import wrong_answers
 from hybridwatch.measurement.station import Station
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.waves import drive

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.alone import EXPECTED, report_alone
+from hybridwatch.analysis.expectation import EXPECTED, report_alone
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.control import ControlKind
-from hybridwatch.analysis.curve_control import same_curve_control, slow_control
+from hybridwatch.analysis.control import ControlKind, same_curve_control, slow_control
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home

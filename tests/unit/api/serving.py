@@ -11,14 +11,13 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from hybridwatch.api.access import Access
+from hybridwatch.api.access import Access, Limits
 from hybridwatch.api.app import make_app
-from hybridwatch.api.limits import Limits
 from hybridwatch.api.serving import Desk
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.orchestration.nightly.hosts import read_hosts
+from hybridwatch.orchestration.nightly.access import read_hosts
 from tests.waiting import LIMIT_S, wait_until
 
 

@@ -38,7 +38,7 @@ def closed(results: Path) -> Iterator[httpx.Client]:
 def young(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are looked at for every request."""
     monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", float("inf"))
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
 
 
 def test_whoever_shows_nothing_is_asked_for_a_token(closed) -> None:

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from hybridwatch.api.aging import Aging
+from hybridwatch.api.view import Aging
 from tests.waiting import LIMIT_S
 
 FOR_EVER = math.inf
@@ -26,7 +26,7 @@ def test_it_is_made_once_however_many_ask_at_a_time() -> None:
 
 
 def test_an_old_one_is_made_of_the_one_before(monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)
     value = Aging[list[str]](lambda before: [*(before or []), "more"], 0.0)
     assert value.get() == ["more"]
     assert value.at_hand() is None
@@ -35,7 +35,7 @@ def test_an_old_one_is_made_of_the_one_before(monkeypatch) -> None:
 
 def test_one_that_takes_long_is_made_seldom(monkeypatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("hybridwatch.api.aging.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("hybridwatch.api.view.time.monotonic", lambda: clock[0])
 
     def make(_: object) -> str:
         clock[0] += 5
@@ -67,7 +67,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch) -> Held:
     made = Held()
-    monkeypatch.setattr("hybridwatch.api.aging.time.monotonic", lambda: made.clock)
+    monkeypatch.setattr("hybridwatch.api.view.time.monotonic", lambda: made.clock)
     return made
 
 

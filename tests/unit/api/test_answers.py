@@ -144,7 +144,7 @@ def test_what_was_sent_before_is_not_made_again(store, monkeypatch) -> None:
 
 def test_a_decision_changes_the_tag_of_alerts_alone(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)
     for number in range(1, 3):
         add(tmp_path, number, slower=1.3, builds=(BASELINE, NIGHTLY))
     with serving(app_over(tmp_path)) as client:
@@ -167,7 +167,7 @@ def test_another_question_and_another_store_have_other_tags(client, tmp_path) ->
 
 def test_a_new_record_changes_answer_and_tag(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", math.inf)
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)
     add(tmp_path, 1)
     with serving(app_over(tmp_path)) as client:
         first = client.get("/v1/runs")

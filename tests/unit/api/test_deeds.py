@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hybridwatch.api.uploads import Upload
+from hybridwatch.api.routes import Upload
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.tokens import Scope
 from hybridwatch.records.codec import Encoded, encode
@@ -29,7 +29,7 @@ SMALL = Upload({"record": 2000, "bulk": 100})
 def young(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are looked at for every request."""
     monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", float("inf"))
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hybridwatch.api import limits
-from hybridwatch.api.limits import Limits
+from hybridwatch.api import access
+from hybridwatch.api.access import Limits
 from hybridwatch.api.problem import ProblemError
 from hybridwatch.database.tokens import Scope
 from tests.unit.api.serving import app_over, serving, token_for
@@ -13,7 +13,7 @@ from tests.unit.database.stores import add
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("hybridwatch.api.limits.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("hybridwatch.api.access.time.monotonic", lambda: now[0])
     return now
 
 
@@ -54,7 +54,7 @@ def test_who_is_refused_hears_when_to_come_again(clock) -> None:
 
 
 def test_buckets_are_not_kept_without_end(clock, monkeypatch) -> None:
-    monkeypatch.setattr(limits, "_MOST", 3)
+    monkeypatch.setattr(access, "_MOST", 3)
     bucket = Limits(1.0)
     for number in range(100):
         bucket.take(str(number))

@@ -33,7 +33,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_everything_is_there_and_can_be_done(results, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.aging._MOST_SHARE", float("inf"))
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
     shown = token_for(results, *Scope)["authorization"].removeprefix("Bearer ")
     app = app_over(results, reads_need_one=True)
     with serving(app) as http, Client(str(http.base_url), shown) as client:

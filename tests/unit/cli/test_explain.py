@@ -13,7 +13,7 @@ from hybridwatch.analysis import rank, signed_rank
 from hybridwatch.analysis.rules_version import RULES_VERSION
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import list_records, list_verdicts, read_verdict, write_run
-from hybridwatch.records.store.verdict_file import encode_verdict
+from hybridwatch.records.store.verdicts import encode_verdict
 from tests.builders import Trials, a_run, noisy
 from tests.store_builders import as_version_1
 

@@ -11,8 +11,8 @@ import pytest
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.history.severity import verdict_of
 from hybridwatch.history.trials import trials_of

@@ -8,9 +8,8 @@ import pytest
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.database.level_statements import CELL, HISTORY
 from hybridwatch.database.points import Point
-from hybridwatch.database.statements import STANDING
+from hybridwatch.database.statements import CELL, HISTORY, STANDING
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run, write_run

@@ -11,8 +11,8 @@ import pytest
 
 from hybridwatch.analysis.report import report_of
 from hybridwatch.database import judging, reading, rules, update
-from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.schema import ROWS_VERSION
+from hybridwatch.database.statements import HISTORY
 from hybridwatch.errors import DatabaseError
 from tests.unit.database.stores import add, opened
 

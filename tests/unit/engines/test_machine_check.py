@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engines.builds import load_builds
-from hybridwatch.engines.free_memory import free_memory
-from hybridwatch.engines.machine_check import SHARED_MEMORY, Needs, require_machine
+from hybridwatch.engines.preflight import SHARED_MEMORY, Needs, free_memory, require_machine
 from hybridwatch.errors import MachineError
 from hybridwatch.scenarios.load import load_scenario
 

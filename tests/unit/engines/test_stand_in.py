@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engines.builds import BuildSpec, named_build
-from hybridwatch.engines.stand_in import make_stand_in, unspaced_interpreter
+from hybridwatch.engines.other_python import make_stand_in, unspaced_interpreter
 from hybridwatch.errors import BuildError
 from tests.checkout import make_checkout
 

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from hybridwatch.analysis.alone import EXPECTED
+from hybridwatch.analysis.expectation import EXPECTED
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.measurement.facts import _IMPORTING, facts_of
+from hybridwatch.measurement.testbed import _IMPORTING, facts_of
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.pretended_nvml import Card, pretend

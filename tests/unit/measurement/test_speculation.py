@@ -12,8 +12,8 @@ from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.bench import Bench
 from hybridwatch.measurement.load import samples_of_client
+from hybridwatch.scenarios.engine import Speculation
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.scenarios.speculation import Speculation
 from hybridwatch.system.home import home
 
 CLIENT = {

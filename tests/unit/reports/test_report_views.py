@@ -14,7 +14,7 @@ from rich.console import Console
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Verdict
-from hybridwatch.analysis.wording.labels import PAIRED
+from hybridwatch.analysis.wording.labels import PAIRED, basis_of, centers_of, change_of, name_of
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
@@ -74,8 +74,8 @@ def test_a_narrow_terminal_shows_every_name_and_number_whole(situation, width) -
     assert max(map(len, text.splitlines())) <= width
     words = set(text.replace(",", " ").split())
     for comparison in report.comparisons:
-        shown = [*sentence.centers_of(comparison), comparison.verdict.value]
-        wanted = " ".join([one_line(sentence.name_of(comparison)), *shown])
+        shown = [*centers_of(comparison), comparison.verdict.value]
+        wanted = " ".join([one_line(name_of(comparison)), *shown])
         assert set(wanted.replace(",", " ").split()) <= words
 
 
@@ -262,11 +262,11 @@ def pairs_against_medians() -> Report:
 def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> None:
     report = pairs_against_medians()
     (found,) = report.comparisons
-    assert sentence.centers_of(found) == ("257 tok/s", "256 tok/s")
+    assert centers_of(found) == ("257 tok/s", "256 tok/s")
     assert found.effect is not None
     assert found.effect > 0
     change = f"+0.3 % {PAIRED}"
-    assert sentence.change_of(found).startswith(f"{change} (")
+    assert change_of(found).startswith(f"{change} (")
     for text in (render_comment(report), table_text(report, 120)):
         assert f"{change} (" in text
     narrow = table_text(report, 80)
@@ -279,14 +279,14 @@ def test_a_change_of_the_medians_beside_it_needs_no_words() -> None:
         a_comparison({"ttft": noisy(0.04, 12, 0.001)}, {"ttft": noisy(0.05, 12, 0.001, 2)})
     ).comparisons[:1]
     assert found.ratios
-    assert sentence.basis_of(found) == ""
+    assert basis_of(found) == ""
     old, new = found.baseline, found.contender
     assert old is not None
     assert new is not None
     assert found.effect is not None
     other_way = replace(found, effect=-found.effect)
-    assert sentence.basis_of(other_way) == PAIRED, "planted"
-    assert sentence.basis_of(replace(other_way, ratios=())) == "", "sides as a whole: of medians"
+    assert basis_of(other_way) == PAIRED, "planted"
+    assert basis_of(replace(other_way, ratios=())) == "", "sides as a whole: of medians"
 
 
 @pytest.mark.parametrize(

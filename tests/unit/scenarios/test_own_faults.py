@@ -12,8 +12,7 @@ from hybridwatch_engine.planter import planter
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.scenarios.own_faults import own_faults
-from hybridwatch.scenarios.own_folders import own_folders
+from hybridwatch.scenarios.own_faults import own_faults, own_folders
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.score import halves
 

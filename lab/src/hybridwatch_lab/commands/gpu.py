@@ -8,7 +8,7 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.measurement.facts import facts_of
+from hybridwatch.measurement.testbed import facts_of
 from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home

@@ -22,7 +22,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.mutant import Half, Mutant
+from hybridwatch.scenarios.own_faults import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted, stoppable
 from hybridwatch.system.console_text import as_text

@@ -10,8 +10,7 @@ from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.step_counts import read_totals
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.bench import Bench
-from hybridwatch.measurement.deadline import ended_after
-from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.measurement.live_engine import LiveEngine, ended_after
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.scenarios.scenario import Scenario

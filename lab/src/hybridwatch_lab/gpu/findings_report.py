@@ -13,8 +13,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
-from hybridwatch.reports.escape import as_code, as_item, escape
-from hybridwatch.reports.markdown_table import table_of
+from hybridwatch.reports.escape import as_code, as_item, escape, table_of
 from hybridwatch_lab.gpu.findings_analysis import (
     QUANTITIES,
     Evidence,

@@ -8,8 +8,7 @@ from functools import cache
 from typing import Final
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios.mutant import Mutant, load_mutants
-from hybridwatch.scenarios.own_faults import own_faults
+from hybridwatch.scenarios.own_faults import Mutant, load_mutants, own_faults
 from hybridwatch_lab.in_engine import MUTANTS
 
 _CALLED: Final = f"{MUTANTS.parent.name}/{MUTANTS.name}"

@@ -12,9 +12,8 @@ from typing import Final, Self
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.bench import Bench
-from hybridwatch.measurement.deadline import ended_after
 from hybridwatch.measurement.harness_version import harness_identity
-from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.measurement.live_engine import LiveEngine, ended_after
 from hybridwatch.measurement.phase import Measured, measure
 from hybridwatch.measurement.plan import phases_of
 from hybridwatch.measurement.station import Station
@@ -24,7 +23,7 @@ from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.mutant import Mutant
+from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State

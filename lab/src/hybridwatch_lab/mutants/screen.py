@@ -21,7 +21,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.scenarios.mutant import Mutant
+from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import Cell, State
 from hybridwatch_lab.mutants.journal import read_cells, table_files

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.scenarios.mutant import Mutant
+from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
 from hybridwatch_lab.mutants.score import ORDER, Score, false_alarms, half_words, halves, score_of
 

@@ -14,6 +14,7 @@ from hybridwatch.analysis.cause import Cause, Part, causes_in
 from hybridwatch.analysis.death import Death, death_of
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.tradeoff import SideCurve, Tradeoff
 from hybridwatch.analysis.verdict import (
     Attribution,
     Comparison,
@@ -24,9 +25,28 @@ from hybridwatch.analysis.verdict import (
     Summary,
 )
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.tradeoff_json import tradeoff_to_json
 from hybridwatch.records.identity import EngineBuild, Testbed
 from hybridwatch.records.run import Answer, Looks
+
+
+def tradeoff_to_json(found: Tradeoff) -> dict[str, Any]:
+    """Turn two curves and where they cross into plain values; numbers in base units."""
+    return {
+        "baseline": _curve(found.baseline),
+        "contender": _curve(found.contender),
+        "common": None if found.common is None else list(found.common),
+        "stretches": [asdict(one) for one in found.stretches],
+        "crossings": [list(one) for one in found.crossings],
+    }
+
+
+def _curve(curve: SideCurve) -> dict[str, Any]:
+    plain = asdict(curve)
+    if curve.clock == "wall":
+        # Verdicts stored before there was another are to be had again to the letter.
+        del plain["clock"]
+    return {**plain, "slo": dict(curve.slo), "points": [asdict(p) for p in curve.points]}
+
 
 REPORT_SCHEMA: Final = 1
 

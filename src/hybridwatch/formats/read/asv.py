@@ -1,9 +1,12 @@
-"""Result files of asv, version 2 (``asv/results.py``), and version 1 by way of ``asv_first``.
+"""Result files of asv, versions 1 (until asv 0.4, 2019) and 2 (``asv/results.py``).
 
 One file holds what was measured of one commit, in one environment, on one machine. Benchmarks of
 one class ask one question and become one run; every sample becomes a trial, as asv itself compares
 them. A benchmark named after a metric of ours becomes that metric, ``track_seconds_per_token`` the
 inverse of ``output_throughput``; the others keep their names.
+
+A result of version 1 was a number, or an object with ``result``, ``params``, ``stats`` and
+``samples``. When it began and ended, and the benchmark's version, stood beside all results.
 """
 
 from collections import defaultdict
@@ -14,13 +17,76 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read import asv_first
 from hybridwatch.formats.read.document import Document, Node, moment_of
 from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+
+VERSION: Final = 1
+_COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
+
+
+def is_first(root: Node) -> bool:
+    """Whether this is a result file of version 1."""
+    return root.value.get("version") == VERSION and all(
+        key in root for key in ("commit_hash", "date", "params", "python", "results")
+    )
+
+
+def upgrade(root: Node) -> Node:
+    """Put a file into the words of version 2.
+
+    Raises:
+        IngestError: A result is neither a number, nor null, nor an object that holds one.
+    """
+    rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
+    return Node(
+        root.value
+        | {
+            "version": 2,
+            "env_name": root.value.get("env_name") or _environment(root),
+            "result_columns": list(_COLUMNS),
+            "results": rows,
+        }
+    )
+
+
+def _row(root: Node, name: str, result: Node) -> list[Any]:
+    cell_table = result.value if isinstance(result.value, dict) else {"result": result.value}
+    if "result" not in cell_table:
+        raise result.wrong("a result")
+    cells = cell_table["result"]
+    began = _beside(root, "started_at", name)
+    return [
+        cells if isinstance(cells, list) else [cells],
+        cell_table.get("params") or [],
+        _beside(root, "benchmark_version", name),
+        began,
+        _seconds(root, name, began),
+        cell_table.get("samples"),
+    ]
+
+
+def _seconds(root: Node, name: str, began: Any) -> Any:
+    ended = _beside(root, "ended_at", name)
+    if ended is None or began is None:
+        return _beside(root, "duration", name)
+    times = (Node(ended, f"ended_at.{name}"), Node(began, f"started_at.{name}"))
+    return (times[0].number() - times[1].number()) / 1000  # milliseconds
+
+
+def _beside(root: Node, key: str, name: str) -> Any:
+    return root.at(key).value.get(name) if key in root else None
+
+
+def _environment(root: Node) -> str:
+    """Name the environment as asv named its files then."""
+    needed = root.value.get("requirements") or {}
+    parts = [f"{name}{version or ''}" for name, version in sorted(needed.items())]
+    return "-".join([f"py{root.at('python').text()}", *parts]) if parts else UNKNOWN
+
 
 FORMAT: Final = "asv"
 _VERSION: Final = 2
@@ -64,7 +130,7 @@ def is_results(document: Document) -> bool:
     if not isinstance(root.value, dict):
         return False
     keys = ("commit_hash", "env_name", "result_columns", "results")
-    return all(key in root for key in keys) or asv_first.is_first(root)
+    return all(key in root for key in keys) or is_first(root)
 
 
 def is_machine(document: Document) -> bool:
@@ -100,10 +166,10 @@ def read_results(
         IngestError: It is of another version, or not whole.
     """
     root = Node(document.root)
-    if asv_first.is_first(root):
-        root = asv_first.upgrade(root)
+    if is_first(root):
+        root = upgrade(root)
     if root.at("version").value != _VERSION:
-        raise root.at("version").wrong(f"version {asv_first.VERSION} or {_VERSION}")
+        raise root.at("version").wrong(f"version {VERSION} or {_VERSION}")
     units = {} if benchmarks is None else _units(benchmarks)
     classes: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in _rows(root):

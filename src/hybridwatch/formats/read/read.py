@@ -1,7 +1,7 @@
 """Which format a file is in, recognized by its content, and the runs it holds.
 
 ``FORMATS`` is the list: a format knows its own files. Those that only say something together with
-another one are in ``companion``.
+another one are named when that is not beside them: left out in silence, they would pass for taken.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,12 +11,81 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.errors import IngestError
+from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
-from hybridwatch.formats.read.companion import companion_of
+from hybridwatch.formats.read.agreement import check_record
 from hybridwatch.formats.read.document import Document, parse
 from hybridwatch.formats.read.foreign import Given
+from hybridwatch.records.bounds import MOST_RECORD_BYTES
+from hybridwatch.records.codec import Encoded, decode_record
+from hybridwatch.records.naming import BULK_SUFFIX, stem_of
 from hybridwatch.records.run import Run
+
+
+def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:
+    """Read a record, and keep its bytes: what is added to the store is what was checked.
+
+    Args:
+        raw: The record.
+        read_bulk: Given the name of the file beside it, gives its bytes; asked only where there
+            is one.
+
+    Raises:
+        RecordError: It is no record, or not as it was written.
+        IngestError: It does not agree with itself.
+    """
+    if len(raw) > MOST_RECORD_BYTES:
+        raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
+    beside: dict[str, bytes] = {}
+
+    def read(name: str) -> bytes:
+        beside[name] = read_bulk(name)
+        return beside[name]
+
+    run = decode_record(raw).whole(read)
+    check_record(run)
+    stem = stem_of(run)
+    for name in beside:
+        if name != stem + BULK_SUFFIX:
+            raise RecordError(f"bulk.file: expected {stem + BULK_SUFFIX}, found {name}")
+    return run, Encoded(stem, raw, next(iter(beside.values()), None))
+
+
+def _nothing_lost(document: Document, folder: Sequence[Document]) -> str | None:  # noqa: ARG001
+    """Say nothing of a file that measured nothing."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A kind of such file.
+
+    Attributes:
+        name: What it is, for a message.
+        fits: Tells its files.
+        why_alone: Says what is not beside a file, given all files of its folder.
+    """
+
+    name: str
+    fits: Callable[[Document], bool]
+    why_alone: Callable[[Document, Sequence[Document]], str | None] = _nothing_lost
+
+
+COMPANIONS: Final = (
+    Companion("a list for PyTorch's HUD", vllm_bench.is_for_hud, vllm_bench.why_alone),
+    Companion("perf-eval's median of results beside it", vllm_bench.is_median),
+    Companion("asv's description of a machine", asv.is_machine),
+    Companion("asv's description of its benchmarks", asv.is_benchmarks),
+    Companion("samples of lm-eval", lm_eval.is_samples, lm_eval.why_alone),
+    Companion("requests of aiperf", aiperf.is_requests, aiperf.why_alone),
+    Companion("inputs of aiperf", aiperf.is_inputs),
+)
+
+
+def companion_of(document: Document) -> Companion | None:
+    """Name the kind of a file that only says something together with another one."""
+    return next((one for one in COMPANIONS if one.fits(document)), None)
+
 
 _LIKELY: Final = (".json", ".jsonl")
 _LARGEST_COMPANION: Final = 64 * 1024**2

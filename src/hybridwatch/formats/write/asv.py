@@ -21,13 +21,15 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
+    IN_DOUBT,
     RELEASE_VARIABLE,
     Form,
     Tracked,
     benchmark_name,
     benchmark_of,
+    noise_of,
+    stats_of,
 )
-from hybridwatch.formats.write.asv_stats import IN_DOUBT, noise_of, stats_of
 from hybridwatch.formats.write.points import Point, points_of, time_of
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hybridwatch.integrations.github.asker import Asker, asker_of
-from hybridwatch.integrations.github.claim import Claim
+from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, asker_of
 from hybridwatch.integrations.github.door import Access
 from hybridwatch.integrations.github.grammar import (
     Bisect,
@@ -16,7 +15,6 @@ from hybridwatch.integrations.github.grammar import (
     arguments,
     parse,
 )
-from hybridwatch.integrations.github.mention import addressed_to_us
 from hybridwatch.integrations.github.our_comment import read_comment, write_comment
 from hybridwatch.integrations.github.pull_request import PullRequest
 from hybridwatch.integrations.github.requests import MOST_OPEN, Request, State

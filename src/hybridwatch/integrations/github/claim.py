@@ -1,12 +1,81 @@
-"""What an event of GitHub's says about a comment: a claim, until the comment is read again."""
+"""Who asked for what in a comment: an event of GitHub's claims it, GitHub is asked again.
 
+Nothing of an event is believed. The comment is read again by its number, and has to say what it
+said when it was made. Rights are asked for by name, since GitHub's interface knows no other way,
+and the answer has to be about the account with the author's number: names change hands.
+
+A line speaks to the bot if it begins with its name in a paragraph of its own: not within a quote, a
+list, a heading, a table or code, and not in a comment that has HTML, which can show a text as
+something else. The parser of Markdown decides, not a pattern: a line behind ``> `` goes on with the
+quote.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import quote
 
+from github import GithubException
+from github.IssueComment import IssueComment
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import GithubError, RecordError
+from hybridwatch.integrations.github.door import Access, Door, author_of, plain
 from hybridwatch.records.store import read_file
+
+_NAME: Final = re.compile(r"@hybridwatch(?=[ \t]|$)", re.ASCII | re.IGNORECASE)
+_LONGEST_COMMENT: Final = 65_536
+_HTML: Final = {"html_block", "html_inline"}
+_ENDS: Final = {"softbreak", "hardbreak"}
+_MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("text_join")
+"""Joined texts would hide which characters were written as escapes or entities."""
+
+
+def addressed_to_us(body: str) -> list[str]:
+    """Give what each line that speaks to the bot says behind its name.
+
+    A line in which there is more than plain text (code, a link, an image, an escape) is given with
+    that left out as an unprintable mark, so that no grammar takes it.
+
+    Args:
+        body: A comment as it was written.
+    """
+    # What is no comment of GitHub's is not worth the time; nearly every comment ends here.
+    if len(body) > _LONGEST_COMMENT or "@hybridwatch" not in body.lower():
+        return []
+    tokens = _MARKDOWN.parse(body)
+    inlines = [
+        token
+        for before, token in pairwise(tokens)
+        if before.type == "paragraph_open" and before.level == 0 and token.type == "inline"
+    ]
+    if any(_has_html(token) for token in tokens):
+        return []
+    lines = [line for inline in inlines for line in _lines(inline)]
+    found = [(line, _NAME.match(line)) for line in lines]
+    return [line[match.end() :].strip(" \t") for line, match in found if match]
+
+
+def _has_html(token: Token) -> bool:
+    return token.type in _HTML or any(child.type in _HTML for child in token.children or ())
+
+
+def _lines(inline: Token) -> Iterator[str]:
+    line = ""
+    for child in inline.children or ():
+        if child.type in _ENDS:
+            yield line
+            line = ""
+        else:
+            line += child.content if child.type == "text" else "\0"
+    yield line
+
 
 _MOST_BYTES: Final = 4 * 2**20
 
@@ -98,3 +167,83 @@ def read_claim(event: Path, repository: str) -> Claim | None:
         author=found.comment.user.id,
         body=found.comment.body,
     )
+
+
+_MAY_WRITE: Final = frozenset({"admin", "maintain", "write"})
+"""GitHub answers ``write`` for the role maintain, and ``read`` for triage."""
+_HINTS: Final = {
+    401: "the token in GITHUB_TOKEN is not valid",
+    403: "the token in GITHUB_TOKEN may not do this: it takes the permission `pull-requests: read`",
+}
+_RETRIED: Final = frozenset({"GET"})
+_NOBODY: Final = 404
+_BOT: Final = "Bot"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Somebody who may write, and asked.
+
+    Attributes:
+        login: The name of the account.
+        at: When the comment was made.
+    """
+
+    login: str
+    at: datetime
+
+
+def asker_of(access: Access, repository: str, claim: Claim) -> Asker | None:
+    """Say who asked; ``None`` for anybody without the right to write, and for a claim that is off.
+
+    Args:
+        access: How to get in.
+        repository: ``owner/name``.
+        claim: What the event says.
+
+    Raises:
+        GithubError: GitHub refuses us.
+    """
+    door = Door(access, f"{repository}#{claim.pull_request}", _RETRIED, _HINTS)
+    with door.errors("read a comment on"):
+        try:
+            comment = _comment(door, repository, claim)
+        except GithubException as error:
+            if error.status == _NOBODY:
+                return None
+            raise
+        if not _is_as_claimed(comment, claim):
+            return None
+    with door.errors("read who may write to"):
+        login = comment.user.login
+        if not _may_write(door, repository, login, claim.author):
+            return None
+        return Asker(login, comment.created_at)
+
+
+def _comment(door: Door, repository: str, claim: Claim) -> IssueComment:
+    """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
+    path = f"/repos/{repository}/issues/comments/{claim.comment}"
+    headers, data = door.github.requester.requestJsonAndCheck("GET", path)
+    return IssueComment(door.github.requester, headers, data)
+
+
+def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
+    return (
+        author_of(comment) == claim.author
+        and comment.user.type != _BOT
+        and comment.issue_url.endswith(f"/issues/{claim.pull_request}")
+        and plain(comment.body) == plain(claim.body)
+    )
+
+
+def _may_write(door: Door, repository: str, login: str, author: int) -> bool:
+    path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
+    try:
+        _, found = door.github.requester.requestJsonAndCheck("GET", path)
+    except GithubException as error:
+        if error.status == _NOBODY:
+            return False
+        raise
+    user = found.get("user") or {}
+    return user.get("id") == author and found.get("permission") in _MAY_WRITE

@@ -1,11 +1,12 @@
 """The way into GitHub, for whoever reads or writes there.
 
 PyGithub speaks HTTP: pages, retries, waiting for rate limits. The token never leaves this module
-except in the request's header: not in a log, not in an error, even if the server says it back.
+except in the request's header: not in a log, its own or a library's, not in an error, even if the
+server says it back.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +19,33 @@ from github.NamedUser import NamedUser
 from github.Organization import Organization
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github.discretion import discreet
+
+
+class _Discretion(logging.Filter):
+    """Lets everything be logged but a secret."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Black it out."""
+        shown = record.getMessage()
+        if (hidden := self._redact(shown)) != shown:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+@contextmanager
+def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[None]:
+    """Within the block, let a logger say nothing that ``redact`` takes out of a text."""
+    discretion = _Discretion(redact)
+    logger.addFilter(discretion)
+    try:
+        yield
+    finally:
+        logger.removeFilter(discretion)
+
 
 PUBLIC_API: Final = "https://api.github.com"
 

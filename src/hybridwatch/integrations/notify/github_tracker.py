@@ -8,9 +8,8 @@ from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github.door import Access
 from hybridwatch.integrations.github.issues import OurIssues, Written
 from hybridwatch.integrations.notify.channels import Github
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.door import UndeliveredError, secret_of
 from hybridwatch.integrations.notify.issues import Issue, Wanted
-from hybridwatch.integrations.notify.secret import secret_of
 
 _REFUSED: Final = frozenset({400, 422})
 """Of one message; any other answer is about everything that we ask."""

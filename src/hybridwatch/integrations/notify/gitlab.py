@@ -5,10 +5,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from hybridwatch.integrations.notify.channels import Gitlab
-from hybridwatch.integrations.notify.door import UndeliveredError
-from hybridwatch.integrations.notify.http import Http
+from hybridwatch.integrations.notify.door import Http, UndeliveredError, secret_of
 from hybridwatch.integrations.notify.issues import Issue, Wanted
-from hybridwatch.integrations.notify.secret import secret_of
 
 _PAGE: Final = 100
 _GONE: Final = "answered 404"

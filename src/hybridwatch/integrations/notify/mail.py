@@ -13,9 +13,8 @@ from email.utils import format_datetime
 from typing import Final
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError
+from hybridwatch.integrations.notify.door import Receipt, UndeliveredError, secret_of
 from hybridwatch.integrations.notify.message import Message
-from hybridwatch.integrations.notify.secret import secret_of
 from hybridwatch.reports.escape import one_line
 
 _TIMEOUT_S: Final = 20.0

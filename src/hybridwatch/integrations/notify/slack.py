@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Slack
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError
-from hybridwatch.integrations.notify.http import Http
+from hybridwatch.integrations.notify.door import Http, Receipt, UndeliveredError, secret_of
 from hybridwatch.integrations.notify.message import Message
-from hybridwatch.integrations.notify.secret import secret_of
 
 _HEADER: Final = 150
 _SECTION: Final = 3000

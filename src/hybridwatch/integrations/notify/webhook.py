@@ -13,10 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Webhook
-from hybridwatch.integrations.notify.door import Receipt
-from hybridwatch.integrations.notify.http import Http
+from hybridwatch.integrations.notify.door import Http, Receipt, secret_of
 from hybridwatch.integrations.notify.message import Message
-from hybridwatch.integrations.notify.secret import secret_of
 
 _TYPE: Final = "hybridwatch.alert"
 _SECRET: Final = r"whsec_[A-Za-z0-9+/]{32,88}={0,2}"  # noqa: S105 (its form)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import MeasurementError
 from hybridwatch.records.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
-from hybridwatch.records.wire_completion import WireCompletion
+from hybridwatch.records.wire_parts import WireCompletion
 from hybridwatch.system.home import layers
 
 ORACLES: Final = "oracles"

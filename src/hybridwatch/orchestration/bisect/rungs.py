@@ -21,8 +21,7 @@ from hybridwatch.engines.commits import (
 from hybridwatch.engines.install import State, install, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
-from hybridwatch.orchestration.bisect.mixture import changed_files, mixture
+from hybridwatch.orchestration.bisect.candidate import Candidate, Rung, changed_files, mixture
 
 HOT: Final = (
     "mamba",

@@ -1,12 +1,16 @@
-"""``fleet.toml``: what a team wants to be measured, and on which kinds of hosts."""
+"""``fleet.toml``: what a team wants to be measured, and on which kinds of hosts.
 
+Without Ray the same matrix becomes jobs of GitHub Actions or Buildkite.
+"""
+
+import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -19,8 +23,61 @@ from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.part import Part, refuse
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.toml_file import refusing_toml
-from hybridwatch.scenarios.validation_text import closest, quoted
+from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
+
+
+def github_matrix(jobs: Sequence[Job], testbeds: Mapping[str, Testbed]) -> dict[str, Any]:
+    """Give what ``strategy.matrix`` of a job takes by ``fromJSON``."""
+    return {"include": [_entry(job, testbeds[job.testbed]) for job in jobs]}
+
+
+def buildkite_steps(jobs: Sequence[Job], testbeds: Mapping[str, Testbed]) -> dict[str, Any]:
+    """Give a pipeline, as ``buildkite-agent pipeline upload`` takes it."""
+    return {"steps": [_step(job, testbeds[job.testbed]) for job in jobs]}
+
+
+def command_of(job: Job) -> str:
+    """Give the words that measure a job."""
+    words = ["hybridwatch", "run", job.scenario]
+    for label in job.builds:
+        words += ["--build", label]
+    if job.wish.trials is not None:
+        words += ["--trials", str(job.wish.trials)]
+    return shlex.join(words)
+
+
+def _entry(job: Job, testbed: Testbed) -> dict[str, Any]:
+    return {
+        "name": job.title,
+        "testbed": testbed.name,
+        "runs-on": ["self-hosted", *_words(testbed)],
+        "timeout-minutes": _minutes(job),
+        "command": command_of(job),
+    }
+
+
+def _step(job: Job, testbed: Testbed) -> dict[str, Any]:
+    return {
+        "label": job.title,
+        "command": command_of(job),
+        "agents": dict(testbed.labels) or {"queue": testbed.name},
+        "timeout_in_minutes": _minutes(job),
+        # One measurement at a time of a series, wherever: its numbers are compared.
+        "concurrency": 1,
+        "concurrency_group": f"hybridwatch/{job.testbed}/{job.scenario}",
+        "priority": job.priority,
+        "artifact_paths": ["results/records/**/*"],
+    }
+
+
+def _words(testbed: Testbed) -> list[str]:
+    """GitHub's labels are words without values."""
+    return [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
+
+
+def _minutes(job: Job) -> int:
+    return max(1, round(job.wish.minutes))
+
 
 MATRIX_FILE: Final = "fleet.toml"
 """In the home, when nobody names another one."""

@@ -33,7 +33,7 @@ from hybridwatch.formats.write.asv import machine_facts
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.nightly.suite import STATS_MARK
-from hybridwatch.orchestration.nightly.suite_builds import CONSOLE_VARIABLE, can_run, contender
+from hybridwatch.orchestration.nightly.suite_session import CONSOLE_VARIABLE, can_run, contender
 from hybridwatch.scenarios.load import survey
 from hybridwatch.system import nvidia
 from hybridwatch.system.home import home

@@ -18,8 +18,8 @@ from hybridwatch.database.queries import Index
 from hybridwatch.database.url import url_of
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.gaps import find_gaps
+from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.orchestration.fleet.ledger import Ledger
 from hybridwatch.orchestration.fleet.overview import Overview, read_overview
 

@@ -26,12 +26,12 @@ from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.orchestration.nightly.judging import save
-from hybridwatch.orchestration.nightly.suite_builds import (
+from hybridwatch.orchestration.nightly.suite_session import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
     LINE_VARIABLE,
+    RECEIPT_VARIABLE,
 )
-from hybridwatch.orchestration.nightly.suite_session import RECEIPT_VARIABLE
 from hybridwatch.records.naming import safe_name
 from hybridwatch.records.store import read_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE

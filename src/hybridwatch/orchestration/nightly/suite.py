@@ -28,7 +28,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
     module_of,
     tracked,
 )
-from hybridwatch.orchestration.nightly.suite_builds import can_run
+from hybridwatch.orchestration.nightly.suite_session import can_run
 from hybridwatch.scenarios.load import load_scenario, scenario_files
 from hybridwatch.scenarios.scenario import Scenario
 

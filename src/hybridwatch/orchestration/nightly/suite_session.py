@@ -21,21 +21,71 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
-from hybridwatch.engines.builds import BuildRequest, on_line, parse_label
+from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import equipped_label
-from hybridwatch.errors import HybridwatchError, MeasurementError
-from hybridwatch.formats.write.asv_benchmarks import Found, Tracked
-from hybridwatch.formats.write.asv_stats import noise_of, stats_of
+from hybridwatch.errors import BuildError, HybridwatchError, MeasurementError
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    Found,
+    Tracked,
+    noise_of,
+    stats_of,
+)
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
-from hybridwatch.orchestration.nightly.suite_builds import CONSOLE_VARIABLE, labels, stated_line
+from hybridwatch.records.line import checked_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable, read_run, results_folder, write_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
+
+BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
+LINE_VARIABLE: Final = "HYBRIDWATCH_LINE"
+CONSOLE_VARIABLE: Final = "HYBRIDWATCH_CONSOLE"
+
+
+def labels() -> tuple[str, ...]:
+    """The builds, the baseline first if there is one."""
+    return tuple(filter(None, (os.environ.get(BASELINE_VARIABLE), _contender())))
+
+
+def contender() -> BuildRequest:
+    """Give the build that asv gets the numbers of.
+
+    Raises:
+        BuildError: Its label names no build.
+    """
+    return parse_label(_contender())
+
+
+def _contender() -> str:
+    return os.environ.get(BUILD_VARIABLE) or DEFAULT_BUILD
+
+
+def stated_line() -> str | None:
+    """Give the line of builds that the contender is stated to belong to.
+
+    Raises:
+        BuildError: It is none.
+    """
+    text = os.environ.get(LINE_VARIABLE) or None
+    try:
+        return None if text is None else checked_line(text)
+    except ValueError as error:
+        raise BuildError(f"{LINE_VARIABLE}: {error}, found {text!r}") from None
+
+
+def can_run(scenario: Scenario) -> bool:
+    """Whether all of them are for what a scenario needs.
+
+    Raises:
+        BuildError: A label names no build.
+    """
+    return all(scenario.fits(parse_label(label).spec.accelerator) for label in labels())
+
 
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 

@@ -14,13 +14,13 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
-from hybridwatch.history.comparisons import latest_comparisons
 from hybridwatch.history.controls import ControlRun, controls_of, newest_of
 from hybridwatch.history.overview_rows import (
     current,
     grid_of,
     name_of,
 )
+from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

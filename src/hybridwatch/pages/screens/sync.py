@@ -10,8 +10,8 @@ import pandas as pd
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
-from hybridwatch.database.level_statements import HISTORY
 from hybridwatch.database.queries import Index
+from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
 from hybridwatch.history.judge import Judged
 from hybridwatch.history.runs import runs_by_id

@@ -5,8 +5,7 @@ file is ``records.codec``'s business. ``verdicts`` keeps what was judged beside 
 """
 
 from hybridwatch.records.store.address import results_folder
-from hybridwatch.records.store.baselines import BASELINES, Baseline, read_baselines
-from hybridwatch.records.store.examples import read_examples
+from hybridwatch.records.store.baselines import BASELINES, Baseline, read_baselines, read_examples
 from hybridwatch.records.store.files import check_writable, write_run
 from hybridwatch.records.store.intake import Intake, take_in
 from hybridwatch.records.store.layout import find_record, list_records
@@ -16,11 +15,12 @@ from hybridwatch.records.store.reader import (
     StoreContents,
     Stored,
     read_bulk,
+    read_file,
     read_run,
 )
-from hybridwatch.records.store.reading import read_file
-from hybridwatch.records.store.verdict_file import SideRef, StoredVerdict
 from hybridwatch.records.store.verdicts import (
+    SideRef,
+    StoredVerdict,
     find_verdict,
     list_verdicts,
     read_side,

@@ -14,8 +14,7 @@ from hybridwatch.records.naming import RECORD_SUFFIX
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.files import write_all
 from hybridwatch.records.store.layout import folder_of, list_records, run_id_of
-from hybridwatch.records.store.reader import read_run
-from hybridwatch.records.store.reading import read_file
+from hybridwatch.records.store.reader import read_file, read_run
 
 BATCH: Final = 100
 

@@ -18,9 +18,8 @@ from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.records.store.layout import RECORDS, list_records
-from hybridwatch.records.store.pruned import pruned_files
-from hybridwatch.records.store.reader import is_pruned, read_bulk
-from hybridwatch.records.store.reading import read_file
+from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
+from hybridwatch.records.store.retention import pruned_files
 from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
 from hybridwatch.system.atomic_file import put
 

@@ -15,7 +15,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
 from hybridwatch.reports.figures.base import base_figure, escaped, faint
-from hybridwatch.reports.figures.release_marks import (
+from hybridwatch.reports.figures.marks import (
     AXIS,
     Mark,
     fitting,

@@ -1,12 +1,165 @@
-"""Moments and gaps, drawn into a figure over time that was made without them."""
+"""What is drawn into a finished figure over time: moments, gaps, new definitions."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from hybridwatch.history.lines import Break, Line
 from hybridwatch.reports.figures.base import escaped
+
+_NARROWEST: Final = 280
+"""Pixels between the upright edges of a figure on a phone; a figure does not know its width."""
+_LETTER: Final = 6.5
+"""Pixels that a letter of a label takes on average, in the size that labels have."""
+_BETWEEN: Final = 10
+_MARGIN: Final = 8
+"""Pixels to the right of the right edge."""
+_SIZE: Final = 11
+_FEW: Final = 12
+"""Rules up to which they are drawn strongly; more would be louder than what they explain."""
+_STRONG: Final = 0.7
+_FAINT: Final = 0.3
+AXIS: Final[dict[str, Any]] = {
+    "overlaying": "y",
+    "range": [0, 1],
+    "fixedrange": True,
+    "visible": False,
+}
+"""Layout of ``yaxis2``, on which the rules go from bottom to top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment at which the engine of some line changed, or what it was asked.
+
+    Attributes:
+        at: When the first run of the new engine began.
+        label: The new release, that fixes changed, or that a series begins.
+        text: All that changed, a line for each build's change.
+        run: The id of that run.
+    """
+
+    at: pd.Timestamp
+    label: str
+    text: str
+    run: str
+
+
+def marks_of(lines: Sequence[Line]) -> list[Mark]:
+    """List the moments at which a line got another engine or began anew, oldest first."""
+    found: dict[pd.Timestamp, list[tuple[str, str, str]]] = {}
+    for line in lines:
+        started, runs = line.levels["started_at"], line.levels["run"]
+        for step in line.steps:
+            if not (step.release or step.fixes):
+                continue  # another night's code of one release: every night has one
+            change = (short(step.release) or "fixes", step.text, str(runs.iloc[step.at]))
+            found.setdefault(started.iloc[step.at], []).append(change)
+        for one in line.breaks:
+            found.setdefault(one.at, []).append(("new series", break_text(one), one.run))
+    return [_mark(at, found[at]) for at in sorted(found)]
+
+
+def break_text(found: Break) -> str:
+    """Say why a series ended."""
+    return f"new series: {found.reason}"
+
+
+def _mark(at: pd.Timestamp, changes: Sequence[tuple[str, str, str]]) -> Mark:
+    labels, texts, runs = zip(*changes, strict=True)
+    return Mark(at, ", ".join(dict.fromkeys(labels)), "\n".join(dict.fromkeys(texts)), runs[0])
+
+
+def rules(marks: Sequence[Mark]) -> dict[str, Any]:
+    """Draw a rule at every mark, as one trace of ``yaxis2`` that names them on hover.
+
+    Args:
+        marks: At least one.
+    """
+    alpha = _STRONG if len(marks) <= _FEW else _FAINT
+    return {
+        "type": "scatter",
+        # A line of its own for each: what is missing parts it from the next.
+        "x": [x for mark in marks for x in (_x(mark), _x(mark), None)],
+        "y": [0, 1, None] * len(marks),
+        "yaxis": "y2",
+        "mode": "lines",
+        "line": {"color": f"rgba(128,128,128,{alpha})", "width": 1, "dash": "dot"},
+        "text": [_lines(mark.text) for mark in marks for _ in range(3)],
+        "customdata": [(mark.run,) for mark in marks for _ in range(3)],
+        "hovertemplate": "%{text}<br>%{x|%Y-%m-%d %H:%M} UTC<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def labels(
+    marks: Sequence[Mark], first: pd.Timestamp, last: pd.Timestamp
+) -> Iterator[dict[str, Any]]:
+    """Write the names of the marks that fit above the figure, the newest first."""
+    places = [(mark.at - first) / (last - first) for mark in marks]
+    for nth in fitting(places, [mark.label for mark in marks], movable=True):
+        mark = marks[nth]
+        yield {
+            "x": _x(mark),
+            "xanchor": "right" if _sticks_out(places[nth], mark.label) else "center",
+            "y": 1,
+            "yref": "paper",
+            "yanchor": "bottom",
+            "text": escaped(mark.label),
+            "hovertext": _lines(mark.text),
+            "showarrow": False,
+            "font": {"size": _SIZE},
+        }
+
+
+def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = False) -> list[int]:
+    """Choose which names are written beside each other without one touching another.
+
+    Args:
+        places: Where the middle of each name is, from 0, the left edge, to 1; in order.
+        names: As many; of two that do not fit, the later one stays.
+        movable: Whether a name that would stick out to the right may end at its place instead,
+            and one to the left may stick out; else they are left out.
+
+    Returns:
+        The numbers of those that fit, in order.
+    """
+    chosen: list[int] = []
+    free = float("inf")
+    for nth in range(len(places) - 1, -1, -1):
+        width = _LETTER * len(names[nth])
+        right = places[nth] * _NARROWEST + width / 2
+        sticks_out = _sticks_out(places[nth], names[nth])
+        if movable and sticks_out:
+            right = places[nth] * _NARROWEST
+        elif not movable and (sticks_out or right - width < -_MARGIN):
+            continue
+        if right + _BETWEEN <= free:
+            chosen.append(nth)
+            free = right - width
+    return chosen[::-1]
+
+
+def short(release: str) -> str:
+    """Name a release without what tells only builds of one night apart: ``+g1a2b3c4``."""
+    return release.partition("+")[0]
+
+
+def _sticks_out(place: float, name: str) -> bool:
+    return place * _NARROWEST + _LETTER * len(name) / 2 > _NARROWEST + _MARGIN
+
+
+def _x(mark: Mark) -> str:
+    return f"{mark.at:%Y-%m-%dT%H:%M:%S}"
+
+
+def _lines(text: str) -> str:
+    return escaped(text).replace("\n", "<br>")
+
 
 MARK: Final = "#D9480F"
 """3:1 on white and on near-black."""

@@ -16,7 +16,7 @@ from hybridwatch.reports.releases.cell import Cell, State, cells_file
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.part import Part
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.toml_file import refusing_toml
+from hybridwatch.scenarios.validation_text import refusing_toml
 
 RUNNERS: Final = ("v2", "v1")
 """Model runners, the one that GPUs run since 0.29.0 first."""

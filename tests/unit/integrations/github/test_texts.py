@@ -4,10 +4,10 @@ import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from hybridwatch.integrations.github.culprit_text import answer_text, suspicion_text
-from hybridwatch.integrations.github.help_text import HELP
+from hybridwatch.integrations.github.grammar import HELP
 from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.integrations.github.requests import Queue, Request, State
+from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
 from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
 from hybridwatch.reports.pull_request import News
 

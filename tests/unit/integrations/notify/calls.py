@@ -28,8 +28,7 @@ from hybridwatch.integrations.notify import (  # loaded before the fork
 from hybridwatch.integrations.notify.channels import Channels, read_channels
 from hybridwatch.integrations.notify.doors import door_of
 from hybridwatch.integrations.notify.gather import Place
-from hybridwatch.integrations.notify.sending import Sender
-from hybridwatch.integrations.notify.telling import tell
+from hybridwatch.integrations.notify.sending import Sender, tell
 from tests.struck import strike_at
 
 __all__ = ["github_tracker", "gitlab", "mail", "slack", "webhook"]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds
-from hybridwatch.engines.installed import look_at
+from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import EngineError
 from hybridwatch.orchestration.bisect import meter

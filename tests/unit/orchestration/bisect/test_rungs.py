@@ -9,9 +9,8 @@ from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commits import sha_of
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate import Candidate
+from hybridwatch.orchestration.bisect.candidate import Candidate, changed_files, mixture
 from hybridwatch.orchestration.bisect.ends import ends_of
-from hybridwatch.orchestration.bisect.mixture import changed_files, mixture
 from hybridwatch.orchestration.bisect.question import Wanted
 from hybridwatch.orchestration.bisect.rungs import (
     COLD_WEIGHT,

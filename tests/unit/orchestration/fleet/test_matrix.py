@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.generated import buildkite_steps, github_matrix
 from hybridwatch.orchestration.fleet.job import Testbed, job_of, row_of
-from hybridwatch.orchestration.fleet.matrix import read_matrix
+from hybridwatch.orchestration.fleet.matrix import buildkite_steps, github_matrix, read_matrix
 from hybridwatch.system.home import home
 from tests.unit.orchestration.fleet.pretended import NOW
 

@@ -14,8 +14,12 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.engines.own_builds import add_source
-from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, benchmark_of
-from hybridwatch.formats.write.asv_stats import IN_DOUBT, stats_of
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    IN_DOUBT,
+    benchmark_of,
+    stats_of,
+)
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.metrics import metric_of
 from hybridwatch.orchestration.nightly.asv_plugin import commits_of, gpus_here

@@ -26,13 +26,11 @@ from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, Form, Found
 from hybridwatch.metrics import Direction, Kind, Unit
 from hybridwatch.orchestration.nightly.suite import STATS_MARK
 from hybridwatch.orchestration.nightly.suite import suites as suites_of
-from hybridwatch.orchestration.nightly.suite_builds import (
+from hybridwatch.orchestration.nightly.suite_session import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
-    can_run,
-)
-from hybridwatch.orchestration.nightly.suite_session import (
     RECEIPT_VARIABLE,
+    can_run,
     enough_trials,
     measured,
     values_of,

@@ -12,8 +12,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.records.store.integrity import check_store
-from hybridwatch.records.store.pruned import PRUNED
 from hybridwatch.records.store.retention import (
+    PRUNED,
     OldRun,
     Policy,
     What,
