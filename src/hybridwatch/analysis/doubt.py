@@ -36,8 +36,8 @@ HELD_BACK = (
 )
 
 OF_LUCK = (
-    "No more than what starts of the engine differed by in earlier runs: it counts once so many "
-    "runs in a row say it that luck does not explain them."
+    "No more than chance gives from run to run, such as the luck of a start: it counts once so "
+    "many runs in a row say it that chance does not explain them."
 )
 
 NO_ANSWERS = (

@@ -7,8 +7,8 @@ Careful on purpose, too: a gate stops people's work. A regression that survives 
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
 time, rate or count that got worse between two runs, while nobody knows how much runs differ, is
 left open in the report and a warning here; so is one that got worse on a restless machine without
-more work of the engine's. A regression that is no more than what starts of the engine differed by
-in earlier runs warns until it repeats.
+more work of the engine's. A regression that is no more than chance gives from run
+to run warns until it repeats.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says. What is broken on
@@ -30,7 +30,7 @@ UNKNOWN_RUNS: Final = (
     f"builds in one run, or keep {FEWEST_RUNS} runs of one of them"
 )
 
-LUCK: Final = "no more than what starts of the engine differed by in earlier runs"
+LUCK: Final = "no more than chance gives from run to run"
 
 RESTLESS: Final = "measured on a restless machine, and the engine's processor time does not say so"
 

@@ -164,8 +164,8 @@ class Comparison:
             knows how much runs of it differ; such a change is left open.
         restless: Whether it is a time or a rate that one run measured on a machine which that run
             calls restless (``analysis/restless.py``).
-        of_luck: Whether a regression is no more than what starts of the engine were seen to differ
-            by in earlier runs (``analysis/start_luck.py``); such a change only warns.
+        of_luck: Whether a regression is no more than chance gives from run to run
+            (``analysis/start_luck.py``); such a change only warns.
     """
 
     metric: Metric

@@ -12,12 +12,18 @@ import pandas as pd
 from hybridwatch.analysis.alerts import Judged, Question
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sight import kind_of
-from hybridwatch.analysis.start_luck import LEARNED_FROM, Sessions, lasting_reds, likely_reds
+from hybridwatch.analysis.start_luck import (
+    LEARNED_FROM,
+    Sessions,
+    lasting_losses,
+    lasting_reds,
+    likely_reds,
+)
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.records.line import compares_releases
 from hybridwatch.records.role import Role
 
@@ -57,7 +63,7 @@ def judged_from(index: Index) -> list[Judged]:
 
 @lru_cache(maxsize=1)  # what an index says never changes
 def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
-    """Run, metric and statistic of reds that are no more than what starts were seen to differ by.
+    """Run, metric and statistic of reds that are no more than chance gives from run to run.
 
     In a young question, of which that much is only assumed, there is none.
     """
@@ -72,21 +78,24 @@ def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
 
 
 def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say of each verdict whether it is more than what starts of an engine differ by."""
+    """Say of each verdict whether it is more than chance, such as what starts differ by."""
     answers = answers.reset_index(drop=True)
     lasts = np.ones(len(answers), dtype=np.bool_)
     begins, likely = np.zeros((2, len(answers)), dtype=np.bool_)
     for (_, name, _), alike in answers.groupby(_ALIKE, sort=False):
         kind = kind_of(name)
         is_red = (alike["verdict"] == Verdict.REGRESSION.value).any()
-        if kind is None or not kind.has_noise or not is_red:
+        if kind in {None, Kind.EXACT} or not is_red:
             continue
         measured = alike[(alike[["effect", "low", "high"]] > -1).all(axis=1) & (alike["old"] > 0)]
         found = [own for _, own in measured.groupby(list(STANDING), sort=False)]
-        sessions = [_sessions(own, str(name)) for own in found]
+        sessions = [_sessions(own, metric_of(str(name))) for own in found]
         for rows, own in zip(found, sessions, strict=True):
             if compares_releases(rows["baseline"].iloc[0], rows["contender"].iloc[0]):
                 continue  # measured once, and a finding for good: nobody is called for it
+            if kind is Kind.PROPORTION:
+                lasts[rows.index[own.reds]] = lasting_losses(own)[own.reds]
+                continue
             standing = lasting_reds(own, sessions)
             lasts[rows.index[own.reds]] = standing[own.reds]
             begins[rows.index] = standing & ~np.concatenate(([False], standing[:-1]))
@@ -107,9 +116,11 @@ def _near(begins: npt.NDArray[np.bool_], answers: pd.DataFrame) -> npt.NDArray[n
     return near
 
 
-def _sessions(rows: pd.DataFrame, name: str) -> Sessions:
-    way = metric_of(name).better.worse
-    effects, low, high = (np.log1p(rows[part].to_numpy()) for part in ("effect", "low", "high"))
+def _sessions(rows: pd.DataFrame, metric: Metric) -> Sessions:
+    way = metric.better.worse
+    effects, low, high = (rows[part].to_numpy() for part in ("effect", "low", "high"))
+    if metric.kind.has_noise:
+        effects, low, high = map(np.log1p, (effects, low, high))
     return Sessions(
         moments=np.asarray(rows["started_at"].astype("int64"), dtype=np.int64),
         effects=way * effects,

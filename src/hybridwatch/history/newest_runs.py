@@ -87,7 +87,7 @@ def findings_for(
 
 
 def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
-    """Mark the regressions that are no more than what starts of the engine differed by."""
+    """Mark the regressions that are no more than chance gives from run to run."""
     if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
         return list(reports)
     from hybridwatch.database.update import open_index  # what is not red needs no history

@@ -1,12 +1,24 @@
-"""Which reds of single sessions stand against what starts of an engine differ by."""
+"""Which reds of single sessions stand against chance, such as the luck of a start."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hybridwatch.analysis import start_luck
 from hybridwatch.analysis.start_luck import Sessions, lasting_reds
-from tests.start_luck_worlds import LUCK, MODES, NIGHTS, STEP, Starts, told_of, world
+from tests.start_luck_worlds import (
+    ASKED,
+    LUCK,
+    MODES,
+    NIGHTS,
+    STEP,
+    Questions,
+    Starts,
+    lost_of,
+    told_of,
+    world,
+)
 
 
 def sessions(*effects: float, error: float = 0.005, red: float = 0.03, luck: float = 0.0):
@@ -120,6 +132,25 @@ def test_luck_of_starts_in_many_worlds(starts: Starts) -> None:
     seeds = range(30)
     assert sum(told_of(seed, starts).false for seed in seeds) == 0
     assert sum(0 < told_of(seed, starts, STEP).nights <= 14 for seed in seeds) >= 0.9 * len(seeds)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_answers_lost_by_chance_open_no_alert(asked: Questions) -> None:
+    found = [lost_of(seed, asked) for seed in range(40)]
+    assert sum(one.false for one in found) == 0
+    assert sum(one.reds for one in found) > 0 or asked.flips < 0.01
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_lost_answers_are_told(asked: Questions) -> None:
+    found = [lost_of(seed, replace(asked, lost=0.13)) for seed in range(20)]
+    assert all(0 < one.nights <= 7 for one in found)
+
+
+def test_reds_of_answers_taken_one_by_one_would_be_told(monkeypatch) -> None:
+    """Planted: each night by itself, as a report sees it."""
+    monkeypatch.setattr(start_luck, "_OF_ANSWERS", replace(start_luck._OF_ANSWERS, bar=1.6))
+    assert sum(lost_of(seed, ASKED[-1]).false for seed in range(20)) > 10
 
 
 def test_the_world_has_reds_that_are_luck() -> None:

@@ -88,7 +88,7 @@ class Judged:
         run_id: The contender's run.
         started_at: When that run started, with a time zone.
         sure: Whether it stands under Holm's control (``gate.stands``).
-        lasts: Whether it is more than what starts of an engine differ by (``start_luck``).
+        lasts: Whether it is more than chance gives from run to run (``start_luck``).
     """
 
     question: Question

@@ -17,9 +17,9 @@ every other        a regression, or an expecta-    equivalent or improved
 A matter is over when every metric that was bad since it opened has been shown good. What shows
 nothing (inconclusive, not comparable, not in the run) leaves it as it was.
 
-A regression that may be the luck of a start is not bad by itself. A time, rate or count that was
-bad in one run alone, and is not in the next, was *not repeated*: that is no recovery, since nobody
-knows whether anything was wrong.
+A regression that may be chance, such as the luck of a start, is not bad by itself. What chance can
+move (everything but a contract) and was bad in one run alone, and is not in the next, was *not
+repeated*: that is no recovery, since nobody knows whether anything was wrong.
 """
 
 from collections import defaultdict
@@ -37,6 +37,7 @@ from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.metrics import Kind
 
 _Bad: TypeAlias = tuple[Judged, Action]
 _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})
@@ -250,7 +251,7 @@ def _gone(run: Iterable[Judged], left: Mapping[Question, Part]) -> set[Question]
 def _has_luck(question: Question, part: Part) -> bool:
     """Whether it may have been bad by chance."""
     kind = kind_of(question.metric)
-    return part.verdict is Verdict.REGRESSION and kind is not None and kind.has_noise
+    return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
 
 
 def _part(one: Judged, rank: Action) -> Part:

@@ -57,7 +57,7 @@ class _Stands:
         return Verdict.MISSING if self.gap(row) else row.loudest.verdict
 
     def is_luck(self, standing: Standing) -> bool:
-        """Whether it is red by no more than what starts of the engine were seen to differ by."""
+        """Whether it is red by no more than chance gives from run to run."""
         row = standing.row
         red = (row.run, row.metric, row.statistic)
         is_red = standing.verdict is Verdict.REGRESSION
@@ -176,11 +176,11 @@ def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
     if standing.row.stale:
         parts.append("a later run no longer tells")
     if is_luck := stands.is_luck(standing):
-        parts.append("no more than starts of the engine differed by: no alert until it repeats")
+        parts.append("no more than chance gives from run to run: no alert until it repeats")
     drawn = standing.name if _effect(standing) != standing.verdict.value else None
     run = address("run", run=standing.row.run, metric=drawn)
     history = history_of(standing.row, (standing.name,))
-    old, luck = "(old)" if standing.row.stale else "", "(starts differ as much)" if is_luck else ""
+    old, luck = "(old)" if standing.row.stale else "", "(may be chance)" if is_luck else ""
     said = filter(None, (_short(standing, name), "run", old, luck))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
