@@ -19,6 +19,7 @@ reds stand in the same manner, from ``_ANSWERS_STAND`` standard errors on.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -112,13 +113,12 @@ def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.boo
         alike: Of every question about the same metric on the same testbed, this one included.
     """
 
-    def luck_before(first: int, last: int) -> _Luck:
-        if first > LEARNED_FROM:
-            return _luck_before(own, first, alike)
-        # So little is known before the first that those after it count, too.
-        return _luck_before(own, max(first, min(last, LEARNED_FROM)), alike)
+    @cache
+    def luck_before(end: int) -> _Luck:
+        return _luck_before(own, end, alike)
 
-    return _standing(own, luck_before)
+    # Where little is known before the first of them, those after it count, too.
+    return _standing(own, lambda first, last: luck_before(max(first, min(last, LEARNED_FROM))))
 
 
 def lasting_losses(own: Sessions) -> npt.NDArray[np.bool_]:
