@@ -31,7 +31,8 @@ def test_every_path_that_the_plan_names_is_there() -> None:
         for word in re.findall(r"`([\w./-]+/[\w./-]*)`", PAGE)
         if not word.startswith((".engines", "results", "scenarios/GROUP"))
     }
-    places = (ROOT, ROOT / "src", ROOT / "src/hybridwatch", ROOT / "engine/src")
+    package = ROOT / "src/hybridwatch"
+    places = (ROOT, ROOT / "src", package, *package.iterdir(), ROOT / "engine/src")
     missing = [word for word in named if not any((place / word).exists() for place in places)]
     assert missing == []
     assert len(named) >= 15

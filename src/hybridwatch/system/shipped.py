@@ -1,6 +1,6 @@
 """Where what is shipped lies: scenarios, models, right answers, builds, the plugin, the dashboard.
 
-In a checkout these are folders of the repository. A wheel carries them inside this package, in
+In a checkout these are folders of the repository. A wheel carries them inside ``hybridwatch``, in
 the same places relative to each other (``setup.py`` puts them there). Nobody else may work out
 such a path.
 """
@@ -8,7 +8,7 @@ such a path.
 from pathlib import Path
 from typing import Final
 
-_PACKAGE: Final = Path(__file__).resolve().parent
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
 _DATA: Final = _PACKAGE / "data"
 
 

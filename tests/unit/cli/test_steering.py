@@ -83,7 +83,13 @@ def _strings(found: Any) -> list[str]:
 @pytest.fixture
 def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a text goes as it is wherever it was made visible."""
-    for name in ("cli.say", "cli.main", "report.escape", "pages.html", "figures.base"):
+    for name in (
+        "system.console_text",
+        "cli.main",
+        "reports.escape",
+        "pages.html",
+        "reports.figures.base",
+    ):
         monkeypatch.setattr(f"hybridwatch.{name}.visible", lambda text: text)
     monkeypatch.setattr("hybridwatch.system.plain_text._text_cell", lambda text: text)
 

@@ -100,7 +100,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
 
 
 def test_without_lines_every_night_would_be_an_alert_of_its_own(tmp_path, monkeypatch) -> None:
-    for place in ("record.line", "database.reading", "database.heads"):
+    for place in ("records.line", "database.reading", "database.heads"):
         monkeypatch.setattr(f"hybridwatch.{place}.line_of", lambda build: build.label)
     assert record_line.line_of(dated(1)) == dated(1).label
     index = measured(tmp_path, dated)

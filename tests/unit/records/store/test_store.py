@@ -185,7 +185,8 @@ WRITER = """
 import sys, itertools
 from pathlib import Path
 from dataclasses import asdict, replace
-from hybridwatch.records.store import atomic_file, write_run
+from hybridwatch.records.store import write_run
+from hybridwatch.system import atomic_file
 from tests.store_builders import Plan, run
 from tests.struck import strike_at
 
@@ -250,7 +251,8 @@ def test_killed_between_bulk_and_record_shows_no_half_run(tmp_path: Path) -> Non
 EVERY_LINE = """
 import os, signal, sys
 from pathlib import Path
-from hybridwatch.records.store import atomic_file, files, write_run
+from hybridwatch.records.store import files, write_run
+from hybridwatch.system import atomic_file
 from tests.store_builders import Plan, run
 
 made = run(Plan(documents=3, performance_trials=1))
