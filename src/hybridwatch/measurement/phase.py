@@ -19,7 +19,8 @@ from hybridwatch.measurement.waves import Tokens
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.client import CLOCK_DIGITS
 from hybridwatch.records.completion import Completion
-from hybridwatch.records.run import Answer, CallSite, Curve, HostWork, Phase, Sample, StepPhase
+from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
+from hybridwatch.records.run import Answer, Curve, Phase, Sample
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.system.home import home
 

@@ -11,10 +11,10 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridwatch.errors import RecordError
@@ -26,11 +26,12 @@ from hybridwatch.records.bounds import (
     MOST_UNZIPPED_BYTES,
     check_client,
 )
+from hybridwatch.records.bulk import BulkFile, BulkLine, BulkOfTrial
+from hybridwatch.records.completion import Completion
 from hybridwatch.records.naming import BULK_SUFFIX, stem_of
-from hybridwatch.records.run import Run, Trial
+from hybridwatch.records.part import RecordPart, form_of
+from hybridwatch.records.run import Answer, Run, Trial
 from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
-from hybridwatch.records.wire import BulkOfTrial, WireAnswer, WireBulk, WireLine, WireRecord
-from hybridwatch.records.wire_parts import WireCompletion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""
@@ -40,7 +41,21 @@ _SHOWN: Final = 60
 _WRITTEN_BITS: Final = 256
 """Of a longer number a message gives the length only."""
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Part = TypeVar("_Part", bound=RecordPart)
+_WRITTEN: Final = Field(exclude_if=lambda _: False)
+"""A key that is always written, and may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record(Run):
+    """A whole record: a run and what only its file has."""
+
+    schema_version: Annotated[Literal[1, 2], _WRITTEN] = SCHEMA_VERSION
+    bulk: Annotated[BulkFile | None, _WRITTEN] = None
+
+    @property
+    def run(self) -> Run:
+        return Run(**{one.name: getattr(self, one.name) for one in fields(Run)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ class Decoded:
     """
 
     run: Run
-    bulk: WireBulk | None
+    bulk: BulkFile | None
     has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
@@ -105,7 +120,7 @@ def encode(run: Run) -> Encoded:
             metric, trials that are not numbered from 0, or more than ``bounds`` allows. The
             message has the path to the value.
     """
-    wire = _checked(run)
+    whole = _checked(run)
     stem = stem_of(run)
     lines = [_line(where, content) for where, content in _bulk_lines(run)]
     bulk = None
@@ -115,11 +130,11 @@ def encode(run: Run) -> Encoded:
         # No time and no name inside: equal content gives equal bytes.
         bulk = gzip.compress(plain, mtime=0)
         _check_size(run, "bulk", bulk, MOST_BULK_BYTES)
-        reference = WireBulk(
+        reference = BulkFile(
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
-        wire = wire.model_copy(update={"bulk": reference})
-    record = _record_bytes(wire)
+        whole = replace(whole, bulk=reference)
+    record = _record_bytes(whole)
     _check_size(run, "record", record, MOST_RECORD_BYTES)
     return Encoded(stem, record, bulk)
 
@@ -151,8 +166,8 @@ def decode_record(record: bytes) -> Decoded:
     Raises:
         RecordError: As ``decode``.
     """
-    wire = _wire_of(record)
-    return Decoded(wire.to_run(), wire.bulk, wire.sha256 is not None)
+    whole = _read(record)
+    return Decoded(whole.run, whole.bulk, whole.sha256 is not None)
 
 
 def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
@@ -163,46 +178,47 @@ def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
         )
 
 
-def _checked(run: Run) -> WireRecord:
+def _checked(run: Run) -> _Record:
+    unchecked = _Record(**{one.name: getattr(run, one.name) for one in fields(Run)})
     try:
-        wire = WireRecord.model_validate(run, from_attributes=True)
+        whole = form_of(_Record).validate_python(unchecked)
     except ValidationError as error:
         raise RecordError(f"run {run.id} cannot be kept: {_first(error)}") from error
-    _check_consistent(wire)
-    return wire
+    _check_consistent(whole)
+    return whole
 
 
-def _record_bytes(wire: WireRecord) -> bytes:
+def _record_bytes(whole: _Record) -> bytes:
     try:
-        return render_sealed(wire.model_dump(mode="json")).encode()
+        return render_sealed(form_of(_Record).dump_python(whole, mode="json")).encode()
     except UnicodeEncodeError as error:
         raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
 
 
-def _wire_of(record: bytes) -> WireRecord:
+def _read(record: bytes) -> _Record:
     try:
-        wire = WireRecord.model_validate_json(record)
+        whole = form_of(_Record).validate_json(record)
     except ValidationError as error:
         # Only now, since it takes as long again: what is wrong with the whole comes first.
         _check_whole(record)
         damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
         raise RecordError(_first(error) + damaged) from error
-    _check_sealed(record, wire)
-    _check_consistent(wire)
-    return wire
+    _check_sealed(record, whole)
+    _check_consistent(whole)
+    return whole
 
 
-def _check_sealed(record: bytes, wire: WireRecord) -> None:
+def _check_sealed(record: bytes, whole: _Record) -> None:
     """Check the digest, which a record of version 1 does not have and any other one must have."""
-    if wire.schema_version == 1:
-        if wire.sha256 is not None:
+    if whole.schema_version == 1:
+        if whole.sha256 is not None:
             raise RecordError(
-                f"{KEY}: expected no such key in schema_version 1, found {_shown(wire.sha256)}"
+                f"{KEY}: expected no such key in schema_version 1, found {_shown(whole.sha256)}"
             )
-    elif wire.sha256 is None:
+    elif whole.sha256 is None:
         raise RecordError(f"{KEY}: expected a value, found nothing")
     else:
-        check_seal(record, wire.sha256)
+        check_seal(record, whole.sha256)
 
 
 def _check_whole(record: bytes) -> None:
@@ -220,21 +236,21 @@ def _check_whole(record: bytes) -> None:
         )
 
 
-def _check_consistent(wire: WireRecord) -> None:
-    for position, trial in enumerate(wire.trials):
+def _check_consistent(run: Run) -> None:
+    for position, trial in enumerate(run.trials):
         if trial.index != position:
             raise RecordError(f"trials[{position}].index: expected {position}, found {trial.index}")
-        if trial.side >= len(wire.builds):
+        if trial.side >= len(run.builds):
             raise RecordError(
-                f"trials[{position}].side: expected less than the {len(wire.builds)} build(s), "
+                f"trials[{position}].side: expected less than the {len(run.builds)} build(s), "
                 f"found {trial.side}"
             )
-    measured = sum(trial.failure is None for trial in wire.trials)
+    measured = sum(trial.failure is None for trial in run.trials)
     if measured > MOST_MEASURED:
         raise RecordError(
             f"trials: expected at most {MOST_MEASURED} that did not fail, found {measured}"
         )
-    metrics = {(one.metric, one.statistic) for trial in wire.trials for one in trial.samples}
+    metrics = {(one.metric, one.statistic) for trial in run.trials for one in trial.samples}
     if len(metrics) > MOST_SAMPLES:
         raise RecordError(f"trials: expected at most {MOST_SAMPLES} metrics, found {len(metrics)}")
 
@@ -243,8 +259,8 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     for trial in run.trials:
         for number, answer in enumerate(trial.answers):
             where = f"trials[{trial.index}].answers[{number}]"
-            wire = _wire(run, where, WireAnswer, answer)
-            yield where, {"trial": trial.index, "answer": wire.model_dump(mode="json")}
+            plain = _plain(run, where, Answer, answer)
+            yield where, {"trial": trial.index, "answer": plain}
         if trial.client_result is not None:
             where = f"trials[{trial.index}].client_result"
             yield where, {"trial": trial.index, **_client_result(where, trial.client_result)}
@@ -267,18 +283,17 @@ def _client_result(where: str, result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
     where = f"trials[{trial.index}].completions"
-    wires = [
-        _wire(run, f"{where}[{number}]", WireCompletion, one)
-        for number, one in enumerate(trial.completions)
+    kept = [
+        _plain(run, f"{where}[{at}]", Completion, one) for at, one in enumerate(trial.completions)
     ]
-    kept = [wire.model_dump(mode="json", exclude_defaults=True) for wire in wires]
     return where, {"trial": trial.index, "completions": kept}
 
 
-def _wire(run: Run, where: str, form: type[_Model], value: object) -> _Model:
-    """Give a value the form of the file, or say what of it cannot be kept."""
+def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
+    """Give a part as plain JSON, or say what of it cannot be kept."""
+    form = form_of(part)
     try:
-        return form.model_validate(value, from_attributes=True)
+        return form.dump_python(form.validate_python(value), mode="json")
     except ValidationError as error:
         raise RecordError(f"run {run.id} cannot be kept: {where}.{_first(error)}") from error
 
@@ -298,7 +313,7 @@ def _utf8(text: str, where: str) -> bytes:
         raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
 
 
-def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOfTrial]:
+def _read_bulk(bulk: bytes, expected: BulkFile, trials: int) -> dict[int, BulkOfTrial]:
     found = hashlib.sha256(bulk).hexdigest()
     if found != expected.sha256:
         raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
@@ -313,7 +328,7 @@ def _read_bulk(bulk: bytes, expected: WireBulk, trials: int) -> dict[int, BulkOf
     by_trial: dict[int, BulkOfTrial] = defaultdict(BulkOfTrial)
     for number, raw in enumerate(lines, start=1):
         where = f"{expected.file}: line {number}: "
-        line = _validated(WireLine, raw, where)
+        line = _validated(BulkLine, raw, where)
         if line.trial >= trials:
             raise RecordError(f"{where}trial: expected less than {trials}, found {line.trial}")
         try:
@@ -334,16 +349,18 @@ def _unzipped(bulk: bytes) -> bytes:
     return plain
 
 
-def _validated(model: type[_Model], raw: bytes, where: str = "") -> _Model:
+def _validated(part: type[_Part], raw: bytes, where: str) -> _Part:
     try:
-        return model.model_validate_json(raw)
+        return form_of(part).validate_json(raw)
     except ValidationError as error:
         raise RecordError(f"{where}{_first(error)}") from error
 
 
 def _first(error: ValidationError) -> str:
     """Tell the first of pydantic's findings in one line; the others usually follow from it."""
-    text = _text_of(error.errors(include_url=False)[0])
+    # What the other keys have to be hangs on the version.
+    found = error.errors(include_url=False)
+    text = _text_of(min(found, key=lambda one: one["loc"] != ("schema_version",)))
     # A key may come from outside, and must neither break the line nor command the terminal.
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
@@ -355,7 +372,7 @@ def _text_of(finding: ErrorDetails) -> str:
     prefix = f"{path}: " if path else ""
     if finding["type"] == "missing":
         return f"{prefix}expected a value, found nothing"
-    if finding["type"] == "extra_forbidden":
+    if finding["type"] == "unexpected_keyword_argument":
         return f"{prefix}expected no such key, found {_shown(finding['input'])}"
     if finding["type"] == "string_unicode":
         return f"{prefix}expected Unicode text, found a lone surrogate"

@@ -2,7 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, Self, TypeAlias
+
+from pydantic import Field, GetCoreSchemaHandler, GetPydanticSchema, model_validator
+from pydantic_core import CoreSchema, core_schema
+
+from hybridwatch.records.bounds import MOST_VALUES, Id, Whole
+from hybridwatch.records.part import IfAny, IfKnown, RecordPart
 
 CLOSE: Final = 0.5
 """Nats within which a token that was not chosen is kept beside the chosen one."""
@@ -31,8 +37,22 @@ class CloseCall(NamedTuple):
     gap: float
 
 
+_Logarithm: TypeAlias = Annotated[float, Field(ge=-1e30, le=0)]
+_Gap: TypeAlias = Annotated[float, Field(ge=0, le=CLOSE)]
+_MANY: Final = Field(max_length=MOST_VALUES)
+
+
+def _of_three(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """Read a close call from a list of three; pydantic would take an object of them as well."""
+    three = handler(tuple[Whole, Whole, _Gap])
+    return core_schema.no_info_after_validator_function(CloseCall._make, three)
+
+
+_CloseCall: TypeAlias = Annotated[CloseCall, GetPydanticSchema(_of_three)]
+
+
 @dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(RecordPart):
     """A greedy answer.
 
     Attributes:
@@ -47,11 +67,20 @@ class Completion:
             those of an oracle outside of it; ``None`` where there is neither.
     """
 
-    prompt: str
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...] = ()
-    close_calls: tuple[CloseCall, ...] = ()
-    is_wrong: bool | None = None
+    prompt: Id
+    tokens: Annotated[tuple[Whole, ...], _MANY]
+    logprobs: IfAny[Annotated[tuple[_Logarithm, ...], _MANY]] = ()
+    close_calls: IfAny[Annotated[tuple[_CloseCall, ...], _MANY]] = ()
+    is_wrong: IfKnown[bool] = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.logprobs and len(self.logprobs) != len(self.tokens):
+            raise ValueError(
+                f"expected as many logprobs as tokens, {len(self.tokens)}, "
+                f"found {len(self.logprobs)}"
+            )
+        return self
 
     def gap(self, position: int, token: int) -> float | None:
         """How far a token lies behind the chosen one; ``None`` when that is not known to be near.

@@ -3,9 +3,19 @@
 Everything here is read off the running engine and machine, never taken from the request.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from hybridwatch.records.bounds import Bytes, Digest, Name, Text, Value, Watts, Whole
+from hybridwatch.records.part import (
+    BuildLine,
+    IfAny,
+    IfKnown,
+    Items,
+    KnownMetric,
+    RecordPart,
+    Table,
+)
 
 
 class FixState(Enum):
@@ -24,7 +34,7 @@ class FixState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class EngineBuild:
+class EngineBuild(RecordPart):
     """The engine that answered.
 
     Attributes:
@@ -50,24 +60,24 @@ class EngineBuild:
             it; ``None`` where nobody did (``records.line`` then derives one).
     """
 
-    label: str
-    name: str
-    release: str
-    accelerator: str
-    distribution: str
-    lock_digest: str
-    wheel_digest: str
-    fixes: Mapping[str, FixState]
-    flags: Mapping[str, str]
-    code_digest: str | None = None
-    changed_files: tuple[str, ...] | None = None
-    revision: str | None = None
-    diff_digest: str | None = None
-    line: str | None = None
+    label: Name
+    name: Name
+    release: Name
+    accelerator: Name
+    distribution: Name
+    lock_digest: Name
+    wheel_digest: Name
+    fixes: Table[Name, FixState]
+    flags: Table[Name, Text]
+    code_digest: IfKnown[Digest] = None
+    changed_files: IfKnown[Items[Name]] = None
+    revision: IfKnown[Name] = None
+    diff_digest: IfKnown[Digest] = None
+    line: IfKnown[BuildLine] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Testbed:
+class Testbed(RecordPart):
     """The machine as far as it affects numbers.
 
     Attributes:
@@ -88,20 +98,20 @@ class Testbed:
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
-    id: str
-    cpu_model: str
-    cores: int
-    memory_bytes: int
-    kernel: str
-    gpus: tuple[str, ...] = ()
-    driver: str | None = None
-    cuda: str | None = None
-    gpu_memory_bytes: tuple[int, ...] = ()
-    gpu_power_limits_w: tuple[float, ...] = ()
+    id: Name
+    cpu_model: Name
+    cores: Whole
+    memory_bytes: Bytes
+    kernel: Name
+    gpus: Items[Name] = ()
+    driver: Name | None = None
+    cuda: Name | None = None
+    gpu_memory_bytes: IfAny[Items[Bytes]] = ()
+    gpu_power_limits_w: IfAny[Items[Watts]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioRef:
+class ScenarioRef(RecordPart):
     """Which scenario was run.
 
     Attributes:
@@ -114,15 +124,15 @@ class ScenarioRef:
             where the digest did. Empty where that is not kept.
     """
 
-    id: str
-    version: int
-    digest: str
-    fix: str
-    settings: Mapping[str, str] = field(default_factory=dict, compare=False)
+    id: Name
+    version: Whole
+    digest: Name
+    fix: Name
+    settings: IfAny[Table[Name, Name]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(RecordPart):
     """What the scenario, as it was measured, expects of a healthy engine.
 
     Attributes:
@@ -130,12 +140,12 @@ class Expected:
         at_least: Metric to its lower bound; of answers the share of right ones.
     """
 
-    exactly: Mapping[str, float]
-    at_least: Mapping[str, float]
+    exactly: Table[KnownMetric, Value]
+    at_least: Table[KnownMetric, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Harness:
+class Harness(RecordPart):
     """The hybridwatch that measured.
 
     Attributes:
@@ -144,5 +154,5 @@ class Harness:
             it does not run from a checkout.
     """
 
-    version: str
-    revision: str | None
+    version: Name
+    revision: Name | None

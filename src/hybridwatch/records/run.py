@@ -2,12 +2,49 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
+from pydantic import Field, model_validator
+
+from hybridwatch.records.bounds import (
+    MOST_ITEMS,
+    MOST_SAMPLES,
+    MOST_TRIALS,
+    Bytes,
+    Celsius,
+    Count,
+    Digest,
+    Duration,
+    Hertz,
+    Id,
+    Log,
+    Name,
+    Number,
+    PerSecond,
+    Place,
+    Seconds,
+    Share,
+    Text,
+    Values,
+    Watts,
+    Whole,
+)
 from hybridwatch.records.completion import Completion
+from hybridwatch.records.host_work import HostWork
 from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
+from hybridwatch.records.part import (
+    Ascending,
+    Beside,
+    FileName,
+    IfAny,
+    IfKnown,
+    Items,
+    KnownMetric,
+    RecordPart,
+    Table,
+    Time,
+)
 
 
 class Phase(Enum):
@@ -22,7 +59,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(RecordPart):
     """Every value of one metric seen in one trial, in base units, in order of arrival.
 
     For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
@@ -34,13 +71,22 @@ class Sample:
             to. Other statistics of the trial are then unknown.
     """
 
-    metric: str
-    values: tuple[float, ...]
-    statistic: str | None = None
+    metric: KnownMetric
+    values: Values
+    statistic: IfKnown[Name] = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.statistic is not None and len(self.values) != 1:
+            raise ValueError("expected one value beside statistic")
+        return self
+
+
+_Samples: TypeAlias = Annotated[tuple[Sample, ...], Field(max_length=MOST_SAMPLES)]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(RecordPart):
     """One document of an accuracy task and the engine's answer, from lm-eval's sample log.
 
     Attributes:
@@ -56,12 +102,12 @@ class Answer:
         correct: Whether the task's metric counted it as right.
     """
 
-    task: str
-    task_version: str
-    doc_id: int
-    doc_hash: str
-    prompt_hash: str
-    target_hash: str
+    task: Name
+    task_version: Name
+    doc_id: Number
+    doc_hash: Name
+    prompt_hash: Name
+    target_hash: Name
     prompt: str
     target: str
     response: str
@@ -73,7 +119,7 @@ STOPPED: Final = "not measured: the run was stopped before"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(RecordPart):
     """Why a trial gave no values.
 
     Attributes:
@@ -82,9 +128,9 @@ class Failure:
         engine_died: Whether the engine ended, or never came up.
     """
 
-    reason: str
-    log_tail: str
-    engine_died: bool = False
+    reason: Text
+    log_tail: Log
+    engine_died: IfAny[bool] = False
 
     @property
     def was_stopped(self) -> bool:
@@ -93,7 +139,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuSurroundings:
+class GpuSurroundings(RecordPart):
     """A GPU that a timed trial ran on, read at a steady pace while it ran.
 
     Every fact is ``None`` where the driver does not say.
@@ -111,19 +157,19 @@ class GpuSurroundings:
         others_bytes: The most of its memory that other processes held.
     """
 
-    index: int
-    readings: int
-    sm_clock_hz: float | None = None
-    memory_clock_hz: float | None = None
-    power_w: float | None = None
-    temperature_c: float | None = None
-    utilisation: float | None = None
-    throttled: Mapping[str, float] | None = None
-    others_bytes: int | None = None
+    index: Whole
+    readings: Count
+    sm_clock_hz: Hertz | None = None
+    memory_clock_hz: Hertz | None = None
+    power_w: Watts | None = None
+    temperature_c: Celsius | None = None
+    utilisation: Share | None = None
+    throttled: Table[Name, Share] | None = None
+    others_bytes: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(RecordPart):
     """The machine around one timed trial: what could have slowed any engine.
 
     Attributes:
@@ -136,57 +182,11 @@ class Surroundings:
         gpus: Those that the engines lay on; empty without any.
     """
 
-    kernel_best_s: float
-    kernel_median_s: float
-    others: float | None = None
-    clock_hz: float | None = None
-    gpus: tuple[GpuSurroundings, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallSite:
-    """A place in the engine's code that read values of tensors while steps were made.
-
-    Attributes:
-        place: ``file:function:line``, the file as it is imported.
-        reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
-        seconds: How long these took, all together.
-        kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
-            ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
-            ``allocator`` or ``other``.
-    """
-
-    place: str
-    reads: int
-    seconds: float
-    kind: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepPhase:
-    """A part of an engine step.
-
-    Attributes:
-        name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
-        seconds: Of the host, the median over the trial's steps; what other phases take inside it
-            left out.
-    """
-
-    name: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class HostWork:
-    """Where the reads and the time of a host-sync trial's steps lie.
-
-    Attributes:
-        sites: The places with the most reads, at most 20, the most first.
-        phases: In the order in which a step goes through them.
-    """
-
-    sites: tuple[CallSite, ...]
-    phases: tuple[StepPhase, ...]
+    kernel_best_s: Seconds
+    kernel_median_s: Seconds
+    others: Share | None = None
+    clock_hz: Hertz | None = None
+    gpus: IfAny[Items[GpuSurroundings]] = ()
 
 
 Clock: TypeAlias = Literal["wall", "processor"]
@@ -194,7 +194,7 @@ Clock: TypeAlias = Literal["wall", "processor"]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Point(RecordPart):
     """What an engine gave under one of the loads of a sweep.
 
     Attributes:
@@ -205,14 +205,14 @@ class Point:
         client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
     """
 
-    load: float
-    samples: tuple[Sample, ...]
-    joules_per_token: float | None = None
-    client_result: Mapping[str, Any] | None = None
+    load: PerSecond
+    samples: _Samples
+    joules_per_token: IfKnown[PerSecond] = None
+    client_result: Beside[Mapping[str, Any] | None] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(RecordPart):
     """The loads that one trial went through, and what the engine gave under each.
 
     Attributes:
@@ -224,15 +224,22 @@ class Curve:
         clock: By which its times and rates are; of a duet the processor's, without requests' own.
     """
 
-    knob: str
-    points: tuple[Point, ...]
-    gpus: int = 0
-    slo: Mapping[str, float] = field(default_factory=dict)
-    clock: Clock = "wall"
+    knob: Literal["max_concurrency", "request_rate"]
+    points: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST_ITEMS)]
+    gpus: Whole = 0
+    slo: Mapping[Literal["ttft", "tpot"], Seconds] = field(default_factory=dict)
+    clock: Annotated[Clock, Field(exclude_if=lambda clock: clock == "wall")] = "wall"
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        loads = [point.load for point in self.points]
+        if len(set(loads)) < len(loads):
+            raise ValueError("expected each load once")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(RecordPart):
     """One pass of one phase on one side, on freshly reset engine state.
 
     Attributes:
@@ -256,25 +263,25 @@ class Trial:
         curve: Set on performance and duet trials of a sweep.
     """
 
-    index: int
-    side: int
+    index: Place
+    side: Annotated[int, Field(ge=0, le=1)]
     phase: Phase
-    started_at: datetime
-    duration_s: float
+    started_at: Time
+    duration_s: Duration
     warmup: bool = False
-    samples: tuple[Sample, ...] = ()
+    samples: _Samples = ()
     failure: Failure | None = None
-    answers: tuple[Answer, ...] = ()
-    client_result: Mapping[str, Any] | None = None
-    surroundings: Surroundings | None = None
-    host_work: HostWork | None = None
-    unsupported: Mapping[str, str] = field(default_factory=dict)
-    completions: tuple[Completion, ...] = ()
-    curve: Curve | None = None
+    answers: Beside[tuple[Answer, ...]] = ()
+    client_result: Beside[Mapping[str, Any] | None] = None
+    surroundings: IfKnown[Surroundings] = None
+    host_work: IfKnown[HostWork] = None
+    unsupported: IfAny[Table[KnownMetric, Text]] = field(default_factory=dict)
+    completions: Beside[tuple[Completion, ...]] = ()
+    curve: IfKnown[Curve] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Looks(RecordPart):
     """When a run was judged that went on until it was decided; a look is such a judgement.
 
     Attributes:
@@ -283,8 +290,16 @@ class Looks:
             the time was spent; empty when no timed trial fitted in.
     """
 
-    planned: tuple[int, ...]
-    made: tuple[int, ...]
+    planned: Annotated[Ascending, Field(min_length=1)]
+    made: Ascending
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        due = self.planned[: len(self.made)]
+        # Only the last look may come early, and none late.
+        if self.made and (self.made[:-1] != due[:-1] or self.made[-1] > due[-1]):
+            raise ValueError("expected looks made as planned, only the last one perhaps early")
+        return self
 
 
 UNKNOWN: Final = "unknown"
@@ -293,7 +308,7 @@ the day of ingestion's own time for none: ``Source.unknown`` names every such pl
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(RecordPart):
     """Where an ingested run comes from.
 
     Attributes:
@@ -307,16 +322,16 @@ class Source:
             measured in any order. UTC.
     """
 
-    format: str
-    file: str
-    sha256: str
-    unknown: tuple[str, ...] = ()
-    commit: str | None = None
-    committed_at: datetime | None = None
+    format: Name
+    file: FileName
+    sha256: Digest
+    unknown: Items[Name] = ()
+    commit: Name | None = None
+    committed_at: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(RecordPart):
     """Every trial of one session on one testbed.
 
     Attributes:
@@ -341,19 +356,19 @@ class Run:
             the same are equal whatever it is.
     """
 
-    id: str
-    started_at: datetime
-    finished_at: datetime
+    id: Id
+    started_at: Time
+    finished_at: Time
     harness: Harness
     scenario: ScenarioRef
     testbed: Testbed
-    builds: tuple[EngineBuild, ...]
-    trials: tuple[Trial, ...]
-    looks: Looks | None = None
-    source: Source | None = None
-    known_bad: bool | None = None
-    expected: Expected | None = None
-    sha256: str | None = field(default=None, compare=False)
+    builds: Annotated[tuple[EngineBuild, ...], Field(min_length=1, max_length=2)]
+    trials: Annotated[tuple[Trial, ...], Field(max_length=MOST_TRIALS)]
+    looks: IfKnown[Looks] = None
+    source: IfKnown[Source] = None
+    known_bad: IfKnown[bool] = None
+    expected: IfKnown[Expected] = None
+    sha256: IfKnown[Digest] = field(default=None, compare=False)
 
     def so_far(self) -> "Run":
         """The run as far as it was made: without the trials that a stop has kept from it."""

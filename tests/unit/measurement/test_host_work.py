@@ -9,7 +9,8 @@ from hybridwatch.analysis.subject import phase_of, statistics_of
 from hybridwatch.measurement import load, phase
 from hybridwatch.measurement.phase import SITES_KEPT, host_work_of, measure, samples_of_waits
 from hybridwatch.metrics import metric_of
-from hybridwatch.records.run import CallSite, Phase, Sample, StepPhase
+from hybridwatch.records.host_work import CallSite, StepPhase
+from hybridwatch.records.run import Phase, Sample
 
 READS = {"reads_per_step": [2, 0], "sites": {"a.py:f:1": 2}, "site_seconds": {"a.py:f:1": 0.003}}
 WAITS = {

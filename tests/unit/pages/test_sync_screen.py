@@ -22,7 +22,8 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
-from hybridwatch.records.run import CallSite, HostWork, Phase, Run, StepPhase
+from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
+from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario

@@ -7,7 +7,8 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode, encode
-from hybridwatch.records.run import CallSite, HostWork, Phase, StepPhase
+from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
+from hybridwatch.records.run import Phase
 from tests.store_builders import run
 
 WORK = HostWork(

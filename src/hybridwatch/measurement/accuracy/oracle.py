@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import MeasurementError
 from hybridwatch.records.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
-from hybridwatch.records.wire_parts import WireCompletion
+from hybridwatch.records.part import form_of
 from hybridwatch.system.home import layers
 
 ORACLES: Final = "oracles"
@@ -38,7 +38,7 @@ class _File(BaseModel):
     made_by: dict[str, str]
     command: str
     seed: int
-    trials: tuple[tuple[WireCompletion, ...], ...]
+    trials: tuple[tuple[Completion, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ def _parsed(path: Path, text: bytes) -> Oracle:
         place = ".".join(map(str, first["loc"]))
         raise MeasurementError(f"{path}: {place}: {first['msg']}") from error
     plain = {name: getattr(file, name) for name in _File.model_fields if name != "schema_version"}
-    trials = tuple(tuple(one.to_completion() for one in trial) for trial in file.trials)
-    return Oracle(**{**plain, "trials": trials})
+    return Oracle(**plain)
 
 
 class Error(NamedTuple):
@@ -226,5 +225,6 @@ def model_digest(folder: Path) -> str:
 
 
 def _line(one: Completion) -> str:
-    wire = WireCompletion.model_validate(one, from_attributes=True)
-    return json.dumps(wire.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"))
+    form = form_of(Completion)
+    plain = form.dump_python(form.validate_python(one), mode="json")
+    return json.dumps(plain, separators=(",", ":"))
