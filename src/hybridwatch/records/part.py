@@ -17,10 +17,11 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetPydanticSchema,
     PlainSerializer,
     TypeAdapter,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.bounds import MOST_ITEMS, Count, Name, in_years
@@ -85,6 +86,11 @@ Beside: TypeAlias = Annotated[T, Field(exclude=True)]
 """What lies in the file beside the record."""
 Items: TypeAlias = Annotated[tuple[T, ...], Field(max_length=MOST_ITEMS)]
 Table: TypeAlias = Annotated[Mapping[_Key, T], Field(max_length=MOST_ITEMS)]
+
+
+def one_of(*texts: str) -> GetPydanticSchema:
+    """Say which texts alone a key may have."""
+    return GetPydanticSchema(lambda *_: core_schema.literal_schema(list(texts)))
 
 
 def _known_metric(value: str) -> str:

@@ -44,6 +44,7 @@ from hybridwatch.records.part import (
     RecordPart,
     Table,
     Time,
+    one_of,
 )
 
 
@@ -224,10 +225,10 @@ class Curve(RecordPart):
         clock: By which its times and rates are; of a duet the processor's, without requests' own.
     """
 
-    knob: Literal["max_concurrency", "request_rate"]
+    knob: Annotated[str, one_of("max_concurrency", "request_rate")]
     points: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST_ITEMS)]
     gpus: Whole = 0
-    slo: Mapping[Literal["ttft", "tpot"], Seconds] = field(default_factory=dict)
+    slo: Mapping[Annotated[str, one_of("ttft", "tpot")], Seconds] = field(default_factory=dict)
     clock: Annotated[Clock, Field(exclude_if=lambda clock: clock == "wall")] = "wall"
 
     @model_validator(mode="after")
