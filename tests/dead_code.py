@@ -24,8 +24,8 @@ REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:_lab)?(?:\.\w+)+:(\w+)"')
 """How a fix names the function that shows it at work, which is loaded by that name."""
 KINDS: Final = frozenset({"class", "function", "method", "property", "unreachable_code"})
 DECORATORS: Final = [
-    *("@*.command", "@*.group", "@model_validator", "@field_validator", "@rule"),
-    "@stands_in_for",
+    *("@*.command", "@*.group", "@rule", "@stands_in_for"),
+    *("@field_validator", "@model_serializer", "@model_validator"),
 ]
 """Click, pydantic, hypothesis and our own kernels keep what they decorate and call it."""
 

@@ -22,12 +22,12 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from hybridwatch.analysis.alerts import Deed
-from hybridwatch.api.alert_answers import AlertItem, AlertPage
+from hybridwatch.analysis.wording.report_json import ReportAnswer
 from hybridwatch.api.answers import (
+    AlertPage,
     LevelItem,
     LevelPage,
     Problem,
-    ReportAnswer,
     RunItem,
     RunPage,
     SeriesItem,
@@ -35,6 +35,7 @@ from hybridwatch.api.answers import (
 )
 from hybridwatch.errors import ApiError
 from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.reports.jsonform import AlertItem
 
 _MOST: Final = 200
 """Items of a page: as many as the server gives."""

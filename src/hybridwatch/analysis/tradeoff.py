@@ -12,7 +12,7 @@ Better = Literal["baseline", "contender"]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A number of each trial.
+    """A number of each trial: the median, and the middle four fifths of them.
 
     Attributes:
         middle: The median.

@@ -97,10 +97,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class TokenChange:
-    """A request that two sides answer with different greedy tokens, where they part.
+    """A request that two sides answer with different tokens.
 
     Attributes:
-        trial: Number of the contract trial on its side, from 0.
+        trial: Number of the contract trial, whose tokens are greedy, on its side, from 0.
         request: Place of the request in the trial, from 0.
         position: Place of the first token that differs, from 0.
         baseline: Id of the baseline's token there; ``None`` when its answer is at its end.
@@ -118,10 +118,10 @@ class TokenChange:
     position: int
     baseline: int | None
     contender: int | None
-    baseline_logprob: float | None = None
-    contender_logprob: float | None = None
-    baseline_gap: float | None = None
-    contender_gap: float | None = None
+    baseline_logprob: float | None
+    contender_logprob: float | None
+    baseline_gap: float | None
+    contender_gap: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Tests of a report that are adjusted together, and with no others."""
+    """Tests that were adjusted together."""
 
     name: str
     tests: int

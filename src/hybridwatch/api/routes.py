@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from hybridwatch.api import alert_answers, answers, deeds, endpoints, queries
+from hybridwatch.analysis.wording.report_json import ReportAnswer
+from hybridwatch.api import answers, deeds, endpoints, queries
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.reports.jsonform import AlertItem
 
 PREFIX: Final = "/v1"
 JSON: Final = "application/json"
@@ -107,7 +109,7 @@ ROUTES: Final = (
         "/runs/{run}/report",
         endpoints.report,
         queries.Nothing,
-        answers.ReportAnswer,
+        ReportAnswer,
         stamp=endpoints.stamp_of_run,
         refusals=(404, 409),
     ),
@@ -123,7 +125,7 @@ ROUTES: Final = (
         "/alerts",
         endpoints.alerts,
         queries.AlertsQuery,
-        alert_answers.AlertPage,
+        answers.AlertPage,
         stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
     ),
@@ -131,7 +133,7 @@ ROUTES: Final = (
         "/alerts/{alert}",
         endpoints.alert,
         queries.Nothing,
-        alert_answers.AlertItem,
+        AlertItem,
         stamp=endpoints.stamp_of_alerts,
         refusals=(404,),
     ),
@@ -152,7 +154,7 @@ WRITES: Final = (
         deeds.decide,
         Upload({deeds.DECISION: _MOST_DECISION}),
         {deeds.DECISION: deeds.Decision},
-        alert_answers.AlertItem,
+        AlertItem,
         Scope.TRIAGE,
         done=(201,),
         refusals=(404, 409),

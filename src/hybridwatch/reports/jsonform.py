@@ -5,22 +5,30 @@ The report itself, and what holds for every number and field, is in
 """
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup
+from pydantic import Field
+
+from hybridwatch.analysis.alerts import AlertGroup, Deed, Status
+from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
 from hybridwatch.analysis.gate import GateResult
-from hybridwatch.analysis.policy import STRICT, Policy
+from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.wording.cause_text import CauseText
 from hybridwatch.analysis.wording.report_json import (
     REPORT_SCHEMA,
+    Moment,
+    Number,
+    PartItem,
+    Shape,
     comparison_to_json,
-    fields,
-    part_to_json,
-    plain_value,
+    kept_at,
+    utc_text,
 )
 from hybridwatch.reports.alert_text import group_text
 
@@ -38,7 +46,7 @@ def gate_to_json(
     """
     return {
         "schema_version": REPORT_SCHEMA,
-        **fields(result, "passed", "reasons", "warnings"),
+        **asdict(result),
         "age_hours": _hours(age),
         "control": None if control is None else known_bad_to_json(control),
         "report": comparison_to_json(report, policy),
@@ -48,9 +56,11 @@ def gate_to_json(
 def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
     """Turn what a known-bad control showed into plain values, without its report."""
     return {
-        **fields(control, "scenario", "lost", "sight"),
+        "scenario": control.scenario,
+        "lost": list(control.lost),
+        "sight": control.sight.value,
         "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
-        **fields(control, "blemishes"),
+        "blemishes": list(control.blemishes),
     }
 
 
@@ -58,8 +68,8 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
     """Turn a gate's answer over many scenarios and what it is about into plain values."""
     return {
         "schema_version": REPORT_SCHEMA,
-        **fields(result, "passed", "reasons", "warnings"),
-        "judged_at": plain_value(findings.now),
+        **asdict(result),
+        "judged_at": _time(findings.now),
         "absent": [_absent(one) for one in findings.absent],
         "left_out": [_absent(one) for one in findings.left_out],
         "reports": [_aged(report, findings) for report in findings.reports],
@@ -70,39 +80,62 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
     }
 
 
+class DecisionItem(Shape):
+    """What somebody did about an alert."""
+
+    number: int
+    at: Moment
+    who: str
+    deed: Deed = kept_at("act.deed")
+    text: str = kept_at("act.text")
+    until: Moment | None = kept_at("act.until")
+
+
+class MemberItem(Shape):
+    """One place where a cause shows."""
+
+    key: str = kept_at("matter.key")
+    scenario: str = kept_at("matter.scenario")
+    testbed: str = kept_at("matter.testbed")
+    baseline: str = kept_at("matter.baseline")
+    contender: str = kept_at("matter.contender")
+    status: Status
+    effect: Number = kept_at("cause.lead.effect")
+    run_id: str = kept_at("bad.run_id")
+
+
+class AlertItem(Shape):
+    """Bad news of one cause, and what became of it."""
+
+    key: str
+    scenario: str = kept_at("lead.matter.scenario")
+    area: Area = kept_at("lead.matter.area")
+    testbed: str = kept_at("lead.matter.testbed")
+    baseline: str = kept_at("lead.matter.baseline")
+    contender: str = kept_at("lead.matter.contender")
+    status: Status
+    action: Action = kept_at("rank")
+    what: str = kept_at("text.what")
+    detail: str = kept_at("text.detail")
+    parts: list[PartItem] = kept_at("lead.cause.parts")
+    members: list[MemberItem]
+    run_id: str = kept_at("lead.bad.run_id")
+    newest_run_id: str = kept_at("newest.run_id")
+    opened_at: Moment = kept_at("opened_by.started_at")
+    muted_until: Moment | None
+    version: int = Field(ge=0)
+    decisions: list[DecisionItem] = kept_at("decisions.all")
+
+
+class _WordedAlert(AlertGroup):
+    @cached_property
+    def text(self) -> CauseText:
+        return group_text(self)
+
+
 def alert_to_json(alert: AlertGroup) -> dict[str, Any]:
     """Turn an alert and what people did about it into plain values; its first member leads."""
-    text, lead = group_text(alert), alert.lead
-    return {
-        "key": alert.key,
-        **fields(lead.matter, "scenario", "area", "testbed", "baseline", "contender"),
-        "status": alert.status.value,
-        "action": alert.rank.value,
-        **fields(text, "what", "detail"),
-        "parts": [part_to_json(part) for part in lead.cause.parts],
-        "members": [_member(one) for one in alert.members],
-        "run_id": lead.bad.run_id,
-        "newest_run_id": alert.newest.run_id,
-        "opened_at": plain_value(alert.opened_by.started_at),
-        "muted_until": plain_value(alert.muted_until),
-        "version": alert.version,
-        "decisions": [
-            {
-                **fields(entry, "number", "at", "who"),
-                **fields(entry.act, "deed", "text", "until"),
-            }
-            for entry in alert.decisions.all
-        ],
-    }
-
-
-def _member(alert: Alert) -> dict[str, Any]:
-    return {
-        **fields(alert.matter, "key", "scenario", "testbed", "baseline", "contender"),
-        "status": alert.status.value,
-        "effect": alert.cause.lead.effect,
-        "run_id": alert.bad.run_id,
-    }
+    return AlertItem.model_validate(_WordedAlert(alert.members)).model_dump(mode="json")
 
 
 def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
@@ -111,8 +144,17 @@ def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
 
 
 def _absent(absent: Absent) -> dict[str, Any]:
-    named = fields(absent, "scenario", "reason", "testbed", "started_at", "run_id")
-    return named | {"testbed": absent.testbed or None, "run_id": absent.run_id or None}
+    return {
+        "scenario": absent.scenario,
+        "reason": absent.reason,
+        "testbed": absent.testbed or None,
+        "started_at": _time(absent.started_at),
+        "run_id": absent.run_id or None,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else utc_text(moment)
 
 
 def _hours(age: timedelta | None) -> float | None:

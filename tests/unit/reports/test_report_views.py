@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import replace
 from importlib.metadata import version
-from math import log1p
+from math import inf, log1p, nan
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,9 @@ from rich.console import Console
 
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Verdict
+from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Summary, Verdict
 from hybridwatch.analysis.wording.labels import PAIRED, basis_of, centers_of, change_of, name_of
-from hybridwatch.analysis.wording.report_json import to_json
+from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json, to_json
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
 from hybridwatch.reports import sentence
@@ -109,6 +109,26 @@ def test_json_reads_as_reviewed_and_has_no_nan(situation, golden) -> None:
     text = json.dumps(to_json(SITUATIONS[situation]()), indent=1, allow_nan=False)
     # Digits that hang on the numeric libraries' versions are not what is reviewed.
     golden.check(f"json/{situation}.json", re.sub(r"(\.\d{6})\d+", r"\1", text) + "\n")
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_json_read_by_the_client_is_the_same_json_again(situation) -> None:
+    told = comparison_to_json(SITUATIONS[situation]())
+    assert ReportAnswer.model_validate_json(json.dumps(told)).model_dump(mode="json") == told
+
+
+def test_json_has_null_where_a_number_is_not_finite() -> None:
+    report = SITUATIONS["regression"]()
+    odd = replace(
+        report.comparisons[0],
+        effect=nan,
+        baseline=Summary(-inf, (nan, 1.0, inf)),
+        interval=Interval(-inf, inf, 0.95),
+    )
+    (told,) = to_json(replace(report, comparisons=(odd,)))["comparisons"]
+    assert told["effect"] is None
+    assert told["baseline"] == {"center": None, "n": 3, "values": [None, 1.0, None]}
+    assert told["interval"] == {"low": None, "high": None, "confidence": 0.95}
 
 
 def test_json_of_a_gate() -> None:

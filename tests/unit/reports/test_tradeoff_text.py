@@ -6,8 +6,7 @@ import json
 from rich.console import Console
 
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.api.answers import ReportAnswer
+from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json
 from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.table import print_table
 from hybridwatch.reports.tradeoff_text import tradeoff_lines

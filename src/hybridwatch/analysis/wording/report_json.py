@@ -1,74 +1,355 @@
 """A report as JSON: the stable form that ``--json`` prints, documented in ``docs/json.md``.
 
+A type here says which fields a part of a report has, in which order, and where ``analysis`` keeps
+them. It makes the JSON, reads it for the client, and its schema is that of the API.
+
 Numbers are numbers in base units, absent ones are null; there is no NaN. A field may be added
 within a schema version; none is renamed, removed or given another meaning.
 """
 
 import math
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import Enum
-from typing import Any, Final
+from operator import not_
+from typing import Annotated, Any, Final, TypeAlias
 
-from hybridwatch.analysis.cause import Cause, Part, causes_in
-from hybridwatch.analysis.death import Death, death_of
-from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.tradeoff import SideCurve, Tradeoff
-from hybridwatch.analysis.verdict import (
-    Attribution,
-    Comparison,
-    Flip,
-    Interval,
-    Report,
-    Side,
-    Summary,
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
 )
+
+from hybridwatch.analysis.cause import Area, causes_in
+from hybridwatch.analysis.death import death_of
+from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.tradeoff import Spread
+from hybridwatch.analysis.verdict import Family, Report, TokenChange, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.records.identity import EngineBuild, Testbed
-from hybridwatch.records.run import Answer, Looks
-
-
-def tradeoff_to_json(found: Tradeoff) -> dict[str, Any]:
-    """Turn two curves and where they cross into plain values; numbers in base units."""
-    return {
-        "baseline": _curve(found.baseline),
-        "contender": _curve(found.contender),
-        "common": None if found.common is None else list(found.common),
-        "stretches": [asdict(one) for one in found.stretches],
-        "crossings": [list(one) for one in found.crossings],
-    }
-
-
-def _curve(curve: SideCurve) -> dict[str, Any]:
-    plain = asdict(curve)
-    if curve.clock == "wall":
-        # Verdicts stored before there was another are to be had again to the letter.
-        del plain["clock"]
-    return {**plain, "slo": dict(curve.slo), "points": [asdict(p) for p in curve.points]}
-
+from hybridwatch.metrics import Direction, Kind
+from hybridwatch.records.run import Clock
 
 REPORT_SCHEMA: Final = 1
 
 
+def utc_text(moment: datetime) -> str:
+    """Write a time to the second, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def kept_at(path: str, **more: Any) -> Any:
+    """Say where a value is kept that JSON has under another name: attributes joined by dots."""
+    return Field(validation_alias=AliasPath(*path.split(".")), **more)
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number: TypeAlias = FiniteFloat | Annotated[None, BeforeValidator(_finite)]
+"""JSON has no word for NaN or infinity."""
+Moment: TypeAlias = Annotated[datetime, PlainSerializer(utc_text, when_used="json")]
+_TextOrNull: TypeAlias = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+_Text: TypeAlias = Annotated[str, BeforeValidator(lambda text: text or "")]
+_Texts: TypeAlias = Annotated[list[str], BeforeValidator(lambda texts: texts or [])]
+_Name: TypeAlias = Annotated[str, BeforeValidator(lambda factor: getattr(factor, "name", factor))]
+
+
+def _in_order(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: getattr(found[name], "value", found[name]) for name in sorted(found)}
+
+
+def _of_trial(found: Any) -> Any:
+    names = ("side", "phase", "index", "reason", "engine_died", "log_tail")
+    return found if isinstance(found, Mapping) else {name: getattr(found, name) for name in names}
+
+
+_ByName: TypeAlias = Annotated[dict[str, str], BeforeValidator(_in_order)]
+
+
+class Shape(BaseModel):
+    """What every part is made by, from a value of ``analysis`` or from JSON."""
+
+    model_config = ConfigDict(
+        extra="forbid", from_attributes=True, validate_by_name=True, defer_build=True
+    )
+
+
+class Scenario(Shape):
+    """What was measured."""
+
+    id: str
+    version: int
+    digest: str
+    fix: str | None
+
+
+class Build(Shape):
+    """An engine."""
+
+    # Left out where it is not known: verdicts stored before are to be had again to the letter.
+    code_digest: _Text = Field("", exclude_if=not_)
+    changed_files: _Texts = Field([], exclude_if=not_)
+    revision: _Text = Field("", exclude_if=not_)
+    diff_digest: _Text = Field("", exclude_if=not_)
+    line: _Text = Field("", exclude_if=not_)
+    label: str
+    name: str
+    release: str
+    accelerator: str
+    distribution: str
+    lock_digest: str | None
+    wheel_digest: str | None
+    fixes: _ByName
+    flags: _ByName
+
+
+class Testbed(Shape):
+    """A machine."""
+
+    id: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    gpus: list[str]
+    driver: str | None
+    cuda: str | None
+    gpu_memory_bytes: list[int] = []
+    gpu_power_limits_w: list[float] = []
+
+    @model_serializer(mode="wrap")
+    def _without_gpus(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what only GPUs have: verdicts stored before it was known are without it."""
+        found: dict[str, Any] = dumped(self)
+        return {name: found[name] for name in found if self.gpus or not name.startswith("gpu_")}
+
+
+class Side(Shape):
+    """One side of a report."""
+
+    run_id: str
+    build: Build
+    testbed: Testbed
+    started_at: Moment | None
+
+
+class Looks(Shape):
+    """When a run was judged that went on until it was decided."""
+
+    planned: list[int]
+    made: list[int]
+    level: float
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_level(cls, found: Any) -> Any:
+        if isinstance(found, Mapping):
+            return found
+        return {"planned": found.planned, "made": found.made, "level": level_of(found)}
+
+
+class Summary(Shape):
+    """The values of a side."""
+
+    center: Number
+    n: int
+    values: list[Number]
+
+
+class Interval(Shape):
+    """Where an effect lies."""
+
+    low: Number
+    high: Number
+    confidence: float
+
+
+class GivenAnswer(Shape):
+    """What an engine answered."""
+
+    response: str
+    correct: bool
+
+
+class Flip(Shape):
+    """A document that one side alone got right."""
+
+    task: str = kept_at("baseline.task")
+    task_version: str = kept_at("baseline.task_version")
+    doc_id: int = kept_at("baseline.doc_id")
+    doc_hash: str = kept_at("baseline.doc_hash")
+    prompt: str = kept_at("baseline.prompt")
+    target: str = kept_at("baseline.target")
+    baseline: GivenAnswer
+    contender: GivenAnswer
+
+
+class Comparison(Shape):
+    """A metric of both sides, and the verdict."""
+
+    metric: str = kept_at("metric.id")
+    statistic: str
+    unit: str = kept_at("metric.unit.value")
+    better: Direction = kept_at("metric.better")
+    kind: Kind = kept_at("metric.kind")
+    margin: float = kept_at("metric.margin")
+    verdict: Verdict
+    bad_news: bool = kept_at("verdict.is_bad_news")
+    test: str
+    design: str = kept_at("design.value")
+    assumption: str
+    baseline: Summary | None
+    contender: Summary | None
+    effect: Number
+    interval: Interval | None
+    pairs: int | None
+    relevance: float
+    noise: Number
+    churn: Number
+    p_value: Number
+    p_adjusted: Number
+    p_holm: Number
+    equivalence_p: Number
+    minimum_detectable_effect: Number
+    trials_needed: int | None
+    doubts: list[str]
+    flips: list[Flip]
+    changes: list[TokenChange] = Field([], exclude_if=not_)
+    family: _TextOrNull
+
+
+class Factor(Shape):
+    """A part of a change."""
+
+    name: str
+    effect: Number
+    interval: Interval | None
+    share: Number
+    moved: bool
+
+
+class Attribution(Shape):
+    """Why throughput changed."""
+
+    metric: str
+    effect: Number
+    factors: list[Factor]
+    movers: list[_Name]
+
+
+class LoadPoint(Shape):
+    """What a side gave under one load."""
+
+    load: Annotated[int | float, WithJsonSchema({"type": "number"})]
+    interactivity: Spread
+    throughput: Spread
+    goodput: Spread | None
+    joules_per_token: Spread | None
+
+
+class SideCurve(Shape):
+    """The curve of one side of a sweep."""
+
+    build: str
+    knob: str
+    gpus: int
+    slo: dict[str, float]
+    trials: int
+    points: list[LoadPoint]
+    # Verdicts stored before there was another are to be had again to the letter.
+    clock: Clock = Field("wall", exclude_if=lambda clock: clock == "wall")
+
+
+class Stretch(Shape):
+    """Interactivities at which one side is better."""
+
+    better: str
+    low: float
+    high: float
+
+
+class Tradeoff(Shape):
+    """Both curves of a sweep, where one is better, and where they cross."""
+
+    baseline: SideCurve
+    contender: SideCurve
+    common: tuple[float, float] | None
+    stretches: list[Stretch]
+    crossings: list[tuple[float, float]]
+
+
+class _Versioned(Shape):
+    schema_version: int
+
+
+class _Verdicts(Shape):
+    """A report as it is stored: without words that a later hybridwatch may choose better."""
+
+    scenario: Scenario
+    baseline: Side
+    contender: Side
+    bad_news: Annotated[bool, BeforeValidator(bool)]
+    tests: int
+    families: list[Family]
+    false_discovery_rate: float
+    looks: Looks | None
+    comparisons: list[Comparison]
+    differences: list[str]
+    failures: list[str]
+    attribution: Attribution | None
+    # Left out of a report without one: verdicts stored before are to be had to the letter.
+    tradeoff: Tradeoff | None = Field(None, exclude_if=not_)
+
+
+class Failure(Shape):
+    """Why an engine failed."""
+
+    reason: str
+    sides: list[str]
+    trials: int
+    first: Annotated[dict[str, Any], BeforeValidator(_of_trial)] = kept_at("trial")
+
+
+class PartItem(Shape):
+    """A metric that shows a cause."""
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    effect: Number
+    action: Action
+
+
+class Cause(Shape):
+    """One thing that changed."""
+
+    area: Area
+    better: bool
+    action: Action
+    sentence: str
+    parts: list[PartItem]
+    failure: Failure | None
+
+
+class ReportAnswer(_Verdicts, _Versioned):
+    """Every verdict of a run of two builds, as ``hybridwatch compare RUN --json`` prints it."""
+
+    causes: list[Cause]
+
+
 def to_json(report: Report) -> dict[str, Any]:
     """Turn a report into plain dictionaries, lists, numbers and texts."""
-    return {
-        "schema_version": REPORT_SCHEMA,
-        "scenario": fields(report.scenario, "id", "version", "digest", "fix"),
-        "baseline": _side(report.baseline),
-        "contender": _side(report.contender),
-        "bad_news": bool(report.bad_news),
-        "tests": report.tests,
-        "families": [fields(one, "name", "tests") for one in report.families],
-        "false_discovery_rate": report.false_discovery_rate,
-        "looks": _looks(report.looks),
-        "comparisons": [_comparison(comparison) for comparison in report.comparisons],
-        **fields(report, "differences", "failures"),
-        "attribution": _attribution(report.attribution),
-        # Left out of a report without one: verdicts stored before are to be had to the letter.
-        **({"tradeoff": tradeoff_to_json(report.tradeoff)} if report.tradeoff else {}),
-    }
+    verdicts = _Verdicts.model_validate(report).model_dump(mode="json")
+    return {"schema_version": REPORT_SCHEMA, **verdicts}
 
 
 def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any]:
@@ -77,145 +358,17 @@ def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any
     Causes are words about what the report holds. A stored verdict (``to_json``) is without them,
     since it is to be had again to the letter by a later hybridwatch with better words.
     """
-    causes = [_cause(cause, report) for cause in causes_in(report, policy)]
-    return {**to_json(report), "causes": causes}
-
-
-def part_to_json(part: Part) -> dict[str, Any]:
-    """Turn a metric that shows a cause into plain values."""
-    return fields(part, "metric", "statistic", "verdict", "effect", "action")
-
-
-def _cause(cause: Cause, report: Report) -> dict[str, Any]:
-    death = death_of(report, cause)
-    return {
-        "area": cause.area.value,
-        "better": cause.is_better,
-        "action": cause.action.value,
-        "sentence": cause_sentence(cause, report),
-        "parts": [part_to_json(part) for part in cause.parts],
-        "failure": None if death is None else _failure(death),
-    }
-
-
-def _failure(death: Death) -> dict[str, Any]:
-    named = ("side", "phase", "index", "reason", "engine_died", "log_tail")
-    first = fields(death.trial, *named)
-    return {**fields(death, "reason", "sides", "trials"), "first": first}
-
-
-def _looks(looks: Looks | None) -> dict[str, Any] | None:
-    if looks is None:
-        return None
-    return {**fields(looks, "planned", "made"), "level": level_of(looks)}
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {
-        "run_id": side.run_id,
-        "build": _build(side.build),
-        "testbed": _testbed(side.testbed),
-        "started_at": plain_value(side.started_at),
-    }
-
-
-def _testbed(testbed: Testbed) -> dict[str, Any]:
-    names = ("id", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "driver", "cuda")
-    document = fields(testbed, *names)
-    if not testbed.gpus:
-        # Verdicts stored before these were known are to be had again to the letter.
-        return document
-    return document | fields(testbed, "gpu_memory_bytes", "gpu_power_limits_w")
-
-
-def _build(build: EngineBuild) -> dict[str, Any]:
-    # Left out where it is not known: verdicts stored before are to be had again to the letter.
-    late = ("code_digest", "changed_files", "revision", "diff_digest", "line")
-    known = [name for name in late if getattr(build, name)]
-    names = ("label", "name", "release", "accelerator", "distribution", "lock_digest")
-    return {
-        **fields(build, *known, *names, "wheel_digest"),
-        "fixes": {fix: state.value for fix, state in sorted(build.fixes.items())},
-        "flags": dict(sorted(build.flags.items())),
-    }
-
-
-def _comparison(comparison: Comparison) -> dict[str, Any]:
-    metric = comparison.metric
-    return {
-        "metric": metric.id,
-        "statistic": comparison.statistic,
-        **fields(metric, "unit", "better", "kind", "margin"),
-        "verdict": comparison.verdict.value,
-        "bad_news": comparison.verdict.is_bad_news,
-        **fields(comparison, "test", "design", "assumption"),
-        "baseline": _summary(comparison.baseline),
-        "contender": _summary(comparison.contender),
-        **fields(comparison, "effect"),
-        "interval": _interval(comparison.interval),
-        **fields(comparison, "pairs", "relevance", "noise", "churn"),
-        **fields(comparison, "p_value", "p_adjusted", "p_holm", "equivalence_p"),
-        **fields(comparison, "minimum_detectable_effect", "trials_needed", "doubts"),
-        "flips": [_flip(flip) for flip in comparison.flips],
-        **({"changes": [asdict(one) for one in comparison.changes]} if comparison.changes else {}),
-        "family": comparison.family or None,
-    }
-
-
-def _attribution(attribution: Attribution | None) -> dict[str, Any] | None:
-    if attribution is None:
-        return None
-    return {
-        **fields(attribution, "metric", "effect"),
-        "factors": [
+    causes = [
+        Cause.model_validate(
             {
-                **fields(factor, "name", "effect"),
-                "interval": _interval(factor.interval),
-                **fields(factor, "share", "moved"),
+                "area": cause.area,
+                "better": cause.is_better,
+                "action": cause.action,
+                "sentence": cause_sentence(cause, report),
+                "parts": cause.parts,
+                "failure": death_of(report, cause),
             }
-            for factor in attribution.factors
-        ],
-        "movers": [factor.name for factor in attribution.movers],
-    }
-
-
-def _summary(summary: Summary | None) -> dict[str, Any] | None:
-    return None if summary is None else fields(summary, "center", "n", "values")
-
-
-def _interval(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else fields(interval, "low", "high", "confidence")
-
-
-def _flip(flip: Flip) -> dict[str, Any]:
-    question = ("task", "task_version", "doc_id", "doc_hash", "prompt", "target")
-    return {
-        **fields(flip.baseline, *question),
-        "baseline": _answer(flip.baseline),
-        "contender": _answer(flip.contender),
-    }
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    return fields(answer, "response", "correct")
-
-
-def fields(value: object, *names: str) -> dict[str, Any]:
-    """Take attributes of a value, under their own names."""
-    return {name: plain_value(getattr(value, name)) for name in names}
-
-
-def plain_value(value: object) -> Any:
-    """Turn an attribute into what JSON has a word for."""
-    match value:
-        case Enum():
-            return value.value
-        case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        case tuple():
-            return [plain_value(item) for item in value]
-        case float():
-            # JSON has no word for NaN or infinity; Python would write one all the same.
-            return value if math.isfinite(value) else None
-        case _:
-            return value
+        )
+        for cause in causes_in(report, policy)
+    ]
+    return {**to_json(report), "causes": [one.model_dump(mode="json") for one in causes]}
