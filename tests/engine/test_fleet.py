@@ -20,16 +20,21 @@ from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
 from hybridwatch.orchestration.bisect.journal import journal_of
 from hybridwatch.orchestration.bisect.question import Wanted
 from hybridwatch.orchestration.bisect.rungs import builds_of
-from hybridwatch.orchestration.fleet.cluster import Cluster, Measurement, Result, Work
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
-from hybridwatch.orchestration.fleet.homecoming import PROBES
-from hybridwatch.orchestration.fleet.job import End, Testbed
-from hybridwatch.orchestration.fleet.job import Wish as JobWish
-from hybridwatch.orchestration.fleet.ledger import Ledger, utc_now
+from hybridwatch.orchestration.fleet.cluster import Cluster, JobCommand, Result, Work
+from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
+from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind
+from hybridwatch.orchestration.fleet.job import JobOptions as JobWish
+from hybridwatch.orchestration.fleet.job_queue import JobQueue, utc_now
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import measurement_of, perform
-from hybridwatch.orchestration.fleet.roll import Node, Roll
-from hybridwatch.orchestration.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
+from hybridwatch.orchestration.fleet.measuring import build_job_command, perform
+from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.search import (
+    FleetMeter,
+    FleetSearch,
+    FleetWorkshop,
+    search_batch_id,
+)
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
@@ -48,12 +53,12 @@ HOSTS = ("h0", "h1")
 
 def do(work: Work, is_wanted=lambda: True) -> Result:
     """Measure as a host does; a proof of times would fail on a machine that runs other tests."""
-    return perform(work, is_wanted) if isinstance(work, Measurement) else STEADY
+    return perform(work, is_wanted) if isinstance(work, JobCommand) else STEADY
 
 
-def measurement(job, host: str, machine: str) -> Measurement:
+def measurement(job, host: str, machine: str) -> JobCommand:
     """What is not installed here, `make engine` installs: no test makes an environment anew."""
-    return replace(measurement_of(job, host, machine), prepare=())
+    return replace(build_job_command(job, host, machine), prepare=())
 
 
 @contextmanager
@@ -82,19 +87,21 @@ def drained(request, sides, tmp_path_factory):
     """One job for each of two hosts, measured."""
     results = tmp_path_factory.mktemp("results")
     database = Database(url_of(results))
-    ledger = Ledger(database)
-    ledger.make()
-    wish = JobWish(30.0, trials=7)
-    beds = [Testbed(name, {"own": name}) for name in HOSTS]
+    job_queue = JobQueue(database)
+    job_queue.make()
+    options = JobWish(30.0, trials=7)
+    beds = [HostKind(name, {"own": name}) for name in HOSTS]
     jobs = [
-        a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, wish=wish, now=utc_now())
+        a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, options=options, now=utc_now())
         for bed in beds
     ]
-    ledger.plan(jobs, beds)
+    job_queue.plan(jobs, beds)
     with request.param() as cluster:
-        means = Means(ledger, Roll(database, utc_now), cluster, results, print, measurement)
-        tally = Driver(means, Terms()).drain()
-    assert tally.ends == {End.STORED: 2}
+        deps = DriverDeps(
+            job_queue, HostRegistry(database, utc_now), cluster, results, print, measurement
+        )
+        summary = QueueDriver(deps, DriverSettings()).drain()
+    assert summary.ends == {AttemptEnd.STORED: 2}
     return results, database
 
 
@@ -116,27 +123,29 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     """The contracts of both ends are two jobs, measured by whoever drains the queue."""
     (scenario,) = find(home() / "scenarios", (SCENARIO,))
     database = Database(url_of(tmp_path))
-    ledger = Ledger(database)
-    ledger.make()
+    job_queue = JobQueue(database)
+    job_queue.make()
     journal = journal_of(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
 
     def drain() -> None:
         with hosts() as cluster:
-            means = Means(ledger, Roll(database, utc_now), cluster, tmp_path, print, measurement)
-            Driver(means, Terms(patience_s=0.0)).drain()
+            deps = DriverDeps(
+                job_queue, HostRegistry(database, utc_now), cluster, tmp_path, print, measurement
+            )
+            QueueDriver(deps, DriverSettings(patience_s=0.0)).drain()
 
-    errand = Errand(
-        ledger=ledger,
+    search = FleetSearch(
+        job_queue=job_queue,
         results=tmp_path,
-        testbed=Testbed("any", {}),
+        testbed=HostKind("any", {}),
         per_day=10,
-        night=night_of(journal.name()),
+        batch_id=search_batch_id(journal.name()),
         until=utc_now() + timedelta(hours=1),
         read=journal.runs(),
         say=print,
         pause=drain,
     )
-    meter = FleetMeter(scenario, home() / "models", print, errand)
+    meter = FleetMeter(scenario, home() / "models", print, search)
     hunt = Hunt(Wish(Wanted.REGRESSION, "", ()), meter, journal, print, 3600.0)
     workshop = FleetWorkshop(home(), None, "", False, print)
     found = hunt.search(builds_of(workshop, *BUILDS))

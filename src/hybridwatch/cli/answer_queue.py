@@ -8,14 +8,14 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.fleet.job import State as JobState
-from hybridwatch.orchestration.fleet.ledger import utc_now
-from hybridwatch.orchestration.fleet.lookup import RequestedJobs, night_of, requested_jobs
+from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
@@ -53,13 +53,13 @@ def put_into_queue(
     Raises:
         FleetError: The builds can run none of the scenarios.
     """
-    night, now = night_of(*place), utc_now()
+    batch_id, now = request_batch_id(*place), utc_now()
     asked = wanted.scenarios, wanted.builds, wanted.trials
-    jobs = matrix.requested_jobs(home() / "scenarios", asked, night, now)
+    jobs = matrix.requested_jobs(home() / "scenarios", asked, batch_id, now)
     results.mkdir(parents=True, exist_ok=True)
-    ledger = queue_of(results)
-    ledger.make()
-    ledger.plan(jobs, matrix.testbeds)
+    job_queue = open_queue(results)
+    job_queue.make()
+    job_queue.plan(jobs, matrix.testbeds)
     return f"{plural(len(jobs), 'job')} in the queue"
 
 
@@ -74,15 +74,17 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
     Put it behind `hybridwatch fleet run` in what a timer starts.
     """
-    ledger = queue_of(results)
-    if not ledger.is_made():
-        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+    job_queue = open_queue(results)
+    if not job_queue.is_made():
+        raise FleetError(
+            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
+        )
     door = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.our_comment import read_comment
     from hybridwatch.integrations.github.pull_request import PullRequest
 
-    for jobs in requested_jobs(ledger, repo):
+    for jobs in requested_jobs(job_queue, repo):
         pull = PullRequest(door, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:

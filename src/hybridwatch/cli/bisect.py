@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.bisect_fleet import errand_of, require_askable
+from hybridwatch.cli.bisect_fleet import open_fleet_search, require_askable
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import keep
 from hybridwatch.cli.program import program, with_results
@@ -28,7 +28,7 @@ from hybridwatch.orchestration.bisect.meter import Meter
 from hybridwatch.orchestration.bisect.question import Wanted, require_metric
 from hybridwatch.orchestration.bisect.rungs import Workshop
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
-from hybridwatch.orchestration.fleet.searching import FleetMeter, FleetWorkshop
+from hybridwatch.orchestration.fleet.search import FleetMeter, FleetWorkshop
 from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
@@ -173,7 +173,7 @@ def command(
         ladder = Ladder(ends, workshop, hunt, _keeper(subject, results), say)
         found = _descend(ladder)
         if isinstance(meter, FleetMeter):
-            meter.errand.drop()
+            meter.search.drop()
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
@@ -215,7 +215,7 @@ def _means(
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
         return Meter(scenario, models, tell), Workshop(*made, search=journal.digits)
-    errand = errand_of(options.fleet, results, journal, options.max_minutes, say)
+    errand = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
     errand.clone = str(options.repo.resolve()) if options.repo else ""
     errand.base = options.base
     return FleetMeter(scenario, models, tell, errand), FleetWorkshop(*made, commits=errand.commits)

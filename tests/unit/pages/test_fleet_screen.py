@@ -7,8 +7,8 @@ import pytest
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.job import End
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job import AttemptEnd
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.placing import Start
 from hybridwatch.pages.document import Code, Kind
 from tests.dashboard.parity import words_of
@@ -54,10 +54,10 @@ def test_a_host_in_quarantine_is_loud(tmp_path, world):
 def test_what_is_measured_now_leads_to_its_job(tmp_path, world):
     world.plan([a_job()])
     world.drain()
-    again = replace(a_job(night="second"), planned_at=world.cluster.now)
+    again = replace(a_job(batch_id="second"), planned_at=world.cluster.now)
     world.plan([again])
     host = next(iter(world.hosts_of_series().values())).pop()
-    assert world.ledger.claim(Start(again, host), "driver")
+    assert world.job_queue.claim(Start(again, host), "driver")
     ((scenario, _, where, _, _),) = rows(view(tmp_path, "fleet"), "Measured now")
     assert (scenario, where) == (again.scenario, host)
 
@@ -67,7 +67,7 @@ def test_a_job_shows_its_attempts_and_the_end_of_its_log(tmp_path, world):
     world.drain()
     shown = view(tmp_path, "job", job=a_job().key)
     ((number, _, _, _, how, _),) = rows(shown, "Attempts")
-    assert (number, how) == ("1", End.STORED.value)
+    assert (number, how) == ("1", AttemptEnd.STORED.value)
     (log,) = [block for block in shown.blocks if isinstance(block, Code)]
     assert log.text == "made up\n"
 
@@ -83,4 +83,4 @@ def test_reading_is_all_that_the_screens_do(tmp_path, world):
     before = world.states()
     view(tmp_path, "fleet")
     assert world.states() == before
-    assert Ledger(world.database).running() == []
+    assert JobQueue(world.database).running() == []

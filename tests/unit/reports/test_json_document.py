@@ -39,16 +39,16 @@ from hybridwatch.orchestration.bisect.outcome import State as ProbeState
 from hybridwatch.orchestration.bisect.posterior.exact import Answer, Place
 from hybridwatch.orchestration.bisect.question import Question, Wanted
 from hybridwatch.orchestration.bisect.words import to_json as search_to_json
-from hybridwatch.orchestration.fleet.job import State as JobState
+from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.overview import (
+    Batch,
     HostLine,
-    Night,
     Overview,
     Trouble,
     Underway,
     job_json,
 )
-from hybridwatch.orchestration.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
 from hybridwatch.records.store.retention import Plan, Removal, What
@@ -115,11 +115,11 @@ def a_fleet() -> Overview:
     at = a_job().planned_at
     return Overview(
         at,
-        (Night("first", at, {}),),
+        (Batch("first", at, {}),),
         (Underway(a_job(), "h0", at, None),),
         {},
         (Trouble(a_job(), JobState.FAILED, "why", "a.txt"),),
-        (HostLine("h0", Standing.READY, True, "", at, at, 1, ""),),
+        (HostLine("h0", HostStatus.READY, True, "", at, at, 1, ""),),
     )
 
 

@@ -16,19 +16,19 @@ from sqlalchemy import Connection, Row, insert, inspect, select, update
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
+from hybridwatch.orchestration.fleet.hosts import read_hosts
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
-    End,
+    AttemptEnd,
+    HostKind,
     Job,
+    JobState,
     Purpose,
-    State,
-    Testbed,
-    job_of,
-    row_of,
+    build_job_row,
+    parse_job_row,
 )
-from hybridwatch.orchestration.fleet.placing import Fleet, Standing, Start
+from hybridwatch.orchestration.fleet.placing import Fleet, HostStatus, Start
 from hybridwatch.orchestration.fleet.rights import is_free, is_kept_there
-from hybridwatch.orchestration.fleet.roll import read_hosts
 
 DEADLY: Final = 3
 """A job that took so many workers with it is set aside."""
@@ -66,14 +66,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueSnapshot:
     """What waits, and what is known of the places where it may go."""
 
     waiting: tuple[Job, ...]
     fleet: Fleet
 
 
-class Ledger:
+class JobQueue:
     """The queue of one results folder. Threads may share it; processes each open their own.
 
     Args:
@@ -106,11 +106,11 @@ class Ledger:
             check_known(connection, self.database.name)
             migrate(connection)
 
-    def plan(self, jobs: Sequence[Job], testbeds: Iterable[Testbed] = ()) -> int:
+    def plan(self, jobs: Sequence[Job], testbeds: Iterable[HostKind] = ()) -> int:
         """Add jobs; those that are known stay as they are.
 
         Args:
-            jobs: Of any nights.
+            jobs: Of any batches.
             testbeds: Kinds of hosts; what was declared of them before is replaced.
 
         Returns:
@@ -122,36 +122,36 @@ class Ledger:
                 row = {"name": testbed.name, "declared": testbed.to_json()}
                 connection.execute(insert(TESTBED), [row])
             known = _known(connection, [job.key for job in jobs])
-            rows = [_FRESH | row_of(job) for job in jobs if job.key not in known]
+            rows = [_FRESH | build_job_row(job) for job in jobs if job.key not in known]
             for begin in range(0, len(rows), _BATCH):
                 connection.execute(insert(JOB), rows[begin : begin + _BATCH])
         return len(rows)
 
-    def queue(self, present: Iterable[str]) -> Queue:
+    def snapshot(self, present: Iterable[str]) -> QueueSnapshot:
         """Read what waits.
 
         Args:
             present: Names of the hosts that are there now.
         """
         with self.database.reading() as connection:
-            rows = connection.execute(select(JOB).where(JOB.c.state == State.WAITING.value))
-            waiting = tuple(job_of(row) for row in rows)
-            return Queue(waiting, _fleet(connection, frozenset(present)))
+            rows = connection.execute(select(JOB).where(JOB.c.state == JobState.WAITING.value))
+            waiting = tuple(parse_job_row(row) for row in rows)
+            return QueueSnapshot(waiting, _fleet(connection, frozenset(present)))
 
     def claim(self, start: Start, driver: str) -> Attempt | None:
         """Take a job for a host; ``None`` when job, host or series are somebody else's."""
         job = start.job
         with self.database.changing() as connection:
-            wanted = JOB.c.key == job.key, JOB.c.state == State.WAITING.value
+            wanted = JOB.c.key == job.key, JOB.c.state == JobState.WAITING.value
             row = connection.execute(
                 select(JOB).where(*wanted).with_for_update(skip_locked=True)
             ).first()
-            if row is None or not is_free(connection, start.host, Standing.READY):
+            if row is None or not is_free(connection, start.host, HostStatus.READY):
                 return None
             if not is_kept_there(connection, start, self.clock()):
                 return None
             number = row.attempt + 1
-            _set_job(connection, job.key, state=State.RUNNING.value, attempt=number, reason="")
+            _set_job(connection, job.key, state=JobState.RUNNING.value, attempt=number, reason="")
             connection.execute(update(HOST).where(HOST.c.name == start.host).values(job=job.key))
             connection.execute(insert(ATTEMPT), [self._attempt_row(start, number, driver)])
         return Attempt(job, number, start.host, driver)
@@ -168,7 +168,7 @@ class Ledger:
             _set_attempt(connection, attempt, record=record)
         return True
 
-    def bring_home(self, attempt: Attempt, put: Callable[[], None], log: str) -> bool:
+    def complete(self, attempt: Attempt, put: Callable[[], None], log: str) -> bool:
         """Write a record and note that its job is done, while nobody else can take the job.
 
         Args:
@@ -188,11 +188,13 @@ class Ledger:
                 return False
             put()
             record = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
-            _close(connection, attempt, (End.STORED, ""), self.clock(), log)
-            _set_job(connection, attempt.job.key, state=State.DONE.value, record=record, reason="")
+            _close(connection, attempt, (AttemptEnd.STORED, ""), self.clock(), log)
+            _set_job(
+                connection, attempt.job.key, state=JobState.DONE.value, record=record, reason=""
+            )
         return True
 
-    def end(self, attempt: Attempt, end: End, reason: str, log: str = "") -> State | None:
+    def end(self, attempt: Attempt, end: AttemptEnd, reason: str, log: str = "") -> JobState | None:
         """Note that an attempt left nothing.
 
         Returns:
@@ -204,7 +206,7 @@ class Ledger:
                 return None
             return self._end(connection, row, attempt, (end, reason), log)
 
-    def recover(self, attempt: Attempt, is_stored: Callable[[str], bool]) -> State | None:
+    def recover(self, attempt: Attempt, is_stored: Callable[[str], bool]) -> JobState | None:
         """End an attempt that nobody watches: done if its record is in the store, else lost.
 
         Returns:
@@ -216,10 +218,12 @@ class Ledger:
                 return None
             named = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
             if not named or not is_stored(named):
-                return self._end(connection, row, attempt, (End.LOST, "its driver went away"), "")
-            _close(connection, attempt, (End.STORED, "found in the store"), self.clock(), "")
-            _set_job(connection, row.key, state=State.DONE.value, record=named, reason="")
-            return State.DONE
+                return self._end(
+                    connection, row, attempt, (AttemptEnd.LOST, "its driver went away"), ""
+                )
+            _close(connection, attempt, (AttemptEnd.STORED, "found in the store"), self.clock(), "")
+            _set_job(connection, row.key, state=JobState.DONE.value, record=named, reason="")
+            return JobState.DONE
 
     def running(self, driver: str = "") -> list[Attempt]:
         """List what is measured now, by every driver or by one."""
@@ -229,7 +233,7 @@ class Ledger:
         wanted = joined.where(ATTEMPT.c.driver == driver) if driver else joined
         with self.database.reading() as connection:
             rows = connection.execute(wanted).fetchall()
-        return [Attempt(job_of(row), row.number, row.host, row.driver) for row in rows]
+        return [Attempt(parse_job_row(row), row.number, row.host, row.driver) for row in rows]
 
     def cancel(self, keys: Sequence[str]) -> int:
         """Cancel jobs: one that waits at once, one that runs as soon as its driver looks.
@@ -244,25 +248,25 @@ class Ledger:
             connection.execute(update(JOB).where(those).values(cancel=True))
             connection.execute(
                 update(JOB)
-                .where(those, JOB.c.state == State.WAITING.value)
-                .values(state=State.CANCELLED.value, reason="cancelled")
+                .where(those, JOB.c.state == JobState.WAITING.value)
+                .values(state=JobState.CANCELLED.value, reason="cancelled")
             )
         return len(rows)
 
     def unwanted(self) -> set[str]:
         """Give the keys of running jobs that somebody cancelled."""
-        wanted = JOB.c.state == State.RUNNING.value, JOB.c.cancel
+        wanted = JOB.c.state == JobState.RUNNING.value, JOB.c.cancel
         with self.database.reading() as connection:
             return set(connection.scalars(select(JOB.c.key).where(*wanted)))
 
     def expire(self) -> int:
-        """Give up jobs whose night is over; returns how many.
+        """Give up jobs whose batch has expired; returns how many.
 
         What is said of them is why they waited, as far as somebody noted it.
         """
-        over = JOB.c.state == State.WAITING.value, JOB.c.until < self.clock()
+        over = JOB.c.state == JobState.WAITING.value, JOB.c.until < self.clock()
         with self.database.writing() as connection:
-            gone = connection.execute(update(JOB).where(*over).values(state=State.MISSING.value))
+            gone = connection.execute(update(JOB).where(*over).values(state=JobState.MISSING.value))
         return gone.rowcount
 
     def explain(self, reasons: dict[str, str]) -> None:
@@ -274,7 +278,7 @@ class Ledger:
             for reason, keys in by_reason.items():
                 for begin in range(0, len(keys), _BATCH):
                     some = JOB.c.key.in_(keys[begin : begin + _BATCH])
-                    stale = some, JOB.c.state == State.WAITING.value, JOB.c.reason != reason
+                    stale = some, JOB.c.state == JobState.WAITING.value, JOB.c.reason != reason
                     connection.execute(update(JOB).where(*stale).values(reason=reason))
 
     def _attempt_row(self, start: Start, number: int, driver: str) -> dict[str, Any]:
@@ -296,19 +300,19 @@ class Ledger:
         connection: Connection,
         row: Row[Any],
         attempt: Attempt,
-        how: tuple[End, str],
+        how: tuple[AttemptEnd, str],
         log: str,
-    ) -> State:
+    ) -> JobState:
         end, reason = how
-        tries = row.tries + (end is End.FAILED)
-        deaths = row.deaths + (end is End.DIED)
-        state = State.WAITING
-        if row.cancel or end is End.STOPPED:
-            state = State.CANCELLED
+        tries = row.tries + (end is AttemptEnd.FAILED)
+        deaths = row.deaths + (end is AttemptEnd.DIED)
+        state = JobState.WAITING
+        if row.cancel or end is AttemptEnd.STOPPED:
+            state = JobState.CANCELLED
         elif deaths >= DEADLY:
-            state, reason = State.POISONED, f"it ended {deaths} workers, the last one: {reason}"
+            state, reason = JobState.POISONED, f"it ended {deaths} workers, the last one: {reason}"
         elif tries >= self._tries:
-            state = State.FAILED
+            state = JobState.FAILED
         _close(connection, attempt, (end, reason), self.clock(), log)
         change = {"state": state.value, "tries": tries, "deaths": deaths, "reason": reason}
         _set_job(connection, row.key, **change)
@@ -316,7 +320,7 @@ class Ledger:
 
 
 _FRESH: Final = {
-    "state": State.WAITING.value,
+    "state": JobState.WAITING.value,
     "reason": "",
     "tries": 0,
     "deaths": 0,
@@ -339,15 +343,15 @@ def _fleet(connection: Connection, present: frozenset[str]) -> Fleet:
     order = PLACEMENT.c.since, PLACEMENT.c.host
     for row in connection.execute(select(PLACEMENT).order_by(*order)):
         keepers[row.series].append(row.host)
-    testbeds = map(Testbed.from_json, connection.scalars(select(TESTBED.c.declared)))
+    testbeds = map(HostKind.from_json, connection.scalars(select(TESTBED.c.declared)))
     open_ = JOB.c.purpose == Purpose.A_A.value, JOB.c.state.in_([state.value for state in OPEN])
-    steady = map(job_of, connection.execute(select(JOB).where(*open_)))
+    steady = map(parse_job_row, connection.execute(select(JOB).where(*open_)))
     return Fleet(
         hosts=read_hosts(connection),
         present=present,
         keepers=keepers,
         testbeds={testbed.name: testbed for testbed in testbeds},
-        unproven=frozenset((job.wish.host, job.night) for job in steady),
+        unproven=frozenset((job.options.host, job.batch_id) for job in steady),
     )
 
 
@@ -360,13 +364,13 @@ def _locked(connection: Connection, attempt: Attempt) -> Row[Any] | None:
     current = (
         JOB.c.key == attempt.job.key,
         JOB.c.attempt == attempt.number,
-        JOB.c.state == State.RUNNING.value,
+        JOB.c.state == JobState.RUNNING.value,
     )
     return connection.execute(select(JOB).where(*current).with_for_update()).first()
 
 
 def _close(
-    connection: Connection, attempt: Attempt, how: tuple[End, str], now: datetime, log: str
+    connection: Connection, attempt: Attempt, how: tuple[AttemptEnd, str], now: datetime, log: str
 ) -> None:
     end, reason = how
     change = {"end": end.value, "reason": reason, "ended_at": now, "log": log}

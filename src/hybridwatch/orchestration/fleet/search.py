@@ -22,9 +22,17 @@ from hybridwatch.orchestration.bisect.candidate import Rung
 from hybridwatch.orchestration.bisect.meter import Meter
 from hybridwatch.orchestration.bisect.rungs import Workshop
 from hybridwatch.orchestration.fleet.confirming import left_today
-from hybridwatch.orchestration.fleet.job import OPEN, Job, Purpose, State, Testbed, Wish, key_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
-from hybridwatch.orchestration.fleet.lookup import find_story
+from hybridwatch.orchestration.fleet.job import (
+    OPEN,
+    HostKind,
+    Job,
+    JobOptions,
+    JobState,
+    Purpose,
+    compute_job_key,
+)
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.lookup import find_job_history
 from hybridwatch.orchestration.fleet.overview import read_overview
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
@@ -47,15 +55,15 @@ def _pause() -> None:
 
 
 @dataclass(slots=True)
-class Errand:
+class FleetSearch:
     """What a search wants of a fleet.
 
     Attributes:
-        ledger: The queue.
+        job_queue: The queue.
         results: The results folder.
         testbed: The kind of host.
         per_day: How many jobs a day alerts and searches may ask for.
-        night: Names the search.
+        batch_id: Names the search.
         until: No probe of this call begins later.
         read: Ids of runs that the search has read.
         say: Gets a line.
@@ -65,11 +73,11 @@ class Errand:
         commits: Builds of commits, by name.
     """
 
-    ledger: Ledger
+    job_queue: JobQueue
     results: Path
-    testbed: Testbed
+    testbed: HostKind
     per_day: int
-    night: str
+    batch_id: str
     until: datetime
     read: set[str]
     say: Callable[[str], None]
@@ -90,54 +98,56 @@ class Errand:
         self.say(f"  waiting for job {job.key}: {job.title}")
         while True:
             require_wanted()
-            story = find_story(self.ledger, job.key)
-            assert story is not None  # noqa: S101 - jobs stay in the queue
-            if story.state is State.DONE:
-                run = read_run(self.results / story.record)
+            history = find_job_history(self.job_queue, job.key)
+            assert history is not None  # noqa: S101 - jobs stay in the queue
+            if history.state is JobState.DONE:
+                run = read_run(self.results / history.record)
                 self.read.add(run.id)
                 self.ahead.discard(job.key)
                 return run
-            if story.state in (State.FAILED, State.POISONED):
-                raise BuildError(f"job {job.key} {story.state.value}: {story.reason}")
-            if story.state not in OPEN:
-                raise LostProbeError(_lost(job, story.state.value, story.reason))
-            if self._is_late(job, story.state):
-                self.ledger.cancel([job.key])
-                why = story.reason or "no driver brought it home (hybridwatch fleet run)"
-                raise LostProbeError(_lost(job, f"is still {story.state.value}", why))
+            if history.state in (JobState.FAILED, JobState.POISONED):
+                raise BuildError(f"job {job.key} {history.state.value}: {history.reason}")
+            if history.state not in OPEN:
+                raise LostProbeError(_lost(job, history.state.value, history.reason))
+            if self._is_late(job, history.state):
+                self.job_queue.cancel([job.key])
+                why = history.reason or "no driver has run it (hybridwatch fleet run)"
+                raise LostProbeError(_lost(job, f"is still {history.state.value}", why))
             self.pause()
 
     def planned(self, jobs: Sequence[Job]) -> int:
         """Put jobs into the queue, as far as the day allows; how many of them are there."""
-        left = left_today(self.ledger, self.per_day)
+        left = left_today(self.job_queue, self.per_day)
         for number, job in enumerate(jobs):
-            if find_story(self.ledger, job.key) is not None:
+            if find_job_history(self.job_queue, job.key) is not None:
                 continue
             if not left:
                 return number
-            left -= self.ledger.plan([job], [self.testbed])
+            left -= self.job_queue.plan([job], [self.testbed])
         return len(jobs)
 
     def drop(self, wanted: Collection[str] = ()) -> None:
         """Cancel what was asked for ahead, but for some."""
-        self.ledger.cancel(sorted(self.ahead.difference(wanted)))
+        self.job_queue.cancel(sorted(self.ahead.difference(wanted)))
         self.ahead.intersection_update(wanted)
 
     def is_usable(self, key: str) -> bool:
         """Whether a job is still to be planned, will have a record, or has one that is unread."""
-        story = find_story(self.ledger, key)
-        if story is None:
+        history = find_job_history(self.job_queue, key)
+        if history is None:
             return True
-        if story.state is State.WAITING and self.ledger.clock() > story.job.until:
-            self.ledger.cancel([key])  # of an earlier call; no driver has seen that it is late
+        if history.state is JobState.WAITING and self.job_queue.clock() > history.job.until:
+            self.job_queue.cancel([key])  # of an earlier call; no driver has seen that it is late
             return False
-        is_unread = story.state is State.DONE and run_id_of(Path(story.record)) not in self.read
-        return story.state in OPEN or is_unread
+        is_unread = (
+            history.state is JobState.DONE and run_id_of(Path(history.record)) not in self.read
+        )
+        return history.state in OPEN or is_unread
 
     def machines(self) -> int:
         """How many machines could measure now."""
-        there = (host.name for host in read_overview(self.ledger).hosts if host.is_there)
-        fleet = self.ledger.queue(there).fleet
+        there = (host.name for host in read_overview(self.job_queue).hosts if host.is_there)
+        fleet = self.job_queue.snapshot(there).fleet
         able = (
             host.machine
             for host in fleet.hosts.values()
@@ -147,15 +157,15 @@ class Errand:
 
     def places(self) -> set[str]:
         """Name the testbeds on which this search has timed something."""
-        timed = JOB.c.night == self.night, JOB.c.series != "", JOB.c.record != ""
-        with self.ledger.database.reading() as connection:
+        timed = JOB.c.night == self.batch_id, JOB.c.series != "", JOB.c.record != ""
+        with self.job_queue.database.reading() as connection:
             records = connection.scalars(select(JOB.c.record).where(*timed)).all()
         return {Path(one).parent.name for one in records}
 
-    def _is_late(self, job: Job, state: State) -> bool:
-        until = max(job.until, self.until) if state is State.RUNNING else job.until
-        grace = timedelta(minutes=job.wish.minutes) if state is State.RUNNING else timedelta()
-        return self.ledger.clock() > until + grace
+    def _is_late(self, job: Job, state: JobState) -> bool:
+        until = max(job.until, self.until) if state is JobState.RUNNING else job.until
+        grace = timedelta(minutes=job.options.minutes) if state is JobState.RUNNING else timedelta()
+        return self.job_queue.clock() > until + grace
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +176,15 @@ class FleetMeter(Meter):
     whichever is free.
 
     Attributes:
-        errand: What for.
+        search: What for.
     """
 
-    errand: Errand
+    search: FleetSearch
 
     @property
     def at_once(self) -> int:
         """How many candidates' contracts can be measured at a time."""
-        return max(1, min(_AT_ONCE, self.errand.machines()))
+        return max(1, min(_AT_ONCE, self.search.machines()))
 
     def expect(self, makers: Sequence[Callable[[], str]]) -> None:
         """Have contracts measured that are asked for next, or may be; cancel what no longer is."""
@@ -183,9 +193,9 @@ class FleetMeter(Meter):
             with suppress(BuildError):  # whoever asks for it is told
                 phases = {Phase.CONTRACT}
                 jobs.append(self._job((make(),), phases, 0, _FIRST - len(jobs)))
-        self.errand.drop({job.key for job in jobs})
-        there = jobs[: self.errand.planned(jobs)]
-        self.errand.ahead.update(job.key for job in there)
+        self.search.drop({job.key for job in jobs})
+        there = jobs[: self.search.planned(jobs)]
+        self.search.ahead.update(job.key for job in there)
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
         """Have builds measured, and wait for it.
@@ -194,15 +204,15 @@ class FleetMeter(Meter):
             BuildError: The job was tried as often as it may be, and gave nothing.
             LostProbeError: It will give nothing, or is of another host than what was timed before.
         """
-        errand = self.errand
+        search = self.search
         job = self._job(labels, phases, blocks, _FIRST)
-        if not errand.planned([job]):
+        if not search.planned([job]):
             raise LostProbeError(
-                f"{job.title}: the {errand.per_day} jobs of a day ([confirm] per_day) are spent; "
+                f"{job.title}: the {search.per_day} jobs of a day ([confirm] per_day) are spent; "
                 "the same command goes on tomorrow"
             )
-        run = errand.measured(job)
-        if job.series and len(places := errand.places()) > 1:
+        run = search.measured(job)
+        if job.series and len(places := search.places()) > 1:
             raise LostProbeError(
                 f"{job.title}: expected all times of a search from one host, found testbeds "
                 f"{', '.join(sorted(places))}; --anew begins it on the new one"
@@ -215,34 +225,34 @@ class FleetMeter(Meter):
         """Give the job of a measurement: one that is open or unread, else a new one."""
         builds = tuple(labels)
         names = tuple(phase.value for phase in Phase if phase in phases)
-        key = next(filter(self.errand.is_usable, self._keys(builds, [*names, str(blocks)])))
-        errand = self.errand
-        wish = Wish(
+        key = next(filter(self.search.is_usable, self._keys(builds, [*names, str(blocks)])))
+        search = self.search
+        options = JobOptions(
             _MINUTES,
             trials=max(blocks, FEWEST_TRIALS) if blocks else None,
             phases=names,
-            commits={name: errand.commits[name] for name in builds if name in errand.commits},
-            clone=errand.clone,
-            base=errand.base,
+            commits={name: search.commits[name] for name in builds if name in search.commits},
+            clone=search.clone,
+            base=search.base,
         )
         return Job(
             key=key,
-            night=errand.night,
+            batch_id=search.batch_id,
             purpose=Purpose.PROBE,
             scenario=self.scenario.id,
             builds=builds,
-            testbed=errand.testbed.name,
-            wish=wish,
+            testbed=search.testbed.name,
+            options=options,
             priority=priority,
-            planned_at=errand.ledger.clock(),
-            until=errand.until,
+            planned_at=search.job_queue.clock(),
+            until=search.until,
         )
 
     def _keys(self, builds: Sequence[str], how: Sequence[str]) -> Iterator[str]:
         """Give the keys under which one measurement is made again and again."""
         for number in count():
-            night = " ".join((self.errand.night, *how, str(number)))
-            yield key_of(digest(self.scenario), builds, self.errand.testbed.name, night)
+            batch_id = " ".join((self.search.batch_id, *how, str(number)))
+            yield compute_job_key(digest(self.scenario), builds, self.search.testbed.name, batch_id)
 
 
 @dataclass(slots=True)
@@ -274,6 +284,6 @@ def _lost(job: Job, what: str, why: str) -> str:
     return f"job {job.key} ({job.title}) {what}: {why or 'nobody said why'}"
 
 
-def night_of(name: str) -> str:
-    """Name the night of a search's jobs."""
+def search_batch_id(name: str) -> str:
+    """Name the batch of a search's jobs."""
     return f"bisect {name}"

@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from hybridwatch.errors import DatabaseError, FleetError
-from hybridwatch.orchestration.fleet.draining import Driver, unsteady
-from hybridwatch.orchestration.fleet.job import End, Purpose, Testbed, Wish
-from hybridwatch.orchestration.fleet.placing import Standing
-from hybridwatch.orchestration.fleet.roll import DEAD_AFTER
+from hybridwatch.orchestration.fleet.driver import QueueDriver, unsteady
+from hybridwatch.orchestration.fleet.hosts import DEAD_AFTER
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind, JobOptions, Purpose
+from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import a_run, noisy
-from tests.unit.orchestration.fleet.pretended import NOW, a_job, brought
+from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result
 from tests.unit.orchestration.fleet.simulated import BED, Machine, hold_nights, timed
 
 JOBS = [a_job(number) for number in range(9)]
@@ -24,8 +24,8 @@ JOBS = [a_job(number) for number in range(9)]
 def test_every_job_has_its_record_from_the_host_that_measured_it(make_world) -> None:
     world = make_world()
     world.plan(JOBS)
-    tally = world.drain()
-    assert tally.ends == {End.STORED: 9}
+    summary = world.drain()
+    assert summary.ends == {AttemptEnd.STORED: 9}
     runs = [read_run(path) for path in list_records(world.results)]
     measured = Counter((host, scenario) for host, scenario, _ in world.cluster.done)
     assert Counter((run.testbed.id[-2:], run.scenario.id) for run in runs) == measured
@@ -45,7 +45,7 @@ def test_the_next_night_every_series_stays_where_it_was(make_world) -> None:
     world = make_world()
     world.plan(JOBS)
     world.drain()
-    world.plan([a_job(number, night="second", now=world.cluster.now) for number in range(9)])
+    world.plan([a_job(number, batch_id="second", now=world.cluster.now) for number in range(9)])
     world.drain()
     assert all(len(hosts) == 1 for hosts in world.hosts_of_series().values())
     assert len(world.cluster.done) == 18
@@ -56,21 +56,21 @@ def test_series_of_an_absent_host_are_missing_and_told(make_world) -> None:
     world.plan(JOBS)
     world.drain()
     world.cluster.machines["h1"].away = True
-    again = [a_job(number, night="second", now=world.cluster.now) for number in range(9)]
+    again = [a_job(number, batch_id="second", now=world.cluster.now) for number in range(9)]
     world.plan(again)
     assert world.drain().left == {"its host h1 is absent": 3}
     world.cluster.now += timedelta(hours=13)
-    assert world.ledger.expire() == 3
+    assert world.job_queue.expire() == 3
 
 
 def test_a_stand_in_measures_a_series_of_its_own(make_world) -> None:
     world = make_world()
-    wish = Wish(60.0, stand_in=True)
-    world.plan([a_job(1, wish=wish)])
+    options = JobOptions(60.0, stand_in=True)
+    world.plan([a_job(1, options=options)])
     world.drain()
     keeper = world.cluster.done[0][0]
     world.cluster.machines[keeper].away = True
-    world.plan([a_job(1, night="second", wish=wish, now=world.cluster.now)])
+    world.plan([a_job(1, batch_id="second", options=options, now=world.cluster.now)])
     world.drain()
     testbeds = {read_run(path).testbed.id for path in list_records(world.results)}
     assert len(testbeds) == 2
@@ -80,14 +80,14 @@ def test_a_stand_in_measures_a_series_of_its_own(make_world) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_host_that_lies_is_in_quarantine_before_it_measures(make_world, lie, seed) -> None:
     world = make_world(4, seed=seed)
-    world.plan([a_job(number, night="before") for number in range(8)])
+    world.plan([a_job(number, batch_id="before") for number in range(8)])
     world.drain()
     world.cluster.machines["h2"] = Machine(**lie)
     world.cluster.now += timedelta(hours=20)
     before = len(world.cluster.done)
     world.plan([a_job(number, now=world.cluster.now) for number in range(8)])
     world.drain()
-    assert world.roll.hosts()["h2"].standing is Standing.QUARANTINED
+    assert world.registry.hosts()["h2"].standing is HostStatus.QUARANTINED
     assert "h2" not in {host for host, _, _ in world.cluster.done[before:]}
     assert len(world.cluster.done) == before + 6
 
@@ -105,7 +105,7 @@ def test_a_host_that_becomes_slow_during_the_night_is_found(make_world) -> None:
 
     world.cluster.ended = ended
     driver.drain()
-    assert world.roll.hosts()["h0"].standing is Standing.QUARANTINED
+    assert world.registry.hosts()["h0"].standing is HostStatus.QUARANTINED
     assert set(world.states().values()) == {"done", "missing"}
 
 
@@ -126,7 +126,7 @@ def test_a_host_whose_a_a_dies_is_in_quarantine(make_world) -> None:
     world.cluster.machines["h0"].dies = frozenset({"made-up/steady"})
     world.plan(JOBS, replace(BED, a_a={"scenario": "made-up/steady", "build": "cpu-0.27.1"}))
     world.drain()
-    assert world.roll.hosts()["h0"].reason.startswith("its A/A poisoned: ")
+    assert world.registry.hosts()["h0"].reason.startswith("its A/A poisoned: ")
     assert {host for host, _, _ in world.cluster.done} == {"h1"}
 
 
@@ -142,8 +142,8 @@ def test_a_poisoned_job_is_set_aside_and_the_others_go_on(make_world) -> None:
     for machine in world.cluster.machines.values():
         machine.dies = frozenset({JOBS[0].scenario})
     world.plan(JOBS)
-    tally = world.drain()
-    assert tally.ends == {End.STORED: 8, End.DIED: 3}
+    summary = world.drain()
+    assert summary.ends == {AttemptEnd.STORED: 8, AttemptEnd.DIED: 3}
     assert world.states()[JOBS[0].key] == "poisoned"
 
 
@@ -156,7 +156,7 @@ def test_a_cancelled_job_is_stopped(make_world) -> None:
 
     def ended(wait_s: float):
         if world.cluster.now > NOW + timedelta(hours=1) and not asked:
-            asked.append(world.ledger.cancel([JOBS[0].key]))
+            asked.append(world.job_queue.cancel([JOBS[0].key]))
         return usual(wait_s)
 
     world.cluster.ended = ended
@@ -168,7 +168,7 @@ def test_a_cancelled_job_is_stopped(make_world) -> None:
 def test_a_second_driver_on_a_file_is_refused(make_world) -> None:
     world = make_world()
     world.plan(JOBS)
-    world.roll.join("first")
+    world.registry.join("first")
     with pytest.raises(FleetError, match=r"docs/database\.md"):
         world.drain()
 
@@ -207,7 +207,7 @@ def test_a_driver_may_die_at_any_transaction(make_world, monkeypatch, seed) -> N
     world.plan(JOBS)
     mortal = Mortal(world.database.changing, random.Random(seed))
     world.database.changing = mortal.changing
-    monkeypatch.setattr(Driver, "_leave", lambda _: None)  # nobody says goodbye
+    monkeypatch.setattr(QueueDriver, "_leave", lambda _: None)  # nobody says goodbye
     deaths = 0
     while "waiting" in (states := set(world.states().values())) or "running" in states:
         try:
@@ -250,7 +250,7 @@ def test_a_database_that_stays_away_ends_the_driver(make_world) -> None:
     def away():
         raise DatabaseError("away")
 
-    world.ledger.make()
+    world.job_queue.make()
     world.database.changing = away
     with pytest.raises(DatabaseError):
         driver.drain()
@@ -259,7 +259,7 @@ def test_a_database_that_stays_away_ends_the_driver(make_world) -> None:
 def test_a_record_of_another_job_is_refused(make_world, monkeypatch) -> None:
     world = make_world(1)
     world.plan(JOBS[:1])
-    honest = brought
+    honest = job_result
 
     def wrong(work, now):
         words = (*work.command[:3], "made-up/other", *work.command[4:])
@@ -284,5 +284,5 @@ def test_simulated_nights_end_in_time_or_say_what_is_missing(make_world) -> None
 
 def test_purposes_are_kept(make_world) -> None:
     world = make_world(1)
-    world.plan([a_job(1, purpose=Purpose.CONFIRM)], Testbed("any", {}))
-    assert world.ledger.queue(()).waiting[0].purpose is Purpose.CONFIRM
+    world.plan([a_job(1, purpose=Purpose.CONFIRM)], HostKind("any", {}))
+    assert world.job_queue.snapshot(()).waiting[0].purpose is Purpose.CONFIRM

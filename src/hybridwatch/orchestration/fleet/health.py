@@ -5,22 +5,22 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from hybridwatch.orchestration.fleet.job import Testbed
+from hybridwatch.orchestration.fleet.job import HostKind
 
 SLOWER: Final = 0.04
 """A host whose calibration kernel takes this much longer than before is another machine: half of
 the change that must never pass, and several times what the fastest of many repetitions scatters."""
-RESTLESS: Final = 0.05
+NOISY: Final = 0.05
 """Its two like halves may differ by so much."""
 REMEMBERED: Final = 20
-"""Proofs of before that count; a machine that ages over months is no liar."""
+"""Earlier checks that count; a machine that ages over months is no liar."""
 _PEERS: Final = 3
 """So many hosts of a kind say how fast another one of it should be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What a host showed.
+class HealthReport:
+    """What a health check of a host found.
 
     Attributes:
         facts: What it is: driver, kernel, version of hybridwatch, and so on.
@@ -44,12 +44,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What becomes of a host.
+class HealthVerdict:
+    """Whether a host may measure.
 
     Attributes:
         reason: Why it may not measure; empty when it may.
-        again: Whether it is asked once more first: one time may be chance, a fact is none.
+        again: Whether it is checked once more first: one time may be chance, a fact is none.
     """
 
     reason: str = ""
@@ -61,47 +61,47 @@ class Judged:
         return not self.reason
 
 
-def judged(
-    shown: Shown, testbeds: Sequence[Testbed], own: Sequence[float], peers: Sequence[float]
-) -> Judged:
+def judge_health(
+    report: HealthReport, testbeds: Sequence[HostKind], own: Sequence[float], peers: Sequence[float]
+) -> HealthVerdict:
     """Judge what a host showed.
 
     Args:
-        shown: That.
+        report: That.
         testbeds: The kinds that it claims to be of.
-        own: Kernel seconds of its earlier proofs that passed, the newest last.
+        own: Kernel seconds of its earlier checks that passed, the newest last.
         peers: Kernel seconds of other hosts of its kind; they stand in where it has no past.
     """
     wrong = [
-        f"{key}: expected {expected}, found {shown.facts.get(key) or 'none'} (testbed {bed.name})"
+        f"{key}: expected {expected}, found {report.facts.get(key) or 'none'} (testbed {bed.name})"
         for bed in testbeds
         for key, expected in (bed.expect or {}).items()
-        if shown.facts.get(key) != expected
+        if report.facts.get(key) != expected
     ]
     if wrong:
-        return Judged("; ".join(wrong))
-    return _timely(shown, own, peers)
+        return HealthVerdict("; ".join(wrong))
+    return _timely(report, own, peers)
 
 
-def _timely(shown: Shown, own: Sequence[float], peers: Sequence[float]) -> Judged:
-    if shown.kernel_s is None or shown.a_a is None:
-        return Judged("it timed no calibration kernel")
-    if abs(shown.a_a - 1) > RESTLESS:
-        return Judged(
-            f"restless: the same work took {shown.a_a - 1:+.1%} in the other half of an A/A, more "
-            f"than {RESTLESS:.0%}",
+def _timely(report: HealthReport, own: Sequence[float], peers: Sequence[float]) -> HealthVerdict:
+    if report.kernel_s is None or report.a_a is None:
+        return HealthVerdict("it timed no calibration kernel")
+    if abs(report.a_a - 1) > NOISY:
+        return HealthVerdict(
+            f"noisy: the same work took {report.a_a - 1:+.1%} in the other half of an A/A, more "
+            f"than {NOISY:.0%}",
             again=True,
         )
     past = own or (peers if len(peers) >= _PEERS else ())
     if not past:
-        return Judged()
+        return HealthVerdict()
     usual = median(past[-REMEMBERED:])
-    change = shown.kernel_s / usual - 1
+    change = report.kernel_s / usual - 1
     if change > SLOWER:
         whose = "before" if own else "other hosts of its kind"
-        return Judged(
+        return HealthVerdict(
             f"slower: the calibration kernel takes {change:+.1%} of {whose}, more than "
             f"{SLOWER:.0%}",
             again=True,
         )
-    return Judged()
+    return HealthVerdict()

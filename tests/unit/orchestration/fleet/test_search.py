@@ -12,9 +12,9 @@ from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
 from hybridwatch.orchestration.bisect.journal import journal_of
 from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.fleet.draining import Terms
-from hybridwatch.orchestration.fleet.homecoming import PROBES
-from hybridwatch.orchestration.fleet.searching import Errand, FleetMeter, night_of
+from hybridwatch.orchestration.fleet.driver import DriverSettings
+from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.search import FleetMeter, FleetSearch, search_batch_id
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
@@ -35,21 +35,21 @@ class Search:
         (scenario,) = find(home() / "scenarios", ("smoke/padded-graph-rows",))
         self.rounds = 0
         self._world, self._pause = world, pause
-        world.terms = Terms(look_s=60.0, wait_s=60.0, patience_s=600.0)
+        world.terms = DriverSettings(look_s=60.0, wait_s=60.0, patience_s=600.0)
         journal = journal_of(world.results, scenario.id, {"ends": "0 16"}, anew=anew)
-        world.ledger.make()
-        errand = Errand(
-            ledger=world.ledger,
+        world.job_queue.make()
+        search = FleetSearch(
+            job_queue=world.job_queue,
             results=world.results,
             testbed=BED,
             per_day=per_day,
-            night=night_of(journal.name()),
+            batch_id=search_batch_id(journal.name()),
             until=until,
             read=journal.runs(),
             say=world.said.append,
             pause=self._wait,
         )
-        self.meter = FleetMeter(scenario, home() / "models", print, errand)
+        self.meter = FleetMeter(scenario, home() / "models", print, search)
         wish = Wish(Wanted.REGRESSION, "", (METRIC,))
         self.hunt = Hunt(wish, self.meter, journal, world.said.append, 60.0)
 
@@ -172,7 +172,7 @@ def test_times_of_another_host_end_the_search(make_world, plant) -> None:
     search = Search(world)
     search.meter.times("0", "16", "ttft", 20)
     host = world.cluster.machines.pop("h0")
-    world.roll.set_standing("h0", world.roll.hosts()["h0"].standing.RETIRED, "sold")
+    world.registry.set_status("h0", world.registry.hosts()["h0"].standing.RETIRED, "sold")
     world.cluster.machines["new"] = host
     with pytest.raises(LostProbeError, match=r"from one host, found testbeds .*h0, .*new; --anew"):
         search.meter.times("0", "16", "ttft", 20)
@@ -246,14 +246,14 @@ def test_what_is_no_longer_likely_is_cancelled(make_world, plant) -> None:
     meter.expect([lambda: "4", lambda: "8"])
     meter.expect([lambda: "8", lambda: "12"])
     assert Counter(world.states().values()) == {"waiting": 2, "cancelled": 1}
-    meter.errand.drop()
+    meter.search.drop()
     assert set(world.states().values()) == {"cancelled"}
 
 
 def test_contracts_have_no_host_of_their_own(make_world, plant) -> None:
     world = make_world(3)
     Search(world).find()
-    assert world.ledger.queue(()).fleet.keepers == {}
+    assert world.job_queue.snapshot(()).fleet.keepers == {}
     assert len({host for _, host, _ in tried(world)}) == 3
 
 

@@ -1,16 +1,16 @@
-"""What comes home of a measurement is put into the store, once.
+"""Puts the record of a measurement into the store, once.
 
 The record's name stands in the queue before the record stands in the store, and the job is done in
-the same transaction in which the record is written. Whoever finds an attempt without a watcher so
-knows from the name whether its record came home.
+the same transaction in which the record is written. So the name says of an attempt that nobody
+watches whether its record was stored.
 """
 
 from pathlib import Path
 
 from hybridwatch.errors import FleetError, RecordError
-from hybridwatch.orchestration.fleet.cluster import Brought
+from hybridwatch.orchestration.fleet.cluster import JobResult
 from hybridwatch.orchestration.fleet.job import Job, Purpose
-from hybridwatch.orchestration.fleet.ledger import Attempt, Ledger
+from hybridwatch.orchestration.fleet.job_queue import Attempt, JobQueue
 from hybridwatch.records.codec import Encoded, decode
 from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
@@ -23,7 +23,9 @@ PROBES = Path("bisect") / "probes"
 """Below the results folder, a store of its own: what a search measures on its way is no history."""
 
 
-def bring_home(ledger: Ledger, results: Path, attempt: Attempt, brought: Brought) -> Run | None:
+def import_result(
+    job_queue: JobQueue, results: Path, attempt: Attempt, result: JobResult
+) -> Run | None:
     """Put the record of an attempt into the store, and note that its job is done.
 
     Returns:
@@ -35,22 +37,22 @@ def bring_home(ledger: Ledger, results: Path, attempt: Attempt, brought: Brought
         DatabaseError: The queue cannot be reached; asking again does the rest.
     """
     store = results / PROBES if attempt.job.purpose is Purpose.PROBE else results
-    run = decode(brought.record, brought.bulk)
+    run = decode(result.record, result.bulk)
     _check(attempt.job, run)
-    encoded = Encoded(stem_of(run), brought.record, brought.bulk)
+    encoded = Encoded(stem_of(run), result.record, result.bulk)
     record = folder_of(store, run) / (encoded.stem + RECORD_SUFFIX)
-    log = keep_log(results, attempt, brought.log)
-    if not ledger.name_record(attempt, record.relative_to(results).as_posix()):
+    log = keep_log(results, attempt, result.log)
+    if not job_queue.name_record(attempt, record.relative_to(results).as_posix()):
         return None
 
     def write() -> None:
         try:
             write_all(store, [(run, encoded)])
         except RecordError:
-            if not record.exists() or record.read_bytes() != brought.record:
+            if not record.exists() or record.read_bytes() != result.record:
                 raise
 
-    return run if ledger.bring_home(attempt, write, log) else None
+    return run if job_queue.complete(attempt, write, log) else None
 
 
 def keep_log(results: Path, attempt: Attempt, log: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Who takes part: hosts with what they proved, and the drivers that drain the queue."""
+"""Hosts with the results of their health checks, and the drivers that drain the queue."""
 
 import json
 import os
@@ -13,18 +13,18 @@ from sqlalchemy import Connection, insert, select, update
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT, DRIVER, HOST, PROOF
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.placing import Host, Standing
-from hybridwatch.orchestration.fleet.proof import REMEMBERED, Judged, Shown
+from hybridwatch.orchestration.fleet.health import REMEMBERED, HealthReport, HealthVerdict
+from hybridwatch.orchestration.fleet.placing import Host, HostStatus
 from hybridwatch.orchestration.fleet.rights import is_free
 
-PROOF_HOLDS: Final = timedelta(hours=6)
-"""How long a host measures before it has to prove itself again."""
+HEALTH_CHECK_HOLDS: Final = timedelta(hours=6)
+"""How long a host measures before its next health check."""
 ABSENT: Final = timedelta(minutes=5)
 """A host that was away for longer may be another one."""
-_PROVING: Final = "proof for "
-"""Stands in the place of a job while a host proves itself, with the driver that asked for it."""
+_CHECKED_BY: Final = "proof for "
+"""Stands in the place of a job while a host is checked, with the driver that reserved it."""
 DEAD_AFTER: Final = timedelta(seconds=60)
-"""A driver that has not shown itself for so long is taken for dead."""
+"""A driver without a heartbeat for so long has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Node:
         return self.labels.get("machine") or self.name
 
 
-class Roll:
+class HostRegistry:
     """Hosts and drivers of one results folder.
 
     Args:
@@ -60,7 +60,7 @@ class Roll:
         self._clock = clock
 
     def see(self, nodes: Iterable[Node]) -> None:
-        """Note which hosts are there; one that nobody knows has to prove itself."""
+        """Note which hosts are there; an unknown one has to pass a health check."""
         now = self._clock()
         with self._database.changing() as connection:
             known = read_hosts(connection)
@@ -74,7 +74,7 @@ class Roll:
                 if node.name in known:
                     _see_again(connection, node.name, about, now)
                 else:
-                    new = {"name": node.name, "state": Standing.NEW.value, "since": now}
+                    new = {"name": node.name, "state": HostStatus.NEW.value, "since": now}
                     row = {**new, "reason": "", "job": "", **about}
                     connection.execute(insert(HOST), [row])
 
@@ -84,7 +84,7 @@ class Roll:
             return read_hosts(connection)
 
     def past(self, host: Host) -> tuple[list[float], list[float]]:
-        """Give the kernel seconds of a host's own proofs that passed, and of others like it.
+        """Give the kernel seconds of a host's own health checks that passed, and of others like it.
 
         Own ones of before a quarantine count too: it has to be as it was. Of the others only each
         one's last.
@@ -105,34 +105,38 @@ class Roll:
             }
         return list(reversed(own)), list(last.values())
 
-    def ask(self, name: str, driver: str) -> bool:
-        """Take a host to have it prove itself, if it has to and nothing is done on its machine."""
+    def reserve_host(self, name: str, driver: str) -> bool:
+        """Reserve a host for a health check, if one is due and its machine is idle."""
         with self._database.changing() as connection:
-            if is_free(connection, name, Standing.READY) and self._is_proven(connection, name):
+            if is_free(connection, name, HostStatus.READY) and self._is_proven(connection, name):
                 return False
-            if not is_free(connection, name, Standing.NEW, Standing.READY):
+            if not is_free(connection, name, HostStatus.NEW, HostStatus.READY):
                 return False
-            _set_host(connection, name, job=_PROVING + driver, state=Standing.NEW.value)
+            _set_host(connection, name, job=_CHECKED_BY + driver, state=HostStatus.NEW.value)
         return True
 
-    def unask(self, name: str) -> None:
-        """Let a host go that could not prove itself."""
+    def release_host(self, name: str) -> None:
+        """Release a host whose health check did not run."""
         with self._database.changing() as connection:
             _set_host(connection, name, job="")
 
     def _is_proven(self, connection: Connection, name: str) -> bool:
-        fresh = PROOF.c.host == name, PROOF.c.passed, PROOF.c.at > self._clock() - PROOF_HOLDS
+        fresh = (
+            PROOF.c.host == name,
+            PROOF.c.passed,
+            PROOF.c.at > self._clock() - HEALTH_CHECK_HOLDS,
+        )
         return connection.scalar(select(PROOF.c.at).where(*fresh).limit(1)) is not None
 
-    def prove(self, name: str, shown: Shown, judged: Judged) -> None:
-        """Note what a host showed, and let it measure or not."""
+    def record_health(self, name: str, report: HealthReport, judged: HealthVerdict) -> None:
+        """Store a health report, and let the host measure or not."""
         now = self._clock()
         row = {
             "host": name,
             "at": now,
-            "facts": json.dumps(dict(shown.facts), sort_keys=True),
-            "kernel_s": shown.kernel_s,
-            "a_a": shown.a_a,
+            "facts": json.dumps(dict(report.facts), sort_keys=True),
+            "kernel_s": report.kernel_s,
+            "a_a": report.a_a,
             "passed": judged.passed,
             "reason": judged.reason,
         }
@@ -140,11 +144,11 @@ class Roll:
             connection.execute(insert(PROOF), [row])
             _set_host(connection, name, job="")
             if judged.passed:
-                _set_standing(connection, name, Standing.READY, "", now)
+                _set_status(connection, name, HostStatus.READY, "", now)
             elif not judged.again:
-                _set_standing(connection, name, Standing.QUARANTINED, judged.reason, now)
+                _set_status(connection, name, HostStatus.QUARANTINED, judged.reason, now)
 
-    def set_standing(self, name: str, standing: Standing, reason: str) -> None:
+    def set_status(self, name: str, standing: HostStatus, reason: str) -> None:
         """Let a host measure or not, whatever it showed.
 
         Raises:
@@ -154,7 +158,7 @@ class Roll:
             if name not in (known := read_hosts(connection)):
                 names = ", ".join(sorted(known)) or "none"
                 raise FleetError(f"host {name!r}: expected one of {names}")
-            _set_standing(connection, name, standing, reason, self._clock())
+            _set_status(connection, name, standing, reason, self._clock())
 
     def join(self, driver: str) -> None:
         """Note that somebody drains the queue.
@@ -177,8 +181,8 @@ class Roll:
             row = {"name": driver, "place": place, "started_at": now, "beat_at": now}
             connection.execute(insert(DRIVER), [{**row, "ended": False}])
 
-    def beat(self, driver: str) -> bool:
-        """Show that a driver lives; whether it was not taken for dead in the meantime."""
+    def heartbeat(self, driver: str) -> bool:
+        """Show that a driver lives; ``False`` if it has expired in the meantime."""
         alive = DRIVER.c.name == driver, ~DRIVER.c.ended
         with self._database.changing() as connection:
             done = connection.execute(update(DRIVER).where(*alive).values(beat_at=self._clock()))
@@ -189,8 +193,8 @@ class Roll:
         with self._database.changing() as connection:
             connection.execute(update(DRIVER).where(DRIVER.c.name == driver).values(ended=True))
 
-    def bury(self) -> list[str]:
-        """Take drivers for dead that have not shown themselves, and free the hosts they asked.
+    def expire_dead_drivers(self) -> list[str]:
+        """End drivers without a heartbeat, and release the hosts they reserved.
 
         Returns:
             Names of drivers that are gone, and whose attempts nobody has ended.
@@ -202,13 +206,13 @@ class Roll:
             connection.execute(update(DRIVER).where(*silent).values(ended=True))
             gone = select(DRIVER.c.name).join(ATTEMPT, ATTEMPT.c.driver == DRIVER.c.name)
             names = list(connection.scalars(gone.where(*left).distinct()))
-            self._free_asked(connection)
+            self._release_reserved(connection)
         return names
 
-    def _free_asked(self, connection: Connection) -> None:
-        asked = {_PROVING + row.name for row in _drivers(connection)}
+    def _release_reserved(self, connection: Connection) -> None:
+        reserved = {_CHECKED_BY + row.name for row in _drivers(connection)}
         for host in read_hosts(connection).values():
-            if host.job.startswith(_PROVING) and host.job not in asked:
+            if host.job.startswith(_CHECKED_BY) and host.job not in reserved:
                 _set_host(connection, host.name, job="")
 
 
@@ -224,7 +228,7 @@ def _host(row: Any) -> Host:
         machine=row.machine,
         labels=json.loads(row.labels),
         gpus=row.gpus,
-        standing=Standing(row.state),
+        standing=HostStatus(row.state),
         reason=row.reason,
         job=row.job,
     )
@@ -241,13 +245,13 @@ def _drivers(connection: Connection) -> list[Any]:
 
 def _see_again(connection: Connection, name: str, about: Mapping[str, Any], now: datetime) -> None:
     was_away = HOST.c.name == name, HOST.c.seen_at < now - ABSENT
-    again = HOST.c.state == Standing.READY.value
-    connection.execute(update(HOST).where(*was_away, again).values(state=Standing.NEW.value))
+    again = HOST.c.state == HostStatus.READY.value
+    connection.execute(update(HOST).where(*was_away, again).values(state=HostStatus.NEW.value))
     _set_host(connection, name, **about)
 
 
-def _set_standing(
-    connection: Connection, name: str, standing: Standing, reason: str, now: datetime
+def _set_status(
+    connection: Connection, name: str, standing: HostStatus, reason: str, now: datetime
 ) -> None:
     _set_host(connection, name, state=standing.value, reason=reason, since=now)
 
