@@ -16,10 +16,10 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
 from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
-from hybridwatch.orchestration.bisect.journal import journal_of
-from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.bisect.rungs import builds_of
+from hybridwatch.orchestration.bisect.candidate_lists import list_builds
+from hybridwatch.orchestration.bisect.journal import open_journal
+from hybridwatch.orchestration.bisect.question import ChangeDirection
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.fleet.cluster import Cluster, JobCommand, Result, Work
 from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
@@ -30,9 +30,9 @@ from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.measuring import build_job_command, perform
 from hybridwatch.orchestration.fleet.results import PROBES
 from hybridwatch.orchestration.fleet.search import (
-    FleetMeter,
+    FleetBuildFactory,
+    FleetMeasurer,
     FleetSearch,
-    FleetWorkshop,
     search_batch_id,
 )
 from hybridwatch.records.store import list_records, read_run
@@ -125,7 +125,7 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     database = Database(url_of(tmp_path))
     job_queue = JobQueue(database)
     job_queue.make()
-    journal = journal_of(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
+    journal = open_journal(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
 
     def drain() -> None:
         with hosts() as cluster:
@@ -145,10 +145,12 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
         say=print,
         pause=drain,
     )
-    meter = FleetMeter(scenario, home() / "models", print, search)
-    hunt = Hunt(Wish(Wanted.REGRESSION, "", ()), meter, journal, print, 3600.0)
-    workshop = FleetWorkshop(home(), None, "", False, print)
-    found = hunt.search(builds_of(workshop, *BUILDS))
+    measurer = FleetMeasurer(scenario, home() / "models", print, search)
+    bisect = BisectSearch(
+        SearchGoal(ChangeDirection.REGRESSION, "", ()), measurer, journal, print, 3600.0
+    )
+    factory = FleetBuildFactory(home(), None, "", False, print)
+    found = bisect.search(list_builds(factory, *BUILDS))
     assert found.is_found
     assert found.question is not None
     assert found.question.metric == "contract.padded_rows_prefilling"

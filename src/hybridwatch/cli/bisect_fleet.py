@@ -8,7 +8,7 @@ import click
 
 from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.bisect.journal import Journal
+from hybridwatch.orchestration.bisect.journal import SearchJournal
 from hybridwatch.orchestration.bisect.question import STARTS
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, read_matrix
 from hybridwatch.orchestration.fleet.search import FleetSearch, search_batch_id
@@ -33,7 +33,7 @@ def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool
 
 
 def open_fleet_search(
-    testbed: str, results: Path, journal: Journal, minutes: float, say: Callable[[str], None]
+    testbed: str, results: Path, journal: SearchJournal, minutes: float, say: Callable[[str], None]
 ) -> FleetSearch:
     """Open the queue for a search.
 

@@ -50,9 +50,7 @@ def status_command(results: Path, *, as_json: bool) -> None:
         "hybridwatch fleet hosts --quarantine epyc-3 --reason 'a new fan'",
     ),
 )
-@click.option(
-    "--lift", metavar="HOST", help="End a quarantine; a health check comes first."
-)
+@click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
 @click.option("--retire", metavar="HOST", help="One is gone for good: its series begin anew.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for whoever looks later.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.pages.document import Kind
-from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.parity import words_of
 from tests.unit.mutants.cells import a_cell
@@ -22,9 +22,9 @@ def test_without_a_table_the_screen_says_how_to_get_one(tmp_path):
 
 
 def test_each_mutant_has_a_row_with_what_killed_it(tmp_path, table):
-    append_cell(table, a_cell(HEALTHY, State.SURVIVED))
+    append_cell(table, a_cell(HEALTHY, MutantState.SURVIVED))
     append_cell(table, a_cell("unzeroed-state", seconds=3.0))
-    append_cell(table, a_cell("decode-dt-bias", State.SURVIVED))
+    append_cell(table, a_cell("decode-dt-bias", MutantState.SURVIVED))
     found = rows(view(tmp_path, "mutants"), "Kill table")
     assert [row[0] for row in found] == ["healthy engine", "unzeroed-state", "decode-dt-bias"]
     assert [row[-1] for row in found] == ["nothing found", "wrong_tokens, 3 s", "survived"]

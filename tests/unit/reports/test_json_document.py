@@ -30,14 +30,13 @@ from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.metrics import Direction
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
+from hybridwatch.orchestration.bisect.bisector import BisectResult, FixTrial
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.confirming import Confirmation
-from hybridwatch.orchestration.bisect.hunt import Finding, Measurement
-from hybridwatch.orchestration.bisect.ladder import Descent, Proof
-from hybridwatch.orchestration.bisect.outcome import Outcome
-from hybridwatch.orchestration.bisect.outcome import State as ProbeState
-from hybridwatch.orchestration.bisect.posterior.exact import Answer, Place
-from hybridwatch.orchestration.bisect.question import Question, Wanted
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.posterior.exact import Bracket, ProbeAnswer
+from hybridwatch.orchestration.bisect.question import ChangeDirection, ExactQuestion
+from hybridwatch.orchestration.bisect.search import CandidateOutcome, SearchResult
 from hybridwatch.orchestration.bisect.words import to_json as search_to_json
 from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.overview import (
@@ -99,15 +98,15 @@ def keys_of(value: Any) -> Iterator[str]:
                 yield from keys_of(item)
 
 
-def a_search() -> Descent:
+def a_search() -> BisectResult:
     """Two commits, of which the later one did it."""
     commit = Commit("c0ffee", "A. Author", "One row less (#12)", ("vllm/v1/worker.py",))
     candidates = (Candidate("a", "a", str), Candidate("c0ffee", "One row less", str, 1.0, commit))
-    measured = Measurement(1, Outcome(state=ProbeState.MEASURED), Answer.CHANGED)
-    question = Question("contract.wrong_tokens", Wanted.REGRESSION, 0, 7)
-    found = Finding(Rung("commits", candidates), question, Place(0, 1), (measured,))
+    measured = CandidateOutcome(1, ProbeOutcome(state=ProbeState.MEASURED), ProbeAnswer.CHANGED)
+    question = ExactQuestion("contract.wrong_tokens", ChangeDirection.REGRESSION, 0, 7)
+    found = SearchResult(CandidateList("commits", candidates), question, Bracket(0, 1), (measured,))
     sure = Confirmation(True, "0 and 7", ("a", "b"), "r.json")
-    return Descent([found], sure, found, [Proof("padded-rows-prefilling", "b", True)])
+    return BisectResult([found], sure, found, [FixTrial("padded-rows-prefilling", "b", True)])
 
 
 def a_fleet() -> Overview:

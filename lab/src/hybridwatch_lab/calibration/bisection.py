@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
-from hybridwatch.orchestration.bisect.posterior.exact import Answer, find_exact
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer, find_exact
 from hybridwatch.orchestration.bisect.posterior.timed import (
     SESSION_SCATTER,
-    Choice,
     Effect,
+    NextProbe,
     find_timed,
 )
 from hybridwatch_lab.calibration.bayesect import find_by_bayesect
@@ -80,11 +80,11 @@ def with_fixed_scatter(history: History, effect: Effect) -> Named:
 def plainly(history: History, effect: Effect) -> Named:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
-    def ask(at: int) -> Answer:
-        seen = history.ask(Choice(at, history.timing.blocks))
+    def ask(at: int) -> ProbeAnswer:
+        seen = history.ask(NextProbe(at, history.timing.blocks))
         if seen is None:
-            return Answer.SKIPPED
-        return Answer.CHANGED if effect.is_changed(seen) else Answer.UNCHANGED
+            return ProbeAnswer.SKIPPED
+        return ProbeAnswer.CHANGED if effect.is_changed(seen) else ProbeAnswer.UNCHANGED
 
     place = find_exact(len(history.weights), ask, history.may_go_on)
     return Named(place.good, place.bad)
@@ -94,7 +94,7 @@ def by_bayesect(history: History, effect: Effect) -> Named:
     """As git-bayesect, told of each session on which side of half the effect it lies."""
 
     def ask(at: int) -> bool | None:
-        seen = history.ask(Choice(at, history.timing.blocks))
+        seen = history.ask(NextProbe(at, history.timing.blocks))
         return None if seen is None else effect.is_changed(seen)
 
     return _named(find_by_bayesect(history.weights, ask, history.may_go_on))

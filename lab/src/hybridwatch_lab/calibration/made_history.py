@@ -10,10 +10,10 @@ from numpy.random import Generator
 
 from hybridwatch.orchestration.bisect.posterior.timed import (
     SESSION_SCATTER,
-    Choice,
     Costs,
     Effect,
-    effect_of,
+    NextProbe,
+    compute_effect,
 )
 
 COMMITS: Final = 64
@@ -105,11 +105,11 @@ class History:
         sessions: list[list[float]] = []
         while len(sessions) < most:
             sessions.append(self._session(self.timing.end_blocks, is_changed=True))
-            if len(sessions) >= fewest and effect_of(sessions, is_anew=is_anew).is_clear:
+            if len(sessions) >= fewest and compute_effect(sessions, is_anew=is_anew).is_clear:
                 break
-        return effect_of(sessions, is_anew=is_anew)
+        return compute_effect(sessions, is_anew=is_anew)
 
-    def ask(self, choice: Choice) -> Sequence[float] | None:
+    def ask(self, choice: NextProbe) -> Sequence[float] | None:
         """Measure a commit beside the good end."""
         self.sessions += 1
         if choice.at in self.broken:

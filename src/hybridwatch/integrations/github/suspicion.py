@@ -17,13 +17,13 @@ from hybridwatch.analysis.culprit import CommitRange
 from hybridwatch.integrations.github.door import Access, Door
 from hybridwatch.integrations.github.pull_request import PullRequest
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
 
 _NAMED: Final = 10
 _DIGITS: Final = 10
 """Of a commit."""
-_WORDS: Final = {Wanted.REGRESSION: "worse", Wanted.FIX: "better"}
+_WORDS: Final = {ChangeDirection.REGRESSION: "worse", ChangeDirection.FIX: "better"}
 
 
 def answer_text(found: SearchAnswer) -> str:
@@ -124,7 +124,7 @@ def hindrance(found: SearchAnswer) -> str:
     """Say why nobody is told of what a search found; empty if somebody is to be."""
     if found.answer is None or not found.suspects:
         return "nothing was confirmed"
-    if found.answer.find is not Wanted.REGRESSION:
+    if found.answer.find is not ChangeDirection.REGRESSION:
         return "it was a fix that was looked for"
     if not all(one.is_commit for one in found.suspects):
         return "it names a release, not a commit: search on with --repo"

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.records.store import read_file
 
 _MOST_BYTES: Final = 2**20
@@ -38,7 +38,7 @@ class Culprit(_Part):
     """What changed, and where; the fields are those of docs/json.md."""
 
     metric: _Text
-    find: Wanted
+    find: ChangeDirection
     effect: float | None
     interval: tuple[float, float] | None
     certainty: float | None

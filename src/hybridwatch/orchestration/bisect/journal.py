@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.system.atomic_file import make_folder, put
 from hybridwatch.system.file_lock import claimed
 
@@ -28,11 +28,11 @@ class _File(BaseModel):
 
     question: dict[str, str]
     name: str = ""
-    outcomes: dict[str, list[Outcome]] = Field(default_factory=dict)
+    outcomes: dict[str, list[ProbeOutcome]] = Field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Journal:
+class SearchJournal:
     """The state of one search.
 
     Attributes:
@@ -52,8 +52,8 @@ class Journal:
         self._file = _read(self.path) or _File(question=dict(self.question))
 
     def outcome(
-        self, key: str, measure: Callable[[], Outcome], *, has_noise: bool = False
-    ) -> Outcome:
+        self, key: str, measure: Callable[[], ProbeOutcome], *, has_noise: bool = False
+    ) -> ProbeOutcome:
         """Give a measurement: the one that is kept, or a new one.
 
         Args:
@@ -111,8 +111,8 @@ class Journal:
 @contextmanager
 def sole_journal(
     results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
-) -> Iterator[Journal]:
-    """Open a journal as ``journal_of`` does, and keep other calls from it until the block ends.
+) -> Iterator[SearchJournal]:
+    """Open a journal as ``open_journal`` does, and keep other calls from it until the block ends.
 
     Raises:
         RecordError: Another call is at this search, or the file cannot be read or written.
@@ -126,10 +126,12 @@ def sole_journal(
             raise _unwritable(path, error) from error
         if not is_ours:
             raise RecordError(f"{path}: another call is at this search; wait until it ends")
-        yield journal_of(results, scenario, question, anew=anew)
+        yield open_journal(results, scenario, question, anew=anew)
 
 
-def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, anew: bool) -> Journal:
+def open_journal(
+    results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
+) -> SearchJournal:
     """Open the journal of a question.
 
     Args:
@@ -144,7 +146,7 @@ def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, ane
     path = _path_of(results, scenario, question)
     if anew:
         path.unlink(missing_ok=True)
-    return Journal(path, question)
+    return SearchJournal(path, question)
 
 
 def _path_of(results: Path, scenario: str, question: Mapping[str, str]) -> Path:
@@ -172,5 +174,5 @@ def _read(path: Path) -> _File | None:
             f"{path}: {where}: {first['msg']}; --anew begins the search again"
         ) from None
     for key, outcomes in found.outcomes.items():
-        found.outcomes[key] = [one for one in outcomes if one.state is not State.NOT_HAD]
+        found.outcomes[key] = [one for one in outcomes if one.state is not ProbeState.NOT_HAD]
     return found

@@ -18,9 +18,9 @@ from sqlalchemy import select
 from hybridwatch.database.schema import JOB
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.orchestration.bisect.candidate import Rung
-from hybridwatch.orchestration.bisect.meter import Meter
-from hybridwatch.orchestration.bisect.rungs import Workshop
+from hybridwatch.orchestration.bisect.candidate import CandidateList
+from hybridwatch.orchestration.bisect.candidate_lists import BuildFactory
+from hybridwatch.orchestration.bisect.measurer import Measurer
 from hybridwatch.orchestration.fleet.confirming import left_today
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
@@ -169,7 +169,7 @@ class FleetSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetMeter(Meter):
+class FleetMeasurer(Measurer):
     """Measures builds on the hosts of a fleet.
 
     Times of a search come from one host, the one that keeps the scenario's series; contracts from
@@ -256,7 +256,7 @@ class FleetMeter(Meter):
 
 
 @dataclass(slots=True)
-class FleetWorkshop(Workshop):
+class FleetBuildFactory(BuildFactory):
     """Names builds that hosts make for themselves.
 
     Attributes:
@@ -266,7 +266,7 @@ class FleetWorkshop(Workshop):
     has_code: ClassVar[bool] = False
     commits: dict[str, str] = field(default_factory=dict)
 
-    def require(self, rung: Rung) -> None:
+    def require(self, candidates: CandidateList) -> None:
         """Leave it to each host what it has."""
 
     def release(self, spec: BuildSpec) -> str:

@@ -23,7 +23,7 @@ from hybridwatch.integrations.github.grammar import (
     parse,
 )
 from hybridwatch.integrations.github.vocabulary import Vocabulary, vocabulary_of
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 ROOT = Path(__file__).parents[4]
 KNOWN = Vocabulary(
@@ -73,7 +73,7 @@ PADDED = "smoke/padded-graph-rows"
                 "bisect smoke/dummy-run --bad 0.27.1 --good 0.32.0 --find fix --metric alive "
                 "--max-minutes 30"
             ),
-            Bisect("smoke/dummy-run", "0.32.0", "0.27.1", "alive", Wanted.FIX, 30),
+            Bisect("smoke/dummy-run", "0.32.0", "0.27.1", "alive", ChangeDirection.FIX, 30),
             (
                 "bisect smoke/dummy-run --good 0.32.0 --bad 0.27.1 --metric alive --find fix "
                 "--max-minutes 30"

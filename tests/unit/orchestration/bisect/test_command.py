@@ -14,7 +14,7 @@ from hybridwatch.engines.builds import load_builds
 from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import EngineError
-from hybridwatch.orchestration.bisect import meter
+from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.answer_file import read_answer
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run
@@ -75,8 +75,8 @@ def home(tmp_path, monkeypatch):
 def engines(monkeypatch):
     """Engines that start at once."""
     made = Engines()
-    monkeypatch.setattr(meter, "run_session", made.run)
-    monkeypatch.setattr(meter, "make_ready", lambda *_: None)
+    monkeypatch.setattr(measurer, "run_session", made.run)
+    monkeypatch.setattr(measurer, "make_ready", lambda *_: None)
     return made
 
 

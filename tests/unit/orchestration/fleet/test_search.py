@@ -9,17 +9,17 @@ from sqlalchemy import select
 
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
-from hybridwatch.orchestration.bisect.journal import journal_of
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.journal import open_journal
+from hybridwatch.orchestration.bisect.question import ChangeDirection
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.fleet.driver import DriverSettings
 from hybridwatch.orchestration.fleet.results import PROBES
-from hybridwatch.orchestration.fleet.search import FleetMeter, FleetSearch, search_batch_id
+from hybridwatch.orchestration.fleet.search import FleetMeasurer, FleetSearch, search_batch_id
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
-from tests.unit.orchestration.bisect.made_up import a_rung
+from tests.unit.orchestration.bisect.made_up import a_list
 from tests.unit.orchestration.fleet.planted import METRIC, planted
 from tests.unit.orchestration.fleet.pretended import NOW
 from tests.unit.orchestration.fleet.simulated import BED, Machine
@@ -36,7 +36,7 @@ class Search:
         self.rounds = 0
         self._world, self._pause = world, pause
         world.terms = DriverSettings(look_s=60.0, wait_s=60.0, patience_s=600.0)
-        journal = journal_of(world.results, scenario.id, {"ends": "0 16"}, anew=anew)
+        journal = open_journal(world.results, scenario.id, {"ends": "0 16"}, anew=anew)
         world.job_queue.make()
         search = FleetSearch(
             job_queue=world.job_queue,
@@ -49,9 +49,9 @@ class Search:
             say=world.said.append,
             pause=self._wait,
         )
-        self.meter = FleetMeter(scenario, home() / "models", print, search)
-        wish = Wish(Wanted.REGRESSION, "", (METRIC,))
-        self.hunt = Hunt(wish, self.meter, journal, world.said.append, 60.0)
+        self.measurer = FleetMeasurer(scenario, home() / "models", print, search)
+        goal = SearchGoal(ChangeDirection.REGRESSION, "", (METRIC,))
+        self.search = BisectSearch(goal, self.measurer, journal, world.said.append, 60.0)
 
     def _wait(self) -> None:
         self.rounds += 1
@@ -60,7 +60,7 @@ class Search:
         self._world.drain()
 
     def find(self):
-        return self.hunt.search(a_rung(LAST))
+        return self.search.search(a_list(LAST))
 
 
 @pytest.fixture
@@ -157,8 +157,8 @@ def test_a_timed_search_whose_host_went_says_what_it_knows_and_goes_on_later(
 
     search = Search(world, pause=lose)
     found = search.find()
-    assert search.hunt.lost.endswith(f": its host {gone[0]} is absent")
-    assert not search.hunt.may_go_on()
+    assert search.search.lost.endswith(f": its host {gone[0]} is absent")
+    assert not search.search.may_go_on()
     assert (found.is_sure and found.place.is_found) is False
     assert str(CHANGE) in [one.key for one in found.suspects]
     world.cluster.machines[gone[0]].away = False
@@ -170,12 +170,12 @@ def test_times_of_another_host_end_the_search(make_world, plant) -> None:
     plant(slower=0.1)
     world = make_world(1)
     search = Search(world)
-    search.meter.times("0", "16", "ttft", 20)
+    search.measurer.times("0", "16", "ttft", 20)
     host = world.cluster.machines.pop("h0")
     world.registry.set_status("h0", world.registry.hosts()["h0"].standing.RETIRED, "sold")
     world.cluster.machines["new"] = host
     with pytest.raises(LostProbeError, match=r"from one host, found testbeds .*h0, .*new; --anew"):
-        search.meter.times("0", "16", "ttft", 20)
+        search.measurer.times("0", "16", "ttft", 20)
 
 
 def test_a_search_that_was_ended_goes_on_with_its_jobs(make_world, plant) -> None:
@@ -195,8 +195,8 @@ def test_a_search_that_was_ended_goes_on_with_its_jobs(make_world, plant) -> Non
 def test_a_repeated_measurement_is_another_job_and_a_read_one_is_not_read_again(
     make_world, plant
 ) -> None:
-    meter = Search(make_world(1)).meter
-    runs = [meter.session(("0",), {Phase.CONTRACT}).id for _ in range(3)]
+    measurer = Search(make_world(1)).measurer
+    runs = [measurer.session(("0",), {Phase.CONTRACT}).id for _ in range(3)]
     assert len(set(runs)) == 3
 
 
@@ -204,7 +204,7 @@ def test_a_day_has_so_many_and_the_next_one_goes_on(make_world, plant) -> None:
     world = make_world(1)
     search = Search(world, per_day=4)
     found = search.find()
-    assert "the 4 jobs of a day ([confirm] per_day) are spent" in search.hunt.lost
+    assert "the 4 jobs of a day ([confirm] per_day) are spent" in search.search.lost
     assert not found.is_found
     assert str(CHANGE) in [one.key for one in found.suspects]
     world.cluster.now += timedelta(days=1)
@@ -242,11 +242,11 @@ def test_an_end_that_cannot_be_had_ends_the_search(make_world, plant) -> None:
 
 def test_what_is_no_longer_likely_is_cancelled(make_world, plant) -> None:
     world = make_world(3)
-    meter = Search(world).meter
-    meter.expect([lambda: "4", lambda: "8"])
-    meter.expect([lambda: "8", lambda: "12"])
+    measurer = Search(world).measurer
+    measurer.expect([lambda: "4", lambda: "8"])
+    measurer.expect([lambda: "8", lambda: "12"])
     assert Counter(world.states().values()) == {"waiting": 2, "cancelled": 1}
-    meter.search.drop()
+    measurer.search.drop()
     assert set(world.states().values()) == {"cancelled"}
 
 
@@ -261,6 +261,6 @@ def test_a_quarantined_host_measures_nothing_ahead(make_world, plant) -> None:
     world = make_world(3)
     world.cluster.machines["h1"] = replace(Machine(), driver="999")
     search = Search(world)
-    assert search.meter.at_once == 1  # nobody has seen a host yet
+    assert search.measurer.at_once == 1  # nobody has seen a host yet
     search.find()
-    assert search.meter.at_once == 2
+    assert search.measurer.at_once == 2

@@ -5,15 +5,15 @@ import pytest
 from hybridwatch.engines.builds import named_build
 from hybridwatch.engines.install import MARKER, environment_digest
 from hybridwatch.errors import BuildError
+from hybridwatch.orchestration.bisect.bisector import Bisector
+from hybridwatch.orchestration.bisect.candidate_lists import BuildFactory
 from hybridwatch.orchestration.bisect.confirming import Confirmation
-from hybridwatch.orchestration.bisect.ends import Ends, ends_of
-from hybridwatch.orchestration.bisect.ladder import Ladder
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
-from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.bisect.rungs import Workshop
+from hybridwatch.orchestration.bisect.ends import Ends, find_ends
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from tests.clone import a_clone, commit, git
 from tests.small_release import an_environment, make_home
-from tests.unit.orchestration.bisect.made_up import BAD, MadeUpMeter, a_hunt, a_rung
+from tests.unit.orchestration.bisect.made_up import BAD, MadeUpMeter, a_bisect_search, a_list
 
 LATER = """
 [builds."tiny-1.1"]
@@ -35,18 +35,20 @@ def home(tmp_path, monkeypatch):
     return root
 
 
-def a_ladder(home, clone, meter, tmp_path):
-    workshop = Workshop(home, clone, "tiny-1.0", False, print)
-    ends = ends_of("1.0", "1.1", Wanted.REGRESSION, clone, "cpu", home)
-    return Ladder(ends, workshop, a_hunt(tmp_path, meter), lambda _run: tmp_path / "record", print)
+def a_ladder(home, clone, measurer, tmp_path):
+    factory = BuildFactory(home, clone, "tiny-1.0", False, print)
+    ends = find_ends("1.0", "1.1", ChangeDirection.REGRESSION, clone, "cpu", home)
+    return Bisector(
+        ends, factory, a_bisect_search(tmp_path, measurer), lambda _run: tmp_path / "record", print
+    )
 
 
-def descend(ladder, monkeypatch):
+def run(bisector, monkeypatch):
     """Search, and take the pair that is found as confirmed."""
     sure = Confirmation(holds=True, text="", labels=("", ""), record="")
-    monkeypatch.setattr("hybridwatch.orchestration.bisect.ladder.confirm", lambda *_: sure)
-    monkeypatch.setattr(Ladder, "_look_closer", lambda *_: None)
-    return ladder.descend()
+    monkeypatch.setattr("hybridwatch.orchestration.bisect.bisector.confirm", lambda *_: sure)
+    monkeypatch.setattr(Bisector, "_look_closer", lambda *_: None)
+    return bisector.run()
 
 
 def test_commits_between_two_releases_begin_where_the_earlier_ones_branch_parted(
@@ -62,18 +64,18 @@ def test_commits_between_two_releases_begin_where_the_earlier_ones_branch_parted
     worker = [commit(clone, f"{n} (#{n})", {"vllm/v1/worker.py": f"rows = {n}\n"}) for n in (2, 3)]
     git(clone, "tag", "v1.1")
     bad = {"tiny-1.1": BAD, f"bisect-{worker[1][:10]}": BAD}
-    ladder = a_ladder(home, clone, MadeUpMeter(bad), tmp_path)
-    found = descend(ladder, monkeypatch)
+    bisector = a_ladder(home, clone, MadeUpMeter(bad), tmp_path)
+    found = run(bisector, monkeypatch)
     assert [one.key for one in found.answer.pair] == worker
-    assert f"bisect-{shared[:10]}" in ladder.hunt.meter.asked
+    assert f"bisect-{shared[:10]}" in bisector.search.measurer.asked
 
 
 def test_releases_are_the_answer_where_no_commit_can_be_built(home, tmp_path, monkeypatch):
     clone = a_clone(tmp_path / "clone")
     commit(clone, "Kernel (#2)", {"csrc/a.cpp": "int b;"})
     git(clone, "tag", "v1.1")
-    ladder = a_ladder(home, clone, MadeUpMeter({"tiny-1.1": BAD}), tmp_path)
-    found = descend(ladder, monkeypatch)
+    bisector = a_ladder(home, clone, MadeUpMeter({"tiny-1.1": BAD}), tmp_path)
+    found = run(bisector, monkeypatch)
     assert found.culprit is not None
     assert found.culprit.key == "tiny-1.1"
     (note,) = found.notes
@@ -82,19 +84,19 @@ def test_releases_are_the_answer_where_no_commit_can_be_built(home, tmp_path, mo
 
 
 def test_end_that_is_not_there_is_no_answer(home, tmp_path):
-    gone = Outcome(state=State.NOT_HAD, reason="no such model")
-    ladder = a_ladder(home, None, MadeUpMeter({"tiny-1.1": gone}), tmp_path)
+    gone = ProbeOutcome(state=ProbeState.NOT_HAD, reason="no such model")
+    bisector = a_ladder(home, None, MadeUpMeter({"tiny-1.1": gone}), tmp_path)
     with pytest.raises(BuildError, match=r"tiny-1\.1: no such model"):
-        ladder.descend()
+        bisector.run()
 
 
 def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, monkeypatch):
     slower = {str(at): 0.06 for at in range(11, 21)}
     said: list[str] = []
-    meter = MadeUpMeter(slower=slower)
-    hunt = a_hunt(tmp_path, meter, metric="tpot")
-    workshop = Workshop(tmp_path, None, "tiny-1.0", False, print)
-    ladder = Ladder(Ends(("0", "20")), workshop, hunt, lambda _run: tmp_path, said.append)
+    measurer = MadeUpMeter(slower=slower)
+    search = a_bisect_search(tmp_path, measurer, metric="tpot")
+    factory = BuildFactory(tmp_path, None, "tiny-1.0", False, print)
+    bisector = Bisector(Ends(("0", "20")), factory, search, lambda _run: tmp_path, said.append)
     again = iter(((False, (0.0,) * 20), (True, (0.06,) * 20)))
 
     def confirm(_hunt, _question, pair, _keep):
@@ -102,10 +104,10 @@ def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, mon
         holds, ratios = next(again)
         return Confirmation(holds, "+0.0%", ("", ""), "", ratios)
 
-    monkeypatch.setattr("hybridwatch.orchestration.bisect.ladder.confirm", confirm)
-    monkeypatch.setattr(Ladder, "_rungs", lambda *_: [a_rung(20)])
-    monkeypatch.setattr(Ladder, "_look_closer", lambda *_: None)
-    found = ladder.descend()
+    monkeypatch.setattr("hybridwatch.orchestration.bisect.bisector.confirm", confirm)
+    monkeypatch.setattr(Bisector, "_rungs", lambda *_: [a_list(20)])
+    monkeypatch.setattr(Bisector, "_look_closer", lambda *_: None)
+    found = bisector.run()
     assert found.is_confirmed
     assert next(again, None) is None
     assert any("side by side: +0.0%; the search goes on" in line for line in said)
@@ -114,9 +116,9 @@ def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, mon
 def test_releases_between_the_ends_that_are_not_installed_are_named_first(home, tmp_path):
     file = home / "engine" / "builds.toml"
     file.write_text(file.read_text() + LATER.replace("1.1", "1.0.5"))
-    ladder = a_ladder(home, None, MadeUpMeter({}), tmp_path)
+    bisector = a_ladder(home, None, MadeUpMeter({}), tmp_path)
     said: list[str] = []
-    ladder.workshop.say = said.append
-    ladder.descend()
+    bisector.factory.say = said.append
+    bisector.run()
     told = "left out, since not installed; --install installs what is needed:"
     assert said[0] == f"{told}\n  hybridwatch engine install tiny-1.0.5"

@@ -10,18 +10,18 @@ from hybridwatch.engines.commits import sha_of
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.candidate import Candidate, changed_files, mixture
-from hybridwatch.orchestration.bisect.ends import ends_of
-from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.bisect.rungs import (
+from hybridwatch.orchestration.bisect.candidate_lists import (
     COLD_WEIGHT,
     HOT_WEIGHT,
-    Workshop,
-    builds_of,
-    commits_of,
-    files_between,
-    releases_between,
-    weight_of,
+    BuildFactory,
+    compute_weight,
+    list_builds,
+    list_commits,
+    list_files,
+    list_releases,
 )
+from hybridwatch.orchestration.bisect.ends import find_ends
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from tests.clone import a_clone, commit
 from tests.small_release import a_copy, make_home
 
@@ -53,42 +53,42 @@ def clone(tmp_path):
     return folder
 
 
-def a_workshop(home, repo=None, **options):
+def a_factory(home, repo=None, **options):
     named = {"search": options.get("search", "")}
-    return Workshop(home, repo, "", options.get("installs", False), print, **named)
+    return BuildFactory(home, repo, "", options.get("installs", False), print, **named)
 
 
 def test_releases_between_two_are_in_their_order_and_must_be_installed(home):
     builds = load_builds(home)
-    rung = releases_between(a_workshop(home), builds["tiny-1.0"], builds["tiny-1.10"])
-    assert [one.key for one in rung.candidates] == ["tiny-1.0", "tiny-1.1", "tiny-1.10"]
-    assert rung.candidates[0].make() == "tiny-1.0"
+    candidates = list_releases(a_factory(home), builds["tiny-1.0"], builds["tiny-1.10"])
+    assert [one.key for one in candidates.entries] == ["tiny-1.0", "tiny-1.1", "tiny-1.10"]
+    assert candidates.entries[0].make() == "tiny-1.0"
     with pytest.raises(BuildError, match=r"--install does, or: .* tiny-1\.1"):
-        rung.candidates[1].make()
+        candidates.entries[1].make()
 
 
 def test_commits_are_made_only_when_their_turn_comes_and_removed_at_the_end(home, clone):
-    workshop = a_workshop(home, clone)
-    rung = commits_of(workshop, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
-    assert [one.title[11:] for one in rung.candidates[1:]] == [
+    factory = a_factory(home, clone)
+    candidates = list_commits(factory, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    assert [one.title[11:] for one in candidates.entries[1:]] == [
         *("Two rows (#1)", "Break it (#2)", "Mend it (#3)", "Kernel (#4)", "Four rows (#5)")
     ]
     assert list(load_builds(home)) == ["tiny-1.0", "tiny-1.1", "tiny-1.10"]
-    first, third = rung.candidates[1].make(), rung.candidates[3].make()
-    assert check_build(named_build(first, home)).revision == rung.candidates[1].key
+    first, third = candidates.entries[1].make(), candidates.entries[3].make()
+    assert check_build(named_build(first, home)).revision == candidates.entries[1].key
     with pytest.raises(BuildError, match=r"vllm/v1/worker\.py:1: Python cannot read it"):
-        rung.candidates[2].make()
+        candidates.entries[2].make()
     with pytest.raises(BuildError, match=r"refused, as the compiled parts.*\n  csrc/a\.cpp"):
-        rung.candidates[4].make()
-    workshop.clear(keep=(first,))
+        candidates.entries[4].make()
+    factory.clear(keep=(first,))
     assert first in load_builds(home)
     assert third not in load_builds(home)
 
 
 def test_search_that_ends_takes_no_build_from_another(home, clone):
     first, last = sha_of(clone, "v1.0"), sha_of(clone, "HEAD")
-    searches = [a_workshop(home, clone, search=name * 10) for name in "ab"]
-    made = [commits_of(one, first, last).candidates[1].make() for one in searches]
+    searches = [a_factory(home, clone, search=name * 10) for name in "ab"]
+    made = [list_commits(one, first, last).entries[1].make() for one in searches]
     sha = sha_of(clone, "HEAD~4")[:10]
     assert made == [f"bisect-aaaaaa-{sha}", f"bisect-bbbbbb-{sha}"]
     searches[0].clear()
@@ -98,7 +98,7 @@ def test_search_that_ends_takes_no_build_from_another(home, clone):
 def test_clone_without_a_change_between_the_ends_is_refused(home, clone):
     head = sha_of(clone, "HEAD")
     with pytest.raises(BuildError, match=r"no commit from .* changes the engine"):
-        commits_of(a_workshop(home, clone), head, head)
+        list_commits(a_factory(home, clone), head, head)
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,23 @@ def test_clone_without_a_change_between_the_ends_is_refused(home, clone):
     ],
 )
 def test_commits_weigh_by_what_they_touch(paths, weight):
-    assert weight_of(paths) == weight
+    assert compute_weight(paths) == weight
 
 
 def test_files_are_taken_over_one_after_the_other(home, tmp_path):
     old = add_source(home, "old", a_copy(tmp_path / "a", one="x = 1\n", gone="y = 1\n"))
     new = add_source(home, "new", a_copy(tmp_path / "b", one="x = 2\n", two="z = 1\n"))
-    workshop = a_workshop(home)
+    factory = a_factory(home)
     ends = [Candidate(name, name, partial(str, name)) for name in ("old", "new")]
-    rung = files_between(workshop, *ends)
-    assert rung is not None
-    assert [one.title for one in rung.candidates] == ["old", "v1/gone.py", "v1/one.py", "v1/two.py"]
-    made = named_build(rung.candidates[2].make(), home)
+    candidates = list_files(factory, *ends)
+    assert candidates is not None
+    assert [one.title for one in candidates.entries] == [
+        "old",
+        "v1/gone.py",
+        "v1/one.py",
+        "v1/two.py",
+    ]
+    made = named_build(candidates.entries[2].make(), home)
     with mixture(old, new, changed_files(old, new)[:2]) as folder:
         code = folder / "vllm" / "v1"
         assert (code / "one.py").read_text() == "x = 2\n"
@@ -130,7 +135,7 @@ def test_files_are_taken_over_one_after_the_other(home, tmp_path):
         assert not (code / "two.py").exists()
     assert changed_files(old, made) == changed_files(old, new)[:2]
     assert changed_files(made, new) == changed_files(old, new)[2:]
-    workshop.clear()
+    factory.clear()
     assert list(load_builds(home))[-2:] == ["old", "new"]
 
 
@@ -140,9 +145,9 @@ def test_files_of_two_searches_are_builds_of_their_own(home, tmp_path):
     made = []
     for search, last in (("a", "new"), ("b", "newer")):
         ends = [Candidate(name, name, partial(str, name)) for name in ("old", last)]
-        rung = files_between(a_workshop(home, search=search), *ends)
-        assert rung is not None
-        made.append(rung.candidates[1].make())
+        candidates = list_files(a_factory(home, search=search), *ends)
+        assert candidates is not None
+        made.append(candidates.entries[1].make())
     codes = {name: check_build(named_build(name, home)).code_digest for name in made}
     assert len(set(codes.values())) == 2
 
@@ -151,27 +156,27 @@ def test_pair_that_differs_in_one_file_has_no_files_to_tell_apart(home, tmp_path
     add_source(home, "old", a_copy(tmp_path / "a"))
     add_source(home, "new", a_copy(tmp_path / "b", worker="rows = 2\n"))
     ends = [Candidate(name, name, partial(str, name)) for name in ("old", "new")]
-    assert files_between(a_workshop(home), *ends) is None
+    assert list_files(a_factory(home), *ends) is None
 
 
 def test_own_build_is_another_candidate_after_an_edit(home, tmp_path):
     add_source(home, "mine", a_copy(tmp_path / "a"))
-    before = builds_of(a_workshop(home), "tiny-1.0", "mine").candidates
+    before = list_builds(a_factory(home), "tiny-1.0", "mine").entries
     add_source(home, "mine", a_copy(tmp_path / "a", worker="rows = 2\n"))
-    after = builds_of(a_workshop(home), "tiny-1.0", "mine").candidates
+    after = list_builds(a_factory(home), "tiny-1.0", "mine").entries
     assert before[0].key == after[0].key == "tiny-1.0"
     assert before[1].key != after[1].key
 
 
-def ends(good, bad, home, repo=None, wanted=Wanted.REGRESSION):
-    return ends_of(good, bad, wanted, repo, "cpu", home)
+def ends(good, bad, home, repo=None, wanted=ChangeDirection.REGRESSION):
+    return find_ends(good, bad, wanted, repo, "cpu", home)
 
 
 def test_ends_are_releases_by_version_or_by_build(home):
     for good, bad in (("1.0", "1.10"), ("tiny-1.0", "v1.10")):
         found = ends(good, bad, home)
         assert [one.name for one in found.releases] == ["tiny-1.0", "tiny-1.10"]
-    fix = ends("1.10", "1.0", home, wanted=Wanted.FIX)
+    fix = ends("1.10", "1.0", home, wanted=ChangeDirection.FIX)
     assert [one.name for one in fix.releases] == ["tiny-1.0", "tiny-1.10"]
     with pytest.raises(BuildError, match=r"earlier than --bad tiny-1\.0; --find fix"):
         ends("1.10", "1.0", home)
@@ -180,7 +185,7 @@ def test_ends_are_releases_by_version_or_by_build(home):
 def test_ends_are_commits_where_one_of_them_is(home, clone):
     found = ends("1.0", "HEAD", home, clone)
     assert found.commits == (sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
-    assert ends("HEAD", "v1.0", home, clone, Wanted.FIX).commits == found.commits
+    assert ends("HEAD", "v1.0", home, clone, ChangeDirection.FIX).commits == found.commits
     with pytest.raises(BuildError, match="--find fix looks for"):
         ends("HEAD", "1.0", home, clone)
     with pytest.raises(BuildError, match=r"found none 'refs/tags/v1\.1'"):
@@ -191,7 +196,7 @@ def test_ends_of_one_release_are_two_builds(home):
     found = ends("tiny-1.0", "tiny-1.0+slow-step", home)
     assert found.labels == ("tiny-1.0", "tiny-1.0+slow-step")
     assert (found.releases, found.commits) == (None, None)
-    fix = ends("tiny-1.0", "tiny-1.0+slow-step", home, wanted=Wanted.FIX)
+    fix = ends("tiny-1.0", "tiny-1.0+slow-step", home, wanted=ChangeDirection.FIX)
     assert fix.labels == ("tiny-1.0+slow-step", "tiny-1.0")
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metrics import metric_of
-from hybridwatch.orchestration.bisect import meter
-from hybridwatch.orchestration.bisect.meter import Meter, outcome_of, timed_outcome
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect import measurer
+from hybridwatch.orchestration.bisect.measurer import Measurer, parse_contracts, timed_outcome
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.outcome_words import timed_words
 from hybridwatch.records.run import Failure, Phase, Surroundings
 from hybridwatch.scenarios.load import load_scenario
@@ -29,23 +29,23 @@ def measured(monkeypatch):
         def run(_request):
             raise error
 
-        monkeypatch.setattr(meter, "run_session", run)
-        monkeypatch.setattr(meter, "make_ready", lambda *_: None)
-        monkeypatch.setattr(meter, "require_installed", lambda _build: None)
-        return Meter(scenario, Path(), print).contracts("cpu-0.27.1")
+        monkeypatch.setattr(measurer, "run_session", run)
+        monkeypatch.setattr(measurer, "make_ready", lambda *_: None)
+        monkeypatch.setattr(measurer, "require_installed", lambda _build: None)
+        return Measurer(scenario, Path(), print).contracts("cpu-0.27.1")
 
     return of
 
 
 def test_engine_that_does_not_start_says_why(measured):
     found = measured(EngineError("engine ended", LOG))
-    assert found.state is State.NOT_UP
+    assert found.state is ProbeState.NOT_UP
     assert found.reason == "RuntimeError: CUDA error: an illegal memory access"
 
 
 def test_engine_that_is_late_has_not_died(measured):
     found = measured(LateEngineError("the engine was not up after 600 s", LOG))
-    assert found.state is State.NOT_HAD
+    assert found.state is ProbeState.NOT_HAD
     assert "not up after 600 s" in found.reason
 
 
@@ -54,28 +54,30 @@ def test_build_that_is_not_there_cannot_be_had(measured):
 
 
 def test_a_search_is_not_ended_by_what_its_scenario_says_of_releases(monkeypatch):
-    monkeypatch.setattr(meter, "require_installed", lambda _build: None)
-    monkeypatch.setattr(meter, "run_session", lambda _: (_ for _ in ()).throw(EngineError("", LOG)))
+    monkeypatch.setattr(measurer, "require_installed", lambda _build: None)
+    monkeypatch.setattr(
+        measurer, "run_session", lambda _: (_ for _ in ()).throw(EngineError("", LOG))
+    )
     path = SCENARIOS / "smoke" / "padded-graph-rows.toml"
     scenario = load_scenario(path, SCENARIOS).model_copy(update={"until": "0.2.0"})
-    assert Meter(scenario, Path(), print).contracts("cpu-0.27.1").state is State.NOT_UP
+    assert Measurer(scenario, Path(), print).contracts("cpu-0.27.1").state is ProbeState.NOT_UP
 
 
 def test_worst_trial_counts():
     run = a_run({"contract.states_off": (0.0, 3.0, 1.0)})
-    assert outcome_of(run, 0, 1.0).counts == {"contract.states_off": 3.0}
+    assert parse_contracts(run, 0, 1.0).counts == {"contract.states_off": 3.0}
 
 
 def test_trial_that_failed_is_no_count_and_a_dead_engine_is_dead():
     run = a_run({"contract.states_off": (0.0, 0.0)})
     failed = with_failures(run, 0, Phase.CONTRACT, 1, "no occasion")
-    assert (outcome_of(failed, 0, 1.0).state, outcome_of(failed, 0, 1.0).reason) == (
-        State.NO_VALUE,
+    assert (parse_contracts(failed, 0, 1.0).state, parse_contracts(failed, 0, 1.0).reason) == (
+        ProbeState.NO_VALUE,
         "no occasion",
     )
     last = replace(failed.trials[-1], failure=Failure("it died", LOG, engine_died=True))
-    died = outcome_of(replace(failed, trials=(*failed.trials[:-1], last)), 0, 1.0)
-    assert died.state is State.DIES
+    died = parse_contracts(replace(failed, trials=(*failed.trials[:-1], last)), 0, 1.0)
+    assert died.state is ProbeState.DIES
     assert "illegal memory access" in died.reason
 
 
@@ -83,7 +85,7 @@ def test_blocks_are_log_ratios():
     tpot = metric_of("tpot")
     run = a_run({"tpot": noisy(0.01, 5)}, {"tpot": noisy(0.011, 5, seed=2)})
     found = timed_outcome(run, tpot, 2.0)
-    assert (found.state, found.metric, len(found.ratios)) == (State.MEASURED, "tpot", 5)
+    assert (found.state, found.metric, len(found.ratios)) == (ProbeState.MEASURED, "tpot", 5)
     assert found.block_minutes > 0
 
 
@@ -108,5 +110,5 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
 
 @pytest.mark.parametrize(("ratios", "words"), [((0.05,), "in 1 block"), ((0.05,) * 2, "2 blocks")])
 def test_blocks_are_counted_in_words(ratios, words):
-    outcome = Outcome(state=State.MEASURED, metric="tpot", ratios=ratios)
+    outcome = ProbeOutcome(state=ProbeState.MEASURED, metric="tpot", ratios=ratios)
     assert timed_words(outcome).endswith(words)

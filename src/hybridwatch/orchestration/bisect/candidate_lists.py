@@ -21,7 +21,12 @@ from hybridwatch.engines.commits import (
 from hybridwatch.engines.install import State, install, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung, changed_files, mixture
+from hybridwatch.orchestration.bisect.candidate import (
+    Candidate,
+    CandidateList,
+    changed_files,
+    mixture,
+)
 
 HOT: Final = (
     "mamba",
@@ -43,7 +48,7 @@ _OF_SEARCH: Final = 6
 
 
 @dataclass(slots=True)
-class Workshop:
+class BuildFactory:
     """Makes the builds of a search, and removes them when it is over.
 
     Attributes:
@@ -68,17 +73,17 @@ class Workshop:
     search: str = ""
     made: list[str] = field(default_factory=list)
 
-    def require(self, rung: Rung) -> None:
+    def require(self, candidates: CandidateList) -> None:
         """Have both ends of a list before anything is measured, and say what will be left out.
 
         Raises:
             BuildError: An end cannot be had; of builds every one that is not installed is named.
         """
-        if rung.name == "commits":
-            for end in rung.ends:
+        if candidates.name == "commits":
+            for end in candidates.ends:
                 end.make()
             return
-        labels = [one.key.partition(" ")[0] for one in rung.candidates]
+        labels = [one.key.partition(" ")[0] for one in candidates.entries]
         specs = [parse_label(label, self.home).spec for label in labels]
         missing = {one.name: one for one in specs if state(one) is not State.INSTALLED}
         ends = [name for name in missing if name in {specs[0].name, specs[-1].name}]
@@ -154,55 +159,55 @@ class Workshop:
         self.made = [name for name in self.made if name in keep]
 
 
-def releases_between(workshop: Workshop, first: BuildSpec, last: BuildSpec) -> Rung:
+def list_releases(factory: BuildFactory, first: BuildSpec, last: BuildSpec) -> CandidateList:
     """List the builds of the releases from one to another."""
     ends = Version(first.release), Version(last.release)
     alike = [
         build
-        for build in load_builds(workshop.home).values()
+        for build in load_builds(factory.home).values()
         if (build.accelerator, build.distribution) == (first.accelerator, first.distribution)
         and not (build.origin or build.variant_of or build.fixes)
         and _is_between(build.release, ends)
     ]
     alike.sort(key=lambda build: Version(build.release))
-    return Rung(
+    return CandidateList(
         "releases",
         tuple(
-            Candidate(build.name, build.name, partial(workshop.release, build))
+            Candidate(build.name, build.name, partial(factory.release, build))
             for build in (first, *alike, last)
         ),
     )
 
 
-def commits_of(workshop: Workshop, first: str, last: str) -> Rung:
+def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
     """List the commits from one to another; those that reach no engine are left out.
 
     Raises:
         BuildError: The first is not an ancestor of the last, or nothing lies between them.
     """
-    assert workshop.repo is not None  # noqa: S101 - whoever has a commit has the clone
-    commits = commits_between(workshop.repo, first, last)
+    assert factory.repo is not None  # noqa: S101 - whoever has a commit has the clone
+    commits = commits_between(factory.repo, first, last)
     if not commits:
         raise BuildError(
-            f"{workshop.repo}: no commit from {first[:12]} to {last[:12]} changes the engine"
+            f"{factory.repo}: no commit from {first[:12]} to {last[:12]} changes the engine"
         )
 
     def candidate(sha: str, title: str, commit: Commit | None = None) -> Candidate:
-        weight = weight_of(commit.paths) if commit else 1.0
-        return Candidate(sha, title, partial(workshop.commit, sha, first), weight, commit)
+        weight = compute_weight(commit.paths) if commit else 1.0
+        return Candidate(sha, title, partial(factory.commit, sha, first), weight, commit)
 
     begin = candidate(first, first[:_SHORT])
     rest = (candidate(one.sha, f"{one.sha[:_SHORT]} {one.title}", one) for one in commits)
-    return Rung("commits", (begin, *rest))
+    return CandidateList("commits", (begin, *rest))
 
 
-def files_between(workshop: Workshop, first: Candidate, last: Candidate) -> Rung | None:
+def list_files(factory: BuildFactory, first: Candidate, last: Candidate) -> CandidateList | None:
     """List the files in which two builds over one release differ, taken over one after the other.
 
     Returns:
         ``None`` where they lie over different releases, or differ in fewer than two files.
     """
-    old, new = (parse_label(one.make(), workshop.home).spec for one in (first, last))
+    old, new = (parse_label(one.make(), factory.home).spec for one in (first, last))
     if (old.base or old.name) != (new.base or new.name):
         return None
     paths = changed_files(old, new)
@@ -212,22 +217,24 @@ def files_between(workshop: Workshop, first: Candidate, last: Candidate) -> Rung
         Candidate(
             f"{first.key}..{last.key}:{number}",
             str(path),
-            partial(workshop.files, old, new, paths[:number]),
+            partial(factory.files, old, new, paths[:number]),
         )
         for number, path in enumerate(paths[:-1], start=1)
     )
-    return Rung("files", (first, *between, replace(last, title=str(paths[-1]), commit=None)))
+    return CandidateList(
+        "files", (first, *between, replace(last, title=str(paths[-1]), commit=None))
+    )
 
 
-def builds_of(workshop: Workshop, first: str, last: str) -> Rung:
+def list_builds(factory: BuildFactory, first: str, last: str) -> CandidateList:
     """Take two builds with nothing between them."""
     ends = (
-        Candidate(_key(label, workshop.home), label, partial(str, label)) for label in (first, last)
+        Candidate(_key(label, factory.home), label, partial(str, label)) for label in (first, last)
     )
-    return Rung("builds", tuple(ends))
+    return CandidateList("builds", tuple(ends))
 
 
-def weight_of(paths: Sequence[str]) -> float:
+def compute_weight(paths: Sequence[str]) -> float:
     """Say how likely a commit is to change a step's time, beside others.
 
     Args:

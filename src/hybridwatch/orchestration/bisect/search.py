@@ -9,10 +9,10 @@ from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.metrics import metric_of
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
-from hybridwatch.orchestration.bisect.journal import Journal
-from hybridwatch.orchestration.bisect.meter import Meter
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.journal import SearchJournal
+from hybridwatch.orchestration.bisect.measurer import Measurer
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.outcome_words import (
     change_words,
     exact_words,
@@ -21,19 +21,24 @@ from hybridwatch.orchestration.bisect.outcome_words import (
 )
 from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
 from hybridwatch.orchestration.bisect.posterior.exact import (
-    Answer,
-    Place,
+    Bracket,
+    ProbeAnswer,
     find_exact,
     next_positions,
 )
 from hybridwatch.orchestration.bisect.posterior.timed import (
-    Choice,
     Costs,
     Effect,
-    effect_of,
+    NextProbe,
+    compute_effect,
     find_timed,
 )
-from hybridwatch.orchestration.bisect.question import Question, Wanted, exact_question, is_exact
+from hybridwatch.orchestration.bisect.question import (
+    ChangeDirection,
+    ExactQuestion,
+    exact_question,
+    is_exact,
+)
 from hybridwatch.records.run import Phase
 from hybridwatch.system import require_wanted
 
@@ -47,7 +52,10 @@ _MOST_END_SESSIONS: Final = 6
 """Sessions after which ends that do not differ beyond noise are called the same."""
 _CONTRACTS: Final = "contracts"
 _MINUTE: Final = 60.0
-_VERDICTS: Final = {Wanted.REGRESSION: Verdict.REGRESSION, Wanted.FIX: Verdict.IMPROVEMENT}
+_VERDICTS: Final = {
+    ChangeDirection.REGRESSION: Verdict.REGRESSION,
+    ChangeDirection.FIX: Verdict.IMPROVEMENT,
+}
 
 
 def end_blocks(metric: str) -> int:
@@ -61,7 +69,7 @@ def _starts_anew(metric: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SearchGoal:
     """What a search is for.
 
     Attributes:
@@ -70,7 +78,7 @@ class Wish:
         order: Contracts that come before others, if several changed.
     """
 
-    wanted: Wanted
+    wanted: ChangeDirection
     metric: str
     order: tuple[str, ...]
 
@@ -87,26 +95,26 @@ class TimedQuestion:
     """
 
     metric: str
-    wanted: Wanted
+    wanted: ChangeDirection
     effect: Effect
     costs: Costs
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class CandidateOutcome:
     """A candidate that was measured between the ends, and what it said."""
 
     at: int
-    outcome: Outcome
-    answer: Answer | None
+    outcome: ProbeOutcome
+    answer: ProbeAnswer | None
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SearchResult:
     """How far the search of one list came.
 
     Attributes:
-        rung: The list.
+        candidates: The list.
         question: What changed; ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
         measured: What was measured between the ends, in order.
@@ -114,10 +122,10 @@ class Finding:
         why_not: Why there is no question.
     """
 
-    rung: Rung
-    question: Question | TimedQuestion | None
-    place: Place
-    measured: tuple[Measurement, ...] = ()
+    candidates: CandidateList
+    question: ExactQuestion | TimedQuestion | None
+    place: Bracket
+    measured: tuple[CandidateOutcome, ...] = ()
     belief: Belief | None = None
     why_not: str = ""
 
@@ -139,22 +147,22 @@ class Finding:
     @property
     def pair(self) -> tuple[Candidate, Candidate]:
         """The last candidate before the change, and the first behind it."""
-        candidates = self.rung.candidates
+        candidates = self.candidates.entries
         return candidates[self.place.good], candidates[self.place.bad]
 
     @property
     def suspects(self) -> tuple[Candidate, ...]:
         """Every candidate that may be the change."""
-        return self.rung.candidates[self.place.good + 1 : self.place.bad + 1]
+        return self.candidates.entries[self.place.good + 1 : self.place.bad + 1]
 
 
 @dataclass(slots=True)
-class Hunt:
+class BisectSearch:
     """Measures candidates of lists, each once, and remembers.
 
     Attributes:
-        wish: What is looked for.
-        meter: Measures.
+        goal: What is looked for.
+        measurer: Measures.
         journal: Remembers.
         say: Gets a line about what was found.
         seconds: For all of it.
@@ -162,9 +170,9 @@ class Hunt:
         lost: Why nothing can be measured any more; empty as long as something can.
     """
 
-    wish: Wish
-    meter: Meter
-    journal: Journal
+    goal: SearchGoal
+    measurer: Measurer
+    journal: SearchJournal
     say: Callable[[str], None]
     seconds: float
     clock: Callable[[], float] = time.monotonic
@@ -183,7 +191,7 @@ class Hunt:
         """Since the beginning."""
         return (self.clock() - self._begun) / _MINUTE
 
-    def search(self, rung: Rung) -> Finding:
+    def search(self, candidates: CandidateList) -> SearchResult:
         """Find the change in a list.
 
         Raises:
@@ -191,69 +199,71 @@ class Hunt:
             LostProbeError: An end will not be measured.
             KeyboardInterrupt: A stop was requested; what was measured is kept.
         """
-        first, last = rung.ends
-        metric = self.wish.metric
+        first, last = candidates.ends
+        metric = self.goal.metric
         if not metric or is_exact(metric):
             self._expect((first, last))
             ends = self.contracts(first), self.contracts(last)
             for candidate, outcome in zip((first, last), ends, strict=True):
                 _require_had(candidate, outcome)
-            wish = self.wish
-            question = exact_question(*ends, wish.wanted, metric, wish.order)
+            goal = self.goal
+            question = exact_question(*ends, goal.wanted, metric, goal.order)
             if question is not None:
-                return self._search_exact(rung, question)
-            if metric or {end.state for end in ends} != {State.MEASURED}:
-                return _nothing(rung, unchanged_words(metric, *ends))
+                return self._search_exact(candidates, question)
+            if metric or {end.state for end in ends} != {ProbeState.MEASURED}:
+                return _nothing(candidates, unchanged_words(metric, *ends))
         timed = self._timed_question(first, last)
         if timed is None:
             what = metric or "contract, and no time or rate,"
-            return _nothing(rung, f"no {what} changed between the ends as wanted")
-        return self._search_timed(rung, timed)
+            return _nothing(candidates, f"no {what} changed between the ends as wanted")
+        return self._search_timed(candidates, timed)
 
-    def contracts(self, candidate: Candidate) -> Outcome:
+    def contracts(self, candidate: Candidate) -> ProbeOutcome:
         """Measure the contracts of a candidate."""
-        return self._measure(candidate, _CONTRACTS, self.meter.contracts)
+        return self._measure(candidate, _CONTRACTS, self.measurer.contracts)
 
     def _expect(self, candidates: Sequence[Candidate]) -> None:
         """Let contracts that will or may be asked for be measured meanwhile."""
         fresh = [one for one in candidates if not self.journal.has(f"{one.key} {_CONTRACTS}")]
-        self.meter.expect([one.make for one in fresh])
+        self.measurer.expect([one.make for one in fresh])
 
-    def times(self, first: Candidate, candidate: Candidate, metric: str, blocks: int) -> Outcome:
+    def times(
+        self, first: Candidate, candidate: Candidate, metric: str, blocks: int
+    ) -> ProbeOutcome:
         """Time a candidate beside the first one."""
 
-        def measure(label: str) -> Outcome:
-            return self.meter.times(first.make(), label, metric, blocks)
+        def measure(label: str) -> ProbeOutcome:
+            return self.measurer.times(first.make(), label, metric, blocks)
 
         return self._measure(candidate, f"{metric} beside {first.key}", measure, has_noise=True)
 
     def answer(
-        self, question: Question | TimedQuestion, first: Candidate, candidate: Candidate
-    ) -> Answer:
+        self, question: ExactQuestion | TimedQuestion, first: Candidate, candidate: Candidate
+    ) -> ProbeAnswer:
         """Say on which side of the change a candidate is by one measurement."""
-        if isinstance(question, Question):
+        if isinstance(question, ExactQuestion):
             return question.answer(self.contracts(candidate))
         outcome = self.times(first, candidate, question.metric, end_blocks(question.metric))
-        if outcome.state is not State.MEASURED:
-            return Answer.SKIPPED
+        if outcome.state is not ProbeState.MEASURED:
+            return ProbeAnswer.SKIPPED
         is_changed = question.effect.is_changed(outcome.ratios)
-        return Answer.CHANGED if is_changed else Answer.UNCHANGED
+        return ProbeAnswer.CHANGED if is_changed else ProbeAnswer.UNCHANGED
 
     def _measure(
         self,
         candidate: Candidate,
         how: str,
-        measure: Callable[[str], Outcome],
+        measure: Callable[[str], ProbeOutcome],
         *,
         has_noise: bool = False,
-    ) -> Outcome:
-        def make_and_measure() -> Outcome:
+    ) -> ProbeOutcome:
+        def make_and_measure() -> ProbeOutcome:
             require_wanted()
             begun = self.clock()
             try:
                 label = candidate.make()
             except BuildError as error:
-                outcome = Outcome(state=State.NOT_HAD, reason=str(error).strip()[:2000])
+                outcome = ProbeOutcome(state=ProbeState.NOT_HAD, reason=str(error).strip()[:2000])
             else:
                 try:
                     outcome = measure(label)
@@ -268,28 +278,28 @@ class Hunt:
         key = f"{candidate.key} {how}"
         return self.journal.outcome(key, make_and_measure, has_noise=has_noise)
 
-    def _search_exact(self, rung: Rung, question: Question) -> Finding:
-        made: list[Measurement] = []
+    def _search_exact(self, candidates: CandidateList, question: ExactQuestion) -> SearchResult:
+        made: list[CandidateOutcome] = []
 
-        def ask(at: int) -> Answer:
-            candidate = rung.candidates[at]
+        def ask(at: int) -> ProbeAnswer:
+            candidate = candidates.entries[at]
             outcome = self.contracts(candidate)
             answer = question.answer(outcome)
-            made.append(Measurement(at, outcome, answer))
+            made.append(CandidateOutcome(at, outcome, answer))
             self.say(f"  {candidate.title}: {exact_words(question, outcome, answer)}")
             return answer
 
-        def expect(place: Place) -> None:
-            ahead = next_positions(place, self.meter.at_once)
-            self._expect([rung.candidates[at] for at in ahead])
+        def expect(place: Bracket) -> None:
+            ahead = next_positions(place, self.measurer.at_once)
+            self._expect([candidates.entries[at] for at in ahead])
 
         self.say(f"{question.metric}: {question.first:g} -> {question.last:g} between the ends")
-        place = find_exact(rung.last, ask, self.may_go_on, expect)
-        return Finding(rung, question, place, tuple(made))
+        place = find_exact(candidates.last, ask, self.may_go_on, expect)
+        return SearchResult(candidates, question, place, tuple(made))
 
     def _timed_question(self, first: Candidate, last: Candidate) -> TimedQuestion | None:
         """Time the ends until they differ beyond noise, or do not after a few sessions."""
-        wanted, metric = self.wish.wanted, self.wish.metric
+        wanted, metric = self.goal.wanted, self.goal.metric
         if not metric:
             metric = self._clearest(first, last)
             if not metric:
@@ -297,16 +307,16 @@ class Hunt:
         sessions: list[Sequence[float]] = []
         for _ in range(_MOST_END_SESSIONS):
             outcome = self.times(first, last, metric, end_blocks(metric) // 2)
-            if outcome.state is not State.MEASURED:
+            if outcome.state is not ProbeState.MEASURED:
                 raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
             sessions.append(outcome.ratios)
-            effect = effect_of(sessions, is_anew=_starts_anew(metric))
+            effect = compute_effect(sessions, is_anew=_starts_anew(metric))
             if effect.is_clear and len(sessions) >= _FEWEST_END_SESSIONS:
                 break
         else:
             return None
         is_worse = metric_of(metric).better.is_worse(effect.size)
-        if is_worse is not (wanted is Wanted.REGRESSION):
+        if is_worse is not (wanted is ChangeDirection.REGRESSION):
             return None
         block = outcome.block_minutes
         costs = Costs(max(outcome.minutes - block * len(outcome.ratios), 0.0), block)
@@ -315,21 +325,21 @@ class Hunt:
     def _clearest(self, first: Candidate, last: Candidate) -> str:
         """Find what changed between the ends most clearly; empty when nothing did."""
 
-        def measure(label: str) -> Outcome:
-            verdict = _VERDICTS[self.wish.wanted]
-            return self.meter.clearest(first.make(), label, verdict, END_BLOCKS)
+        def measure(label: str) -> ProbeOutcome:
+            verdict = _VERDICTS[self.goal.wanted]
+            return self.measurer.clearest(first.make(), label, verdict, END_BLOCKS)
 
         outcome = self._measure(last, f"clearest beside {first.key}", measure)
-        if outcome.state is not State.MEASURED:
+        if outcome.state is not ProbeState.MEASURED:
             raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
         return outcome.metric
 
-    def _search_timed(self, rung: Rung, question: TimedQuestion) -> Finding:
+    def _search_timed(self, candidates: CandidateList, question: TimedQuestion) -> SearchResult:
         self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
-        weights = [candidate.weight for candidate in rung.candidates[1:]]
-        return self._go_on(rung, question, question.effect.belief(weights), ())
+        weights = [candidate.weight for candidate in candidates.entries[1:]]
+        return self._go_on(candidates, question, question.effect.belief(weights), ())
 
-    def reconsider(self, finding: Finding, ratios: Sequence[float]) -> Finding:
+    def reconsider(self, finding: SearchResult, ratios: Sequence[float]) -> SearchResult:
         """Learn what the pair that a search by times named gave side by side, and go on.
 
         Args:
@@ -341,33 +351,37 @@ class Hunt:
             raise TypeError("only a search by times can be wrong")
         likelihoods = question.effect.log_likelihoods(ratios)
         belief = belief.after(place.bad, *likelihoods, beside=place.good)
-        return self._go_on(finding.rung, question, belief, finding.measured)
+        return self._go_on(finding.candidates, question, belief, finding.measured)
 
     def _go_on(
-        self, rung: Rung, question: TimedQuestion, begin: Belief, before: tuple[Measurement, ...]
-    ) -> Finding:
+        self,
+        candidates: CandidateList,
+        question: TimedQuestion,
+        begin: Belief,
+        before: tuple[CandidateOutcome, ...],
+    ) -> SearchResult:
         made = list(before)
-        first = rung.candidates[0]
+        first = candidates.entries[0]
 
-        def ask(choice: Choice) -> Sequence[float] | None:
-            candidate = rung.candidates[choice.at]
+        def ask(choice: NextProbe) -> Sequence[float] | None:
+            candidate = candidates.entries[choice.at]
             outcome = self.times(first, candidate, question.metric, choice.blocks)
-            made.append(Measurement(choice.at, outcome, None))
+            made.append(CandidateOutcome(choice.at, outcome, None))
             self.say(f"  {candidate.title}: {timed_words(outcome)}")
-            return outcome.ratios if outcome.state is State.MEASURED else None
+            return outcome.ratios if outcome.state is ProbeState.MEASURED else None
 
         belief = find_timed(begin, question.effect, question.costs, ask, self.may_go_on)
         best = belief.best()
         found = best if best.mass >= CONFIDENCE else belief.credible()
-        place = Place(found.good, found.bad, belief.skipped)
-        return Finding(rung, question, place, tuple(made), belief)
+        place = Bracket(found.good, found.bad, belief.skipped)
+        return SearchResult(candidates, question, place, tuple(made), belief)
 
 
-def _require_had(candidate: Candidate, outcome: Outcome) -> None:
+def _require_had(candidate: Candidate, outcome: ProbeOutcome) -> None:
     """Refuse an end that cannot be measured: without it there is nothing to search for."""
-    if outcome.state is State.NOT_HAD:
+    if outcome.state is ProbeState.NOT_HAD:
         raise BuildError(f"{candidate.title}: {outcome.reason}")
 
 
-def _nothing(rung: Rung, why: str) -> Finding:
-    return Finding(rung, None, Place(0, rung.last), why_not=why)
+def _nothing(candidates: CandidateList, why: str) -> SearchResult:
+    return SearchResult(candidates, None, Bracket(0, candidates.last), why_not=why)

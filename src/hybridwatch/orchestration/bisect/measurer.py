@@ -18,19 +18,19 @@ from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, Tell, run_session
 from hybridwatch.metrics import Metric, metric_of
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import root_of
 
-_Reader = Callable[[Run, float], Outcome]
+_Reader = Callable[[Run, float], ProbeOutcome]
 """Reads a run that took so many minutes."""
 _MINUTE: Final = 60.0
 _LONGEST_REASON: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
+class Measurer:
     """Measures builds with one scenario.
 
     Attributes:
@@ -55,14 +55,14 @@ class Meter:
             makers: Make the builds, and give their labels.
         """
 
-    def contracts(self, label: str) -> Outcome:
+    def contracts(self, label: str) -> ProbeOutcome:
         """Count the broken contracts of one build."""
         return self._read(
             lambda: self.session((label,), {Phase.CONTRACT}),
-            lambda run, minutes: outcome_of(run, 0, minutes),
+            lambda run, minutes: parse_contracts(run, 0, minutes),
         )
 
-    def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> Outcome:
+    def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> ProbeOutcome:
         """Time two builds, and keep what changed most clearly in one way.
 
         Args:
@@ -75,20 +75,22 @@ class Meter:
             Without a metric if nothing changed that way.
         """
 
-        def read(run: Run, minutes: float) -> Outcome:
+        def read(run: Run, minutes: float) -> ProbeOutcome:
             metric = _clearest(run, verdict)
             if metric is None:
                 label = run.builds[1].label
-                return Outcome(state=State.MEASURED, label=label, run=run.id, minutes=minutes)
+                return ProbeOutcome(
+                    state=ProbeState.MEASURED, label=label, run=run.id, minutes=minutes
+                )
             return timed_outcome(run, metric, minutes)
 
         return self._timed((first, label), Phase.PERFORMANCE, blocks, read)
 
-    def times(self, first: str, label: str, metric: str, blocks: int) -> Outcome:
+    def times(self, first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
         """Time one build beside another, block by block."""
         wanted = metric_of(metric)
 
-        def read(run: Run, minutes: float) -> Outcome:
+        def read(run: Run, minutes: float) -> ProbeOutcome:
             return timed_outcome(run, wanted, minutes)
 
         return self._timed((first, label), phase_of(wanted), blocks, read)
@@ -111,40 +113,48 @@ class Meter:
         make_ready(scenario.without_bounds(), sides, self.models)
         return run_session(SessionRequest(scenario, sides, self.models, self.tell, phases))
 
-    def _timed(self, labels: tuple[str, str], phase: Phase, blocks: int, read: _Reader) -> Outcome:
+    def _timed(
+        self, labels: tuple[str, str], phase: Phase, blocks: int, read: _Reader
+    ) -> ProbeOutcome:
         return self._read(lambda: self.session(labels, {phase}, blocks), read)
 
-    def _read(self, make: Callable[[], Run], read: _Reader) -> Outcome:
+    def _read(self, make: Callable[[], Run], read: _Reader) -> ProbeOutcome:
         """Make a run and read it; a build or an engine that fails is an outcome as well."""
         begin = time.monotonic()
         try:
             run = make()
         except (BuildError, LateEngineError) as error:
-            return Outcome(state=State.NOT_HAD, reason=_line(str(error)))
+            return ProbeOutcome(state=ProbeState.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
             reason = root_of(error.log_tail) or str(error)
-            return Outcome(state=State.NOT_UP, reason=_line(reason), minutes=_since(begin))
+            return ProbeOutcome(
+                state=ProbeState.NOT_UP, reason=_line(reason), minutes=_since(begin)
+            )
         return read(run, _since(begin))
 
 
-def outcome_of(run: Run, side: int, minutes: float) -> Outcome:
+def parse_contracts(run: Run, side: int, minutes: float) -> ProbeOutcome:
     """Read the contracts of a side."""
     label = run.builds[side].label
     failed = tuple(run.failed(side))
     if failed:
         first = failed[0].failure
         assert first is not None  # noqa: S101 - that is what failed means
-        state = State.DIES if first.engine_died else State.NO_VALUE
+        state = ProbeState.DIES if first.engine_died else ProbeState.NO_VALUE
         reason = (root_of(first.log_tail) if first.engine_died else None) or first.reason
-        return Outcome(state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes)
+        return ProbeOutcome(
+            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
+        )
     counts: dict[str, float] = {}
     for trial in run.measured(side):
         for sample in trial.samples:
             counts[sample.metric] = max(*sample.values, counts.get(sample.metric, 0.0))
-    return Outcome(state=State.MEASURED, label=label, run=run.id, counts=counts, minutes=minutes)
+    return ProbeOutcome(
+        state=ProbeState.MEASURED, label=label, run=run.id, counts=counts, minutes=minutes
+    )
 
 
-def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
+def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
     """Read the blocks of a run of two sides."""
     label = run.builds[1].label
     blocks = pair_of(Subject(metric, metric.kind.statistic), *sides_of(run)).blocks
@@ -153,12 +163,14 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> Outcome:
         reasons = [trial.failure.reason for trial in failed if trial.failure]
         reason = reasons[0] if reasons else f"no {metric.id} of both sides"
         died = any(trial.failure.engine_died for trial in failed if trial.failure)
-        state = State.DIES if died else State.NO_VALUE
-        return Outcome(state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes)
+        state = ProbeState.DIES if died else ProbeState.NO_VALUE
+        return ProbeOutcome(
+            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
+        )
     phase = phase_of(metric)
     timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]
-    return Outcome(
-        state=State.MEASURED,
+    return ProbeOutcome(
+        state=ProbeState.MEASURED,
         label=label,
         run=run.id,
         metric=metric.id,

@@ -8,26 +8,26 @@ from pathlib import Path
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.commits import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.candidate_lists import (
+    BuildFactory,
+    list_builds,
+    list_commits,
+    list_files,
+    list_releases,
+    release_tag,
+)
 from hybridwatch.orchestration.bisect.confirming import Confirmation, confirm
 from hybridwatch.orchestration.bisect.ends import Ends
 from hybridwatch.orchestration.bisect.fixes import switches_between
-from hybridwatch.orchestration.bisect.hunt import Finding, Hunt, TimedQuestion
-from hybridwatch.orchestration.bisect.posterior.exact import Answer
-from hybridwatch.orchestration.bisect.question import Question
-from hybridwatch.orchestration.bisect.rungs import (
-    Workshop,
-    builds_of,
-    commits_of,
-    files_between,
-    release_tag,
-    releases_between,
-)
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
+from hybridwatch.orchestration.bisect.question import ExactQuestion
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchResult, TimedQuestion
 from hybridwatch.records.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class FixTrial:
     """A fix that makes one build of the pair behave as the other.
 
     Attributes:
@@ -42,25 +42,25 @@ class Proof:
 
 
 @dataclass(slots=True)
-class Descent:
+class BisectResult:
     """All that a search found.
 
     Attributes:
         findings: Of releases, commits or builds; the last one names the answer.
         confirmation: The pair measured anew.
         files: Of the files in which the pair differs.
-        proofs: Of the fixes in which the pair differs.
+        fix_trials: Of the fixes in which the pair differs.
         notes: What could not be done, and why.
     """
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[SearchResult] = field(default_factory=list)
     confirmation: Confirmation | None = None
-    files: Finding | None = None
-    proofs: list[Proof] = field(default_factory=list)
+    files: SearchResult | None = None
+    fix_trials: list[FixTrial] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
-    def answer(self) -> Finding:
+    def answer(self) -> SearchResult:
         """The deepest finding that knows what changed, or else the first."""
         known = [finding for finding in self.findings if finding.question is not None]
         return known[-1] if known else self.findings[0]
@@ -88,24 +88,24 @@ class Descent:
 
 
 @dataclass(slots=True)
-class Ladder:
+class Bisector:
     """Goes down, as far as there is time.
 
     Attributes:
         ends: Where the search begins.
-        workshop: Makes builds.
-        hunt: Searches lists.
+        factory: Makes builds.
+        search: Searches lists.
         keep: Stores a run and its verdict, and gives the record's place.
         say: Gets a line.
     """
 
     ends: Ends
-    workshop: Workshop
-    hunt: Hunt
+    factory: BuildFactory
+    search: BisectSearch
     keep: Callable[[Run], Path]
     say: Callable[[str], None]
 
-    def descend(self) -> Descent:
+    def run(self) -> BisectResult:
         """Search list after list.
 
         Raises:
@@ -113,101 +113,103 @@ class Ladder:
             LostProbeError: An end will not be measured.
             KeyboardInterrupt: A stop was requested.
         """
-        found = Descent()
+        found = BisectResult()
         try:
-            self._descend(found)
+            self._run_bisector(found)
         except LostProbeError:
             if not found.findings:
                 raise
-        if self.hunt.lost:
-            found.notes.append(f"the search ended early: {self.hunt.lost}")
+        if self.search.lost:
+            found.notes.append(f"the search ended early: {self.search.lost}")
         return found
 
-    def _descend(self, found: Descent) -> None:
-        for rung in self._rungs(found):
+    def _run_bisector(self, found: BisectResult) -> None:
+        for candidates in self._lists(found):
             if not found.findings:
-                self.workshop.require(rung)
-            self.say(f"{rung.name}: {rung.last} between {_span(rung.ends)}")
+                self.factory.require(candidates)
+            self.say(f"{candidates.name}: {candidates.last} between {_span(candidates.ends)}")
             try:
-                finding = self.hunt.search(rung)
+                finding = self.search.search(candidates)
             except BuildError as error:
                 if not found.findings:
                     raise
-                found.notes.append(f"no {rung.name} were searched: {error}")
+                found.notes.append(f"no {candidates.name} were searched: {error}")
                 continue
             if found.findings and finding.question is None:
-                found.notes.append(f"{rung.name} between {_span(rung.ends)}: {finding.why_not}")
+                found.notes.append(
+                    f"{candidates.name} between {_span(candidates.ends)}: {finding.why_not}"
+                )
             found.findings.append(finding)
         self._confirm(found)
         question = found.answer.question
         is_sure = found.confirmation is not None and found.confirmation.holds
-        if question is not None and is_sure and self.hunt.may_go_on():
+        if question is not None and is_sure and self.search.may_go_on():
             self._look_closer(found, question, *found.answer.pair)
 
-    def _confirm(self, found: Descent) -> None:
+    def _confirm(self, found: BisectResult) -> None:
         """Measure the pair side by side; by times search on while it does not hold."""
         while (answer := found.answer).question is not None and answer.is_exhausted:
-            sure = confirm(self.hunt, answer.question, answer.pair, self.keep)
+            sure = confirm(self.search, answer.question, answer.pair, self.keep)
             found.confirmation = sure
-            if sure.holds or not sure.ratios or not self.hunt.may_go_on():
+            if sure.holds or not sure.ratios or not self.search.may_go_on():
                 return
             self.say(f"  {_span(answer.pair)}, side by side: {sure.text}; the search goes on")
             at = found.findings.index(answer)
-            found.findings[at] = self.hunt.reconsider(answer, sure.ratios)
+            found.findings[at] = self.search.reconsider(answer, sure.ratios)
         found.confirmation = None
 
-    def _rungs(self, found: Descent) -> Iterator[Rung]:
+    def _lists(self, found: BisectResult) -> Iterator[CandidateList]:
         """Give the first list, then the commits between two releases if there is a clone."""
-        ends, repo = self.ends, self.workshop.repo
+        ends, repo = self.ends, self.factory.repo
         if ends.commits is not None:
-            yield commits_of(self.workshop, *ends.commits)
+            yield list_commits(self.factory, *ends.commits)
             return
         if ends.releases is None:
-            yield builds_of(self.workshop, *ends.labels)
+            yield list_builds(self.factory, *ends.labels)
             return
-        yield releases_between(self.workshop, *ends.releases)
-        if repo is None or not found.answer.is_found or not self.hunt.may_go_on():
+        yield list_releases(self.factory, *ends.releases)
+        if repo is None or not found.answer.is_found or not self.search.may_go_on():
             return
         releases = [parse_label(one.key).spec.release for one in found.answer.pair]
         try:
             tags = [release_tag(repo, release) for release in releases]
             # A release has a branch of its own; the way to the next one begins where that parted.
-            yield commits_of(self.workshop, common_ancestor(repo, *tags), tags[1])
+            yield list_commits(self.factory, common_ancestor(repo, *tags), tags[1])
         except BuildError as error:
             found.notes.append(f"no commits were searched: {error}")
 
     def _look_closer(
         self,
-        found: Descent,
-        question: Question | TimedQuestion,
+        found: BisectResult,
+        question: ExactQuestion | TimedQuestion,
         first: Candidate,
         last: Candidate,
     ) -> None:
         """Look which file, and which fix, of the pair it is."""
-        if not self.workshop.has_code:
+        if not self.factory.has_code:
             found.notes.append("files and fixes were not looked at: the builds are on other hosts")
             return
         try:
-            rung = files_between(self.workshop, first, last)
-            if rung is not None:
-                self.say(f"files: {rung.last} differ between {first.title} and {last.title}")
-                found.files = self.hunt.search(rung)
+            candidates = list_files(self.factory, first, last)
+            if candidates is not None:
+                self.say(f"files: {candidates.last} differ between {first.title} and {last.title}")
+                found.files = self.search.search(candidates)
             switches = switches_between(first.make(), last.make())
         except BuildError as error:
             found.notes.append(str(error))
             return
         for switch in switches:
-            if not self.hunt.may_go_on():
+            if not self.search.may_go_on():
                 found.notes.append("the time was spent before every fix was switched")
                 return
             key = f"{(first if switch.is_first else last).key} {switch.label}"
             candidate = Candidate(key, switch.label, partial(str, switch.label))
-            answer = self.hunt.answer(question, first, candidate)
-            if answer is Answer.SKIPPED:
+            answer = self.search.answer(question, first, candidate)
+            if answer is ProbeAnswer.SKIPPED:
                 found.notes.append(f"{switch.label} could not be measured")
                 continue
-            became = Answer.CHANGED if switch.is_first else Answer.UNCHANGED
-            found.proofs.append(Proof(switch.fix, switch.label, answer is became))
+            became = ProbeAnswer.CHANGED if switch.is_first else ProbeAnswer.UNCHANGED
+            found.fix_trials.append(FixTrial(switch.fix, switch.label, answer is became))
 
 
 def _span(pair: tuple[Candidate, Candidate]) -> str:
