@@ -13,7 +13,7 @@ MUTANTS: Final = Verb(
     after="oracle",
 )
 FUZZ: Final = Verb(
-    "Make stories of requests up until one of them goes wrong.",
+    "Fuzz an engine.",
     *(f"{_COMMANDS}.fuzz", _LAB),
     after="oracle",
 )

@@ -1,4 +1,4 @@
-"""What was wrong with a played story: its answers beside those of an oracle, and its contracts."""
+"""What was wrong with a played case: its answers beside those of an oracle, and its contracts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Plays stories on the live engine of a scenario, each from the state of a fresh engine on."""
+"""Plays cases on the live engine of a scenario, each from the state of a fresh engine on."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,21 +14,21 @@ from hybridwatch.measurement.live_engine import LiveEngine, ended_after
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch_lab.fuzz.case import FuzzCase
 from hybridwatch_lab.fuzz.played import Played
 from hybridwatch_lab.fuzz.scenario_file import planned
-from hybridwatch_lab.fuzz.story import Story
 from hybridwatch_lab.in_engine import SETTINGS
 
 LONGEST_S: Final = 60.0
-"""A story lasts a second or two; an engine that needs so long counts as hung."""
+"""A case lasts a second or two; an engine that needs so long counts as hung."""
 
 _SIDE: Final = 0
 _PROBE: Final = "contract"
 
 
 @dataclass(slots=True)
-class Stage:
-    """A build with the engine of a scenario, on which stories are played; a context manager.
+class EngineTarget:
+    """A build with the engine of a scenario, on which cases are played; a context manager.
 
     Attributes:
         scenario: Gives model and engine arguments.
@@ -80,8 +80,8 @@ class Stage:
             on_error.pop_all()
         self._is_open = True
 
-    def play(self, story: Story) -> Played:
-        """Play a story from a fresh state on; an engine that does not survive it is replaced.
+    def play(self, case: FuzzCase) -> Played:
+        """Play a case from a fresh state on; an engine that does not survive it is replaced.
 
         Raises:
             EngineError: The next engine does not come up.
@@ -89,9 +89,9 @@ class Stage:
         engine = self._engine()
         with ended_after(engine, LONGEST_S) as expired:
             try:
-                return self._play(engine, story)
+                return self._play(engine, case)
             except MeasurementError as error:
-                late = f"no end of the story after {LONGEST_S:.0f} s"
+                late = f"no end of the case after {LONGEST_S:.0f} s"
                 trouble = late if expired.is_set() else str(error).partition("\n")[0]
         self.say(f"the engine is given up: {trouble}")
         self.open_anew()
@@ -105,13 +105,13 @@ class Stage:
             self.open_anew()
             return self._bench.running(_SIDE)
 
-    def _play(self, engine: LiveEngine, story: Story) -> Played:
+    def _play(self, engine: LiveEngine, case: FuzzCase) -> Played:
         control = engine.control
         self._freshen(engine)
         before = read_totals(engine.server)
-        control.set_idle_batches(story.dummy_batches)
+        control.set_idle_batches(case.dummy_batches)
         control.start_probe(_PROBE)
-        waves = planned(story, self.scenario.workload.seed)
+        waves = planned(case, self.scenario.workload.seed)
         answers = drive_whole(engine, waves)
         counters = control.stop_probe(_PROBE)
         after = read_totals(engine.server)

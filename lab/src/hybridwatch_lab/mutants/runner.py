@@ -26,8 +26,8 @@ from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
-from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
-from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, kill_of, state_of
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
+from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, find_kill, find_state
 
 SLOWEST: Final = 6.0
 """Times as long as the healthy engine may a trial last; then the engine counts as hung."""
@@ -67,14 +67,14 @@ class _Found:
     """What the trials of a cell found."""
 
     kill: Kill
-    state: State
+    state: MutantState
     count: _Count
     seconds: float
     trials: int
 
 
 @dataclass(slots=True)
-class Hunt:
+class MutantRunner:
     """One scenario on one build; a context manager, within which the engine lives.
 
     Attributes:
@@ -129,17 +129,17 @@ class Hunt:
             self._healthy[phase, number] = trial
         self._tokens = self._pulse()
 
-    def healthy(self) -> Cell:
+    def healthy(self) -> MutantCell:
         """Judge the engine as it is against itself: nothing may be found."""
         begin = time.monotonic()
         again = [self._trial(phase, 0, None, _Count()) for phase in self._phases()]
-        kill = kill_of(self.scenario, self._run, self._first_trials(), again)
+        kill = find_kill(self.scenario, self._run, self._first_trials(), again)
         seconds = time.monotonic() - begin
-        quiet = State.SURVIVED if self._can_show(None) else State.NOT_MEASURED
-        state = State.KILLED if kill else quiet
+        quiet = MutantState.SURVIVED if self._can_show(None) else MutantState.NOT_MEASURED
+        state = MutantState.KILLED if kill else quiet
         return self._cell(HEALTHY, "", _Found(kill, state, _Count(), seconds, len(again)))
 
-    def hunt(self, name: str, mutant: Mutant) -> Cell:
+    def measure(self, name: str, mutant: Mutant) -> MutantCell:
         """Measure the engine with a mutant, until something shows it or nothing is left.
 
         Raises:
@@ -155,11 +155,11 @@ class Hunt:
                 break  # other seeds and documents rarely reach what the waves did not
             mutated.append(self._trial(phase, number, name, count))
             pairs = [self._healthy_trial(one.phase, n) for n, one in _numbered(mutated)]
-            kill = kill_of(self.scenario, self._run, pairs, mutated)
+            kill = find_kill(self.scenario, self._run, pairs, mutated)
             if kill:
                 break
         seconds = time.monotonic() - begin
-        state = state_of(mutant, kill, count.reached, count.changed, measured=measured)
+        state = find_state(mutant, kill, count.reached, count.changed, measured=measured)
         if count.changed != 0 and not self._is_healthy():
             self.say(f"{self.scenario.id}: {name} left the engine unwell; starting another one")
             self._open_anew()
@@ -280,8 +280,8 @@ class Hunt:
         except MeasurementError:
             return False
 
-    def _cell(self, name: str, digest: str, found: _Found) -> Cell:
-        return Cell(
+    def _cell(self, name: str, digest: str, found: _Found) -> MutantCell:
+        return MutantCell(
             mutant=name,
             scenario=self.scenario.id,
             build=self.build.label,

@@ -13,8 +13,8 @@ _IDLE_BATCHES: Final = (0, 1, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a story may be made of; each row from the simplest to the nastiest.
+class SearchSpace:
+    """What a case may be made of; each row from the simplest to the nastiest.
 
     Attributes:
         inputs: Lengths of prompts.
@@ -31,7 +31,7 @@ class Room:
     idle_batches: tuple[int, ...] = _IDLE_BATCHES
 
 
-def room_of(scenario: Scenario) -> Room:
+def compute_space(scenario: Scenario) -> SearchSpace:
     """Find the nasty lengths of a scenario's engine.
 
     Blocks are as long as the scenario says; where it leaves that to the engine, 128 tokens, which
@@ -46,7 +46,7 @@ def room_of(scenario: Scenario) -> Room:
     chunks = {chunk + by for chunk in (own or 0,) if chunk for by in (-1, 1)}
     inputs = {*range(1, CONV_WIDTH + 2), block // 2, *around, *chunks, 3 * block}
     budgets = (engine.max_num_seqs, CONV_WIDTH * engine.max_num_seqs, block, block + 1)
-    return Room(
+    return SearchSpace(
         inputs=tuple(sorted(one for one in inputs if one + max(outputs) <= limit)),
         outputs=outputs,
         shares=(0, block, block - 1, block + 1, 2 * block, limit),

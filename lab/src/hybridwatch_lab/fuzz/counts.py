@@ -1,20 +1,20 @@
-"""A stage and a judge, and the count of what was played."""
+"""A target on a live engine, and the count of what was played."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hybridwatch.system import require_wanted
+from hybridwatch_lab.fuzz.case import FuzzCase
+from hybridwatch_lab.fuzz.engine_target import EngineTarget
 from hybridwatch_lab.fuzz.judging import Judge
-from hybridwatch_lab.fuzz.stage import Stage
-from hybridwatch_lab.fuzz.story import Story
 
 
 @dataclass(slots=True)
-class Counts:
+class FuzzCounts:
     """What was played so far.
 
     Attributes:
-        stories: Each as often as it was played, while it was made smaller too.
+        stories: Cases, each as often as it was played, while it was made smaller too.
         requests: Of these.
         steps: Engine steps that gave tokens.
         preemptions: Requests that gave their blocks up for others.
@@ -29,23 +29,23 @@ class Counts:
 
 
 @dataclass(slots=True)
-class LiveTheatre:
-    """Plays stories on a live engine and holds them against an oracle.
+class LiveTarget:
+    """Plays cases on a live engine and holds them against an oracle.
 
     Attributes:
-        stage: Has the engine.
+        engine_target: Has the engine.
         judge: Has the oracle.
-        tell: Called after each story with the counts.
+        tell: Called after each case with the counts.
         counts: What was played so far.
     """
 
-    stage: Stage
+    engine_target: EngineTarget
     judge: Judge
-    tell: Callable[[Counts], None]
-    counts: Counts = field(default_factory=Counts)
+    tell: Callable[[FuzzCounts], None]
+    counts: FuzzCounts = field(default_factory=FuzzCounts)
 
-    def verdict(self, story: Story) -> tuple[str, ...]:
-        """Play a story, and say what was wrong with it.
+    def verdict(self, case: FuzzCase) -> tuple[str, ...]:
+        """Play a case, and say what was wrong with it.
 
         Raises:
             EngineError: The engine does not come up again.
@@ -53,16 +53,16 @@ class LiveTheatre:
             KeyboardInterrupt: A stop was requested.
         """
         require_wanted()
-        played = self.stage.play(story)
+        played = self.engine_target.play(case)
         counts = self.counts
         counts.stories += 1
-        counts.requests += len(story.requests)
+        counts.requests += len(case.requests)
         counts.steps += played.steps
         counts.preemptions += played.preemptions
-        counts.aborts += story.aborts
+        counts.aborts += case.aborts
         self.tell(counts)
         return self.judge.faults(played)
 
     def open_anew(self) -> None:
         """Take another engine, which nothing was played on."""
-        self.stage.open_anew()
+        self.engine_target.open_anew()
