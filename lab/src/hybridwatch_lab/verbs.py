@@ -8,7 +8,7 @@ _COMMANDS: Final = "hybridwatch_lab.commands"
 _LAB: Final = "hybridwatch-lab"
 
 MUTANTS: Final = Verb(
-    "Switch faults on in a live engine, and see which of them are found.",
+    "Plant faults in a live engine, and count which are found.",
     *(f"{_COMMANDS}.mutants", _LAB),
     after="oracle",
 )
@@ -18,7 +18,7 @@ FUZZ: Final = Verb(
     after="oracle",
 )
 GPU: Final = Verb(
-    "Prepare a rented GPU, and measure the most important things first.",
+    "Prepare a rented GPU, and measure what matters most.",
     *(f"{_COMMANDS}.gpu", _LAB),
     after="openmetrics",
 )

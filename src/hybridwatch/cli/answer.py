@@ -48,7 +48,7 @@ _LONGEST_NOTE: Final = 300
     ),
 )
 def command() -> None:
-    """Answer what is asked in comments on a pull request (docs/pull-request-commands.md)."""
+    """Answer commands in comments on a pull request (docs/pull-request-commands.md)."""
 
 
 @command.command(

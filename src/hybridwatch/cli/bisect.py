@@ -136,16 +136,16 @@ class _Options:
 @takes_results("Folder that gets the record, and keeps what was measured.")
 @click.pass_context
 def command(
-    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **goal: Any
+    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **chosen: Any
 ) -> None:
     """Find what changed what SCENARIO measures.
 
     Both ends are measured first; if they do not differ, that is the answer. Then releases are
     halved, or commits of a clone. The pair that is left is measured anew, then the files in which
-    it differs, and with fixes switched. A call that was stopped is gone on with by the same
-    command. The exit status is 0 when one change was found and confirmed, else 1.
+    it differs, and with fixes switched. Run the same command to resume a call that was stopped.
+    The exit status is 0 when one change was found and confirmed, else 1.
     """
-    options = _Options(**goal)
+    options = _Options(**chosen)
     if options.metric:
         require_metric(options.metric)
     if options.fleet:
@@ -167,7 +167,7 @@ def command(
     ):
         if journal.kept:
             say(f"resuming with {journal.kept} measurements of {journal.path}")
-        measurer, factory = _means(subject, options, journal, results, tell, say)
+        measurer, factory = _backends(subject, options, journal, results, tell, say)
         looked_for = SearchGoal(options.wanted, options.metric, tuple(subject.expect.exactly))
         search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
         bisector = Bisector(ends, factory, search, _keeper(subject, results), say)
@@ -192,7 +192,7 @@ def _one(named: str) -> Scenario:
 
 
 def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, str]:
-    """All that makes two searches the same, so that one goes on with the other."""
+    """All that makes two searches the same, so that one resumes the other."""
     return {
         "scenario": scenario.id,
         "digest": digest(scenario),
@@ -204,7 +204,7 @@ def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, st
     }
 
 
-def _means(
+def _backends(
     scenario: Scenario,
     options: _Options,
     journal: SearchJournal,

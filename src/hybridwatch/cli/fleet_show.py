@@ -155,7 +155,7 @@ def _print_status(overview: Overview) -> None:
         since = age(one.since, overview.at)
         say(f"running  {one.job.key[:8]}  {one.host}: {one.job.title}, begun {since}")
     for reason, count in sorted((overview.waiting or {}).items()):
-        say(f"waiting  {plural(count, 'job')}: {reason or 'their turn will come'}")
+        say(f"waiting  {plural(count, 'job')}: {reason or 'queued'}")
     for trouble in overview.troubles:
         key = trouble.job.key[:8]
         say(f"{trouble.state.value:<8} {key}  {trouble.job.title}: {trouble.reason}")

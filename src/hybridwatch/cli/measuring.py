@@ -213,7 +213,7 @@ def measure_scenarios(
 
 
 def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
-    """All that makes two calls the same, so that one goes on with the other."""
+    """All that makes two calls the same, so that one resumes the other."""
     return {
         "plans": [
             [scenario.model_dump(mode="json"), [side.label for side in sides]]

@@ -74,7 +74,7 @@ def command(
         _show(preview(outbox, wanted, look()), as_json=as_json)
     elif skips:
         count = skip(outbox, wanted, look)
-        say(f"{plural(count, 'message')} taken for heard", err=as_json)
+        say(f"{plural(count, 'message')} marked as read", err=as_json)
         if as_json:
             _print([])
     else:

@@ -39,7 +39,7 @@ _BY: Final = ("transformers", "engine")
 
 @click.group("oracle", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
 def command() -> None:
-    """Keep right answers that come from outside the engine.
+    """Store and check right answers that come from outside the engine.
 
     With them a contract trial counts contract.wrong_answers.
     """
@@ -89,7 +89,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
 @takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
-    """Compute right answers anew by transformers, and compare them with those kept.
+    """Compute right answers again by transformers, and compare them with those kept.
 
     Without SCENARIO, of all that have some. Near ties may fall otherwise. The exit status is 1 if
     anything else differs.

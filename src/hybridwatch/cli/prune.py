@@ -62,7 +62,7 @@ _NAMED = 10
 @click.option("--yes", is_flag=True, help="Remove the files; without it they are only named.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
-    """Throw away what grew old: first answers, then all but one record a week.
+    """Delete what is old: first answers, then all but one record a week.
 
     Runs on which somebody rests stay whole: pinned baselines, those beside a change point, those
     that a stored verdict was made of, and those of alerts that are open or were acted on.
@@ -87,7 +87,7 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
 
 
 def _planned(results: Path, policy: Policy, now: datetime, triage: str, console: Console) -> Plan:
-    """Judge and examine everything, to know on what somebody rests."""
+    """Judge and examine everything, to know which records are referenced."""
     # Most calls find nothing that is old, and need neither pandas nor a database.
     from hybridwatch.database.update import open_index
     from hybridwatch.history.alerts import find_alerts

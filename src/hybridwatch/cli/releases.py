@@ -47,7 +47,7 @@ _Place = tuple[Scenario, BuildRequest]
     epilog=examples("hybridwatch releases run smoke", "hybridwatch releases card"),
 )
 def command() -> None:
-    """Say of each release and model runner what is clean, what is broken and what is not there."""
+    """Show what is clean, broken or missing in each release and model runner."""
 
 
 @command.command("run", epilog=examples("hybridwatch releases run smoke --build cpu-0.32.0+v2"))

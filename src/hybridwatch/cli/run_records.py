@@ -1,4 +1,4 @@
-"""The records of one call of ``run``, noted as they come: a stopped call can be gone on with.
+"""The records of one call of ``run``, noted as they come: a stopped call can be resumed.
 
 Each call has a file in ``unfinished/`` of the results folder, named after what was asked, with a
 line for each record. It goes when all is measured; a process that is stopped or killed leaves it.
@@ -26,7 +26,7 @@ class RunRecords:
     Args:
         results: Folder that gets the records.
         asked: Everything that makes two calls the same, as plain JSON.
-        resume: Whether an earlier call that did not come to its end is gone on with.
+        resume: Whether an earlier call that did not come to its end is resumed.
 
     Attributes:
         outcomes: Of the runs that are stored, in the order in which they came.

@@ -32,7 +32,7 @@ from hybridwatch.system.plain_text import csv_cell
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--json", "form", flag_value="json", help="Print one JSON array (docs/json.md).")
 def command(statement: str, results: Path, form: str | None) -> None:
-    """Answer one SQL statement from the database of the records.
+    """Run one SQL statement on stored results.
 
     Records that are new are read first, as by `hybridwatch index`. The statement can change
     nothing. docs/database.md draws the tables and has examples; what SQL can say depends on the

@@ -33,7 +33,7 @@ _SCHEMA_VERSION = 1
 @click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool) -> None:
-    """Comment once on the pull request whose commit a search has found to be the cause.
+    """Comment, once, on the pull request that a search has found to be the cause.
 
     FILE is what `hybridwatch bisect --json` printed. Only what was confirmed by a new measurement
     is told. If a few commits could not be told apart, each of their pull requests hears it.

@@ -117,7 +117,7 @@ class SessionRequest:
 
     @property
     def left(self) -> tuple[PlannedTrial, ...]:
-        """What of it is not made yet; a phase that is gone on with is warmed up again."""
+        """What of it is not made yet; a phase that is resumed is warmed up again."""
         made = _rounds(self.earlier)
         open_phases = {
             one.phase

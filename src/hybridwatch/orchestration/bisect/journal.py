@@ -170,9 +170,7 @@ def _read(path: Path) -> _File | None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "file"
-        raise RecordError(
-            f"{path}: {where}: {first['msg']}; --anew begins the search again"
-        ) from None
+        raise RecordError(f"{path}: {where}: {first['msg']}; --anew discards it") from None
     for key, outcomes in found.outcomes.items():
         found.outcomes[key] = [one for one in outcomes if one.state is not ProbeState.NOT_HAD]
     return found

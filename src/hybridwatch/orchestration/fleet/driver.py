@@ -201,7 +201,7 @@ class QueueDriver:
 
     def _start_over(self) -> None:
         """Begin as another driver: this one was taken for dead, and its jobs are others' now."""
-        self._deps.say("this driver was silent for too long; it begins anew")
+        self._deps.say("this driver had expired; it starts over")
         for order in (*self._measured, *self._proving):
             self._deps.cluster.stop(order)
         self._measured.clear()

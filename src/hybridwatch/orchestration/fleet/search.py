@@ -215,7 +215,7 @@ class FleetMeasurer(Measurer):
         if job.series and len(places := search.places()) > 1:
             raise LostProbeError(
                 f"{job.title}: expected all times of a search from one host, found testbeds "
-                f"{', '.join(sorted(places))}; --anew begins it on the new one"
+                f"{', '.join(sorted(places))}; --anew starts it over on the new one"
             )
         return run
 

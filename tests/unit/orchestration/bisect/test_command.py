@@ -146,7 +146,7 @@ def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
     first = len(engines.started)
     done, said = bisect(tmp_path, "--repo", clone)
     assert done.exit_code == 0
-    assert "going on with" in done.stderr
+    assert "resuming with" in done.stderr
     assert len(engines.started) - first == 2
     assert said["answer"]["culprit"]["pull_request"] == 103
     _, said = bisect(tmp_path, "--repo", clone, "--anew")

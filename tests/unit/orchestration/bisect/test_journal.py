@@ -58,7 +58,7 @@ def test_file_that_is_damaged_is_refused_with_the_way_out(tmp_path):
     journal = open_journal(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
     journal.outcome("a", lambda: GOOD)
     journal.path.write_text(journal.path.read_text().replace('"measured"', '"meassured"'))
-    with pytest.raises(RecordError, match=r"outcomes\.a\.0\.state: .*--anew begins the search"):
+    with pytest.raises(RecordError, match=r"outcomes\.a\.0\.state: .*--anew discards it"):
         open_journal(tmp_path, "smoke/x", {"ends": "a b"}, anew=False)
 
 
