@@ -16,8 +16,8 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.measurement.budget import Budget
+from hybridwatch.measurement.phased_run import PhasedRun
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.measurement.relay import Relay
 from hybridwatch.measurement.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
@@ -30,7 +30,7 @@ Plan = tuple[Scenario, tuple[BuildRequest, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementScope:
     """What is measured of every scenario.
 
     Attributes:
@@ -68,7 +68,7 @@ class Measured:
         )
 
 
-EVERYTHING: Final = Measured()
+EVERYTHING: Final = MeasurementScope()
 
 
 class Losses(Protocol):
@@ -83,7 +83,7 @@ def measure_by_phase(
     records: RunRecords,
     console: Console,
     losses: Losses,
-    measured: Measured = EVERYTHING,
+    measured: MeasurementScope = EVERYTHING,
 ) -> None:
     """Measure scenarios, and store every run as soon as it is whole.
 
@@ -106,19 +106,19 @@ def measure_by_phase(
     ]
     stored: set[int] = set()
     with (
-        Relay(requests) as relay,
-        _kept_when_stopped(relay, plans, stored, records),
-        board.shown([step.phases for step in relay.steps]),
+        PhasedRun(requests) as phased_run,
+        _kept_when_stopped(phased_run, plans, stored, records),
+        board.shown([step.phases for step in phased_run.steps]),
     ):
-        for step in relay.steps:
+        for step in phased_run.steps:
             at = step.session
-            if relay.is_over(at):
+            if phased_run.is_over(at):
                 continue
             board.begin(at, step.phases)
             with losses.of(plans[at][0]):
-                run = relay.make(step)
+                run = phased_run.make(step)
                 board.end(at, step.phases, *found_in(run, step.phases))
-                if relay.is_over(at):
+                if phased_run.is_over(at):
                     stored.add(at)
                     records.keep(plans[at][0], run)
 
@@ -144,14 +144,14 @@ def _text(word: str, style: str, by: str) -> Text:
 
 @contextmanager
 def _kept_when_stopped(
-    relay: Relay, plans: Sequence[Plan], stored: Collection[int], records: RunRecords
+    phased_run: PhasedRun, plans: Sequence[Plan], stored: Collection[int], records: RunRecords
 ) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
         console = Console(stderr=True)
         for at, (scenario, _) in enumerate(plans):
-            run = None if at in stored else relay.cut_short(at)
+            run = None if at in stored else phased_run.cut_short(at)
             if run is not None:
                 console.print(stopped_line(records.keep(scenario, run)), soft_wrap=True)
         raise

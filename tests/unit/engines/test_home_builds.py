@@ -11,7 +11,7 @@ from hybridwatch.engines.checkpoint import checkpoint_of
 from hybridwatch.engines.install import environment_digest
 from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.accuracy.oracle import own_path_of, path_of
+from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.shipped import shipped
 
@@ -89,12 +89,12 @@ def test_a_model_that_is_called_as_a_shipped_one_is_refused(own_home):
 
 def test_own_right_answers_come_before_those_that_are_shipped(own_home):
     scenario = "smoke/dummy-run"
-    own = own_path_of(own_home, scenario)
-    assert path_of(own_home, scenario) == shipped() / "oracles" / "smoke" / "dummy-run.json"
-    assert path_of(own_home, "mine/first") == own_home / "oracles" / "mine" / "first.json"
+    own = find_own_path(own_home, scenario)
+    assert find_path(own_home, scenario) == shipped() / "oracles" / "smoke" / "dummy-run.json"
+    assert find_path(own_home, "mine/first") == own_home / "oracles" / "mine" / "first.json"
     own.parent.mkdir(parents=True)
     own.touch()
-    assert path_of(own_home, scenario) == own
+    assert find_path(own_home, scenario) == own
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Final, Self
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.step_counts import read_totals
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine, ended_after
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.waves import drive_whole
@@ -45,7 +45,7 @@ class EngineTarget:
     work: Path
     say: Callable[[str], None]
     mutant: str | None = None
-    _bench: Bench = field(init=False)
+    _pool: EnginePool = field(init=False)
     _is_open: bool = False
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class EngineTarget:
     def close(self) -> None:
         """End the engine."""
         if self._is_open:
-            self._bench.close()
+            self._pool.close()
         self._is_open = False
 
     def open_anew(self) -> None:
@@ -68,15 +68,15 @@ class EngineTarget:
             EngineError: It does not come up.
             BuildError: The mutant does not fit this release.
         """
-        # A bench starts an engine only so often.
+        # An engine pool starts an engine only so often.
         self.close()
-        self._bench = Bench(
+        self._pool = EnginePool(
             *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
         )
-        self._bench.__enter__()
+        self._pool.__enter__()
         with ExitStack() as on_error:
-            on_error.callback(self._bench.close)
-            self._bench.make_ready(_SIDE).control.mutate(self.mutant)
+            on_error.callback(self._pool.close)
+            self._pool.make_ready(_SIDE).control.mutate(self.mutant)
             on_error.pop_all()
         self._is_open = True
 
@@ -99,11 +99,11 @@ class EngineTarget:
 
     def _engine(self) -> LiveEngine:
         try:
-            return self._bench.running(_SIDE)
+            return self._pool.running(_SIDE)
         except EngineError as error:
             self.say(f"starting another one: {error}")
             self.open_anew()
-            return self._bench.running(_SIDE)
+            return self._pool.running(_SIDE)
 
     def _play(self, engine: LiveEngine, case: FuzzCase) -> Played:
         control = engine.control

@@ -11,13 +11,13 @@ from typing import Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.harness_version import harness_identity
 from hybridwatch.measurement.live_engine import LiveEngine, ended_after
-from hybridwatch.measurement.phase import Measured, measure
-from hybridwatch.measurement.plan import phases_of
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.phase import TrialResult, measure
+from hybridwatch.measurement.plan import list_phases
 from hybridwatch.measurement.testbed import probe_testbed
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import Tokens
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
@@ -92,7 +92,7 @@ class MutantRunner:
     work: Path
     say: Callable[[str], None]
     effort: Effort = Effort.BRIEF
-    _bench: Bench = field(init=False)
+    _pool: EnginePool = field(init=False)
     _run: Run = field(init=False)
     _healthy: dict[tuple[Phase, int], Trial] = field(default_factory=dict)
     _tokens: tuple[Tokens, ...] = ()
@@ -105,14 +105,14 @@ class MutantRunner:
         """
         self._open()
         with ExitStack() as on_error:
-            on_error.callback(self._bench.close)
+            on_error.callback(self._pool.close)
             self._run = self._begun()
             on_error.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the engine."""
-        self._bench.close()
+        self._pool.close()
 
     def measure_healthy(self) -> None:
         """Measure the engine as it is, which all mutants are compared with.
@@ -166,14 +166,14 @@ class MutantRunner:
         return self._cell(name, mutant.digest, _Found(kill, state, count, seconds, len(mutated)))
 
     def _open(self) -> None:
-        self._bench = Bench(
+        self._pool = EnginePool(
             *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
         )
-        self._bench.__enter__()
+        self._pool.__enter__()
 
     def _open_anew(self) -> None:
-        # A bench starts an engine only so often; here one dies on purpose, again and again.
-        self._bench.close()
+        # An engine pool starts an engine only so often; here one dies on purpose, again and again.
+        self._pool.close()
         self._open()
 
     def _begun(self) -> Run:
@@ -185,7 +185,7 @@ class MutantRunner:
             harness=harness_identity(),
             scenario=ScenarioRef(**ref_fields(self.scenario)),
             testbed=probe_testbed(()),
-            builds=(self._bench.identify(_SIDE),),
+            builds=(self._pool.identify(_SIDE),),
             trials=(),
         )
 
@@ -206,7 +206,7 @@ class MutantRunner:
             wanted.add(Phase.ACCURACY)
         if own is not None and self.effort is Effort.THOROUGH:
             wanted.add(own)
-        return phases_of(self.scenario, wanted)
+        return list_phases(self.scenario, wanted)
 
     def _planned(self, own: Phase | None = None) -> Iterator[tuple[Phase, int]]:
         counts = self.scenario.trials
@@ -229,18 +229,18 @@ class MutantRunner:
 
     def _trial(self, phase: Phase, number: int, mutant: str | None, count: _Count) -> Trial:
         """Make one trial; one that gave no measurement says why."""
-        engine = self._bench.make_ready(_SIDE)
+        engine = self._pool.make_ready(_SIDE)
         started, begin = datetime.now(UTC), time.monotonic()
         trial = Trial(0, _SIDE, phase, started, 0.0)
         usual = self._healthy.get((phase, number))
         limit = max(SHORTEST_LIMIT_S, SLOWEST * usual.duration_s) if usual else None
-        got, failure = Measured(()), None
+        got, failure = TrialResult(()), None
         with ended_after(engine, limit) as expired:
             try:
                 engine.control.mutate(mutant)
-                got = measure(phase, Station(self._bench, _SIDE, self.work, number))
+                got = measure(phase, TrialContext(self._pool, _SIDE, self.work, number))
             except MeasurementError as error:
-                died = isinstance(error, EngineError) and not self._bench.is_alive(_SIDE)
+                died = isinstance(error, EngineError) and not self._pool.is_alive(_SIDE)
                 reason = str(error).partition("\n")[0]
                 late = f"{NO_ANSWER_IN_TIME}: {limit:.0f} s" if expired.is_set() else reason
                 failure = Failure(late, "", engine_died=died)
@@ -269,10 +269,10 @@ class MutantRunner:
 
     def _pulse(self) -> tuple[Tokens, ...]:
         """Tokens of the first wave of the contract trial, with graphs and drafts."""
-        self._bench.make_ready(_SIDE)
+        self._pool.make_ready(_SIDE)
         workload = self.scenario.workload
-        station = Station(self._bench, _SIDE, self.work)
-        return station.ask(expand(workload.waves[:1], workload.seed))
+        trial = TrialContext(self._pool, _SIDE, self.work)
+        return trial.ask(expand(workload.waves[:1], workload.seed))
 
     def _is_healthy(self) -> bool:
         try:

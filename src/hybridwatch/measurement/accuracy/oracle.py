@@ -79,14 +79,14 @@ class Oracle:
         return json.dumps(head, indent=1)[:-2] + f',\n "trials": [\n{trials}\n ]\n}}\n'
 
 
-def path_of(home: Path, scenario: str) -> Path:
+def find_path(home: Path, scenario: str) -> Path:
     """Say where the right answers to a scenario lie: those of a home before what is shipped."""
-    own = own_path_of(home, scenario)
+    own = find_own_path(home, scenario)
     places = [folder / own.relative_to(home / ORACLES) for folder in layers(home / ORACLES)]
     return next((path for path in reversed(places) if path.is_file()), own)
 
 
-def own_path_of(home: Path, scenario: str) -> Path:
+def find_own_path(home: Path, scenario: str) -> Path:
     """Say where right answers to a scenario are written."""
     return home / ORACLES / f"{scenario}.json"
 
@@ -117,7 +117,7 @@ def _parsed(path: Path, text: bytes) -> Oracle:
     return Oracle(**{**plain, "trials": trials})
 
 
-class Error(NamedTuple):
+class AnswerError(NamedTuple):
     """What is wrong with an answer.
 
     Attributes:
@@ -163,7 +163,7 @@ def wrong_among(
     )
 
 
-def error_in(answer: Completion, right: Completion, bound: float) -> Error | None:
+def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError | None:
     """Find the first token of an answer that is not right; ``None`` where there is none.
 
     Args:
@@ -172,27 +172,27 @@ def error_in(answer: Completion, right: Completion, bound: float) -> Error | Non
         bound: Nats that rounding may account for, in which token is chosen and in its probability.
     """
     if not answer.tokens:
-        return Error(0, NO_NUMBERS) if right.tokens else None
+        return AnswerError(0, NO_NUMBERS) if right.tokens else None
     at = position_of_parting(answer, right)
     same = len(right.tokens) if at is None else at
     pairs = list(zip(answer.logprobs, right.logprobs, strict=False))[:same]
     for place, (found, expected) in enumerate(pairs):
         if abs(found - expected) > bound:
             why = f"token {place}: expected logprob {expected:g}, found {found:g}"
-            return Error(place, why)
+            return AnswerError(place, why)
     if at is None:
         return None
     if at == min(len(answer.tokens), len(right.tokens)):
-        return Error(at, f"expected {len(right.tokens)} tokens, found {len(answer.tokens)}")
+        return AnswerError(at, f"expected {len(right.tokens)} tokens, found {len(answer.tokens)}")
     gap = right.gap(at, answer.tokens[at])
     if gap is not None and gap <= bound:
         return None
     behind = "far" if gap is None else f"{gap:g} nats"
     tokens = f"expected {right.tokens[at]}, found {answer.tokens[at]}"
-    return Error(at, f"token {at}: {tokens}, which is {behind} behind")
+    return AnswerError(at, f"token {at}: {tokens}, which is {behind} behind")
 
 
-def deviations_of(
+def find_deviations(
     kept: Sequence[Sequence[Completion]], fresh: Sequence[Sequence[Completion]]
 ) -> Iterator[str]:
     """Say in what right answers differ from those that were computed anew, a line for each request.

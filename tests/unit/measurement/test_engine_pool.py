@@ -1,4 +1,4 @@
-"""What a bench refuses before it starts anything, and the command line of an engine."""
+"""What an engine pool refuses before it starts anything, and the command line of an engine."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ import pytest
 from hybridwatch.engines.builds import on_line, parse_label
 from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.line import line_of
@@ -28,8 +28,8 @@ def scenario():
 
 def test_missing_model_is_told_before_anything_starts(scenario, tmp_path):
     said: list[str] = []
-    bench = Bench(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
-    with pytest.raises(BuildError, match=r"model: expected a folder 'tiny-hybrid' in"), bench:
+    pool = EnginePool(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
+    with pytest.raises(BuildError, match=r"model: expected a folder 'tiny-hybrid' in"), pool:
         pass
     assert said == []
 
@@ -72,8 +72,8 @@ def test_a_model_runner_is_asked_for_where_the_scenario_or_the_label_says_so(
     engine = scenario.engine.model_copy(update={"model_runner": runner})
     asking = scenario.model_copy(update={"engine": engine})
     sides = (parse_label(label),)
-    with Bench(asking, sides, home() / "models", tmp_path, print) as bench:
-        launch = bench._make_slot(0).launch
+    with EnginePool(asking, sides, home() / "models", tmp_path, print) as pool:
+        launch = pool._make_slot(0).launch
     assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes
 
 
@@ -107,14 +107,14 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
     server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
     native = {scenario.fix: FixState.PRESENT}
     live = LiveEngine(server, control, native)  # type: ignore[arg-type]
-    monkeypatch.setattr(Bench, "engine", lambda *_: live)
-    monkeypatch.setattr(Bench, "running", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "running", lambda *_: live)
     asked = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
     sides = on_line(asked, "nightly")
-    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
-        assert bench.client(0) is bench.client(1), "one live engine for both"
-        healthy, slowed, again = (bench.identify(side) for side in (0, 1, 0))
-        live.settle(bench.reference(1))
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        assert pool.client(0) is pool.client(1), "one live engine for both"
+        healthy, slowed, again = (pool.identify(side) for side in (0, 1, 0))
+        live.settle(pool.reference(1))
         assert control.planted == [], "what is right is not asked of a slowed engine"
     assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
     assert "planted" not in healthy.flags
@@ -133,13 +133,13 @@ def test_code_that_lacks_the_fix_lacks_it_again_after_it_has_said_what_is_right(
     monkeypatch.setattr(control, "switch", switched.update, raising=False)
     server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
     live = LiveEngine(server, control, {scenario.fix: native})  # type: ignore[arg-type]
-    monkeypatch.setattr(Bench, "engine", lambda *_: live)
-    monkeypatch.setattr(Bench, "running", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "running", lambda *_: live)
     sides = (parse_label("cpu-0.27.1"),)
-    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
-        live.settle(bench.reference(0))
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        live.settle(pool.reference(0))
         assert switched == {scenario.fix: True}
-        bench.make_ready(0)
+        pool.make_ready(0)
         assert switched == {scenario.fix: wanted}
 
 
@@ -158,10 +158,10 @@ def test_engine_with_patched_files_is_recorded_under_a_label_with_its_code(
     server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
     native = {scenario.fix: FixState.PRESENT}
     live = LiveEngine(server, PatchedControl(), native)  # type: ignore[arg-type]
-    monkeypatch.setattr(Bench, "engine", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
     sides = (parse_label("cpu-0.27.1+slow-step"),)
-    with Bench(scenario, sides, home() / "models", tmp_path, print) as bench:
-        build = bench.identify(0)
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        build = pool.identify(0)
     assert build.label == "cpu-0.27.1@1a2b3c4d+slow-step"
     assert (build.name, build.changed_files) == ("cpu-0.27.1", ("v1/worker.py",))
     assert (build.revision, build.diff_digest) == ("abc", "d" * 64)
@@ -176,10 +176,10 @@ def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenar
         error=EngineError,
         stop=lambda: None,
     )
-    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
-        bench._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
         with pytest.raises(EngineError, match=r"engine cpu-0\.27\.1 ended during a trial"):
-            bench.reference(0)
+            pool.reference(0)
 
 
 def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
@@ -189,14 +189,14 @@ def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
         log.write_text("why it died\n", encoding="utf-8")
         raise EngineError("the engine ended while starting (status 1)", "died")
 
-    monkeypatch.setattr("hybridwatch.measurement.bench.start_server", die)
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.start_server", die)
     side = parse_label("cpu-0.27.1")
     side = replace(side, spec=replace(side.spec, home=tmp_path / "home"))
     work = tmp_path / "work"
     work.mkdir()
-    bench = Bench(scenario, (side,), home() / "models", work, lambda _: None)
-    with bench, pytest.raises(EngineError) as caught:
-        bench.engine(0)
+    pool = EnginePool(scenario, (side,), home() / "models", work, lambda _: None)
+    with pool, pytest.raises(EngineError) as caught:
+        pool.engine(0)
     shutil.rmtree(work)
     kept = tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
     assert kept.read_text(encoding="utf-8") == "why it died\n"
@@ -223,7 +223,7 @@ class ComingServer:
 
 @pytest.fixture
 def coming(monkeypatch):
-    """Every engine that a bench has started ahead."""
+    """Every engine that an engine pool has started ahead."""
     started = []
 
     def start(*words, **options):
@@ -231,18 +231,18 @@ def coming(monkeypatch):
         return started[-1]
 
     control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
-    monkeypatch.setattr("hybridwatch.measurement.bench.EngineServer", start)
-    monkeypatch.setattr("hybridwatch.measurement.bench.EngineControl", lambda _: control)
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineServer", start)
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineControl", lambda _: control)
     return started
 
 
 def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_path, coming):
     sides = (parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1~padded-rows-prefilling"))
-    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
-        bench.start_ahead()
-        bench.start_ahead()
-        used = [bench.engine(side).server for side in (0, 1)]
-        bench.start_ahead()
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool.start_ahead()
+        pool.start_ahead()
+        used = [pool.engine(side).server for side in (0, 1)]
+        pool.start_ahead()
     assert used == coming * 2
     (only,) = coming
     assert only.ended
@@ -250,6 +250,6 @@ def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_pat
 
 def test_engine_that_was_started_ahead_for_nobody_is_ended(scenario, tmp_path, coming):
     sides = (parse_label("cpu-0.27.1"),)
-    with Bench(scenario, sides, home() / "models", tmp_path, pytest.fail) as bench:
-        bench.start_ahead()
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool.start_ahead()
     assert coming[0].ended

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.engines.load_client import LoadClient
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.measurement.waves import Tokens, drive, drive_whole
 from hybridwatch.records.completion import Completion
@@ -14,27 +14,27 @@ from hybridwatch.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
-class Station:
+class TrialContext:
     """Everything one trial needs; its engine has been made ready for the side.
 
     Attributes:
-        bench: Holds engine, client and scenario.
+        pool: Holds engine, client and scenario.
         side: Whose trial it is.
         work: Folder for the client's and lm-eval's files.
         number: Which trial of its phase and side, from 0.
-        meet: Waits until the other side of a duet is about to be loaded, too.
+        wait_for_other: Waits until the other side of a duet is about to be loaded, too.
     """
 
-    bench: Bench
+    pool: EnginePool
     side: int
     work: Path
     number: int = 0
-    meet: Callable[[], None] = lambda: None
+    wait_for_other: Callable[[], None] = lambda: None
 
     @property
     def scenario(self) -> Scenario:
         """What is run."""
-        return self.bench.scenario
+        return self.pool.scenario
 
     @property
     def engine(self) -> LiveEngine:
@@ -43,12 +43,12 @@ class Station:
         Raises:
             EngineError: It ended since it was made ready.
         """
-        return self.bench.running(self.side)
+        return self.pool.running(self.side)
 
     @property
     def client(self) -> LoadClient:
         """Loads the engine."""
-        return self.bench.client(self.side)
+        return self.pool.client(self.side)
 
     def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
         """Send requests, and bring back the tokens of each answer."""
@@ -59,7 +59,7 @@ class Station:
         return drive_whole(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
 
 
-def run_prelude(station: Station) -> None:
+def run_prelude(trial: TrialContext) -> None:
     """Let the requests come and go whose batch rows every trial begins with."""
-    workload = station.scenario.workload
-    station.ask(expand(workload.prelude, workload.seed + station.number, "prelude"))
+    workload = trial.scenario.workload
+    trial.ask(expand(workload.prelude, workload.seed + trial.number, "prelude"))

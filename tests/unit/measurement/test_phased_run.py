@@ -2,8 +2,8 @@
 
 from itertools import groupby
 
+from hybridwatch.measurement.phased_run import STAGES, PhaseStep, group_sizes, plan_steps
 from hybridwatch.measurement.plan import TIMED_PHASES
-from hybridwatch.measurement.relay import STAGES, Step, group_sizes, plan_steps
 from hybridwatch.records.run import Phase
 
 WHOLE = tuple(Phase)
@@ -84,9 +84,9 @@ def test_a_group_is_finished_before_the_next_one_begins():
 
 def test_a_single_session_has_its_phases_in_the_usual_order():
     assert plan_steps([WHOLE], [1]) == (
-        Step(0, (Phase.CONTRACT,)),
-        Step(0, (Phase.ACCURACY,), clients=True),
-        Step(0, TIMED_PHASES, last=True),
+        PhaseStep(0, (Phase.CONTRACT,)),
+        PhaseStep(0, (Phase.ACCURACY,), clients=True),
+        PhaseStep(0, TIMED_PHASES, last=True),
     )
 
 

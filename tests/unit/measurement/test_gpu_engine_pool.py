@@ -1,4 +1,4 @@
-"""A bench on GPUs: what each engine gets, what stands in, and what the record is told of it."""
+"""An engine pool on GPUs: what each engine gets, what stands in, and what the record says of it."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +9,9 @@ import pytest
 from hybridwatch.engines.builds import BuildRequest, named_build, parse_label
 from hybridwatch.engines.checkpoint import Checkpoint
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement import bench as benches
+from hybridwatch.measurement import engine_pool as module
 from hybridwatch.measurement import ready
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.scenarios import Scenario, load_scenario
 
@@ -30,8 +30,8 @@ RANKS, PAIR, HUB = map(shipped, ("gpu/dp-dummy-run", "gpu/nixl-disagg", "gpu/gsm
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
-    """Make a bench whose engines are never started and say who they are all the same."""
+def pool(tmp_path, monkeypatch):
+    """Make an engine pool whose engines are never started and say who they are all the same."""
     identity = {
         "release": "0.23.0",
         "distribution": "vllm",
@@ -41,10 +41,10 @@ def bench(tmp_path, monkeypatch):
         "model_runner": "v2",
     }
     engine = SimpleNamespace(control=SimpleNamespace(identity=lambda: identity))
-    monkeypatch.setattr(Bench, "make_ready", lambda *_: engine)
+    monkeypatch.setattr(EnginePool, "make_ready", lambda *_: engine)
 
-    def of(scenario: Scenario, *sides: BuildRequest, gpus: tuple[str, ...]) -> Bench:
-        return Bench(scenario, sides, ROOT / "models", tmp_path, print, gpus)
+    def of(scenario: Scenario, *sides: BuildRequest, gpus: tuple[str, ...]) -> EnginePool:
+        return EnginePool(scenario, sides, ROOT / "models", tmp_path, print, gpus)
 
     return of
 
@@ -65,8 +65,8 @@ def test_releases_are_compared_as_numbers():
     assert found == {"0.9.0": False, "0.27.1": True, "0.27.1.dev3": True, "1.0.0": True}
 
 
-def test_with_enough_gpus_nothing_stands_in(bench):
-    with bench(RANKS, CUDA, gpus=("0", "1")) as made:
+def test_with_enough_gpus_nothing_stands_in(pool):
+    with pool(RANKS, CUDA, gpus=("0", "1")) as made:
         assert made.client(0).launch.gpus == ("0", "1")
         flags = made.identify(0).flags
     assert made.scenario == RANKS
@@ -75,16 +75,16 @@ def test_with_enough_gpus_nothing_stands_in(bench):
     assert not {"stand_in", "gpu_memory_utilization", "model_revision"} & set(flags)
 
 
-def test_the_record_says_what_stands_in_for_ranks(bench):
-    with bench(RANKS, CUDA, gpus=("0",)) as made:
+def test_the_record_says_what_stands_in_for_ranks(pool):
+    with pool(RANKS, CUDA, gpus=("0",)) as made:
         flags = made.identify(0).flags
     assert made.scenario.workload.idle_dummy_batches > 0
     assert flags["data_parallel_size"] == "1"
     assert flags["stand_in"].startswith("one GPU: an engine alone runs ")
 
 
-def test_the_record_says_what_stands_in_for_a_pair(bench):
-    with bench(PAIR, CUDA, gpus=("0",)) as made:
+def test_the_record_says_what_stands_in_for_a_pair(pool):
+    with pool(PAIR, CUDA, gpus=("0",)) as made:
         flags = made.identify(0).flags
     assert flags["stand_in"] == "one GPU: two engines with 0.45 of its memory each"
     assert flags["gpu_memory_utilization"] == "0.45"
@@ -93,13 +93,13 @@ def test_the_record_says_what_stands_in_for_a_pair(bench):
 @pytest.mark.parametrize(
     ("sides", "shares"), [((CUDA, KNOWN_BAD), [None, None]), ((CUDA, OTHER), [0.45, 0.45])]
 )
-def test_engines_share_a_gpu_when_there_are_two_of_them(bench, sides, shares):
-    with bench(shipped("gpu/dummy-run"), *sides, gpus=("0",)) as made:
+def test_engines_share_a_gpu_when_there_are_two_of_them(pool, sides, shares):
+    with pool(shipped("gpu/dummy-run"), *sides, gpus=("0",)) as made:
         assert [made.client(side).launch.memory_share for side in (0, 1)] == shares
 
 
-def test_a_cpu_engine_beside_one_on_a_gpu_gets_nothing_of_it(bench):
-    with bench(shipped("smoke/dummy-run"), CPU, CUDA, gpus=("0",)) as made:
+def test_a_cpu_engine_beside_one_on_a_gpu_gets_nothing_of_it(pool):
+    with pool(shipped("smoke/dummy-run"), CPU, CUDA, gpus=("0",)) as made:
         launches = [made.client(side).launch for side in (0, 1)]
         flags = made.identify(0).flags
     assert [launch.gpus for launch in launches] == [(), ("0",)]
@@ -107,10 +107,10 @@ def test_a_cpu_engine_beside_one_on_a_gpu_gets_nothing_of_it(bench):
     assert "gpu_memory_utilization" not in flags
 
 
-def test_the_record_has_the_commit_of_a_model_of_the_hub(bench, monkeypatch):
+def test_the_record_has_the_commit_of_a_model_of_the_hub(pool, monkeypatch):
     fetched = Checkpoint(Path("/cache/snapshots/c0ffee"), revision="c0ffee")
-    monkeypatch.setattr(benches, "checkpoint_of", lambda *_: fetched)
-    with bench(HUB, CUDA, gpus=("0",)) as made:
+    monkeypatch.setattr(module, "checkpoint_of", lambda *_: fetched)
+    with pool(HUB, CUDA, gpus=("0",)) as made:
         assert made.client(0).launch.model == fetched.folder
         assert made.identify(0).flags["model_revision"] == "c0ffee"
 

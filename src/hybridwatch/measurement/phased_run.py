@@ -14,7 +14,7 @@ from typing import Final, Self
 from hybridwatch.engines.preflight import Needs, free_memory
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.bench import engines_of
+from hybridwatch.measurement.engine_pool import list_engines
 from hybridwatch.measurement.plan import TIMED_PHASES
 from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import STOPPED, Phase, Run
@@ -29,7 +29,7 @@ STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PhaseStep:
     """One stage of one session.
 
     Attributes:
@@ -49,7 +49,7 @@ class Step:
     last: bool = False
 
 
-def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tuple[Step, ...]:
+def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tuple[PhaseStep, ...]:
     """Lay out the stages of several sessions.
 
     Args:
@@ -57,7 +57,7 @@ def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tup
         at_once: How many sessions have their engines at the same time, group by group; together
             all of them. A group is finished before the next begins.
     """
-    steps: list[Step] = []
+    steps: list[PhaseStep] = []
     first = 0
     for count in at_once:
         steps += _steps_of_group(phases, range(first, first + count))
@@ -65,7 +65,7 @@ def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tup
     return tuple(steps)
 
 
-def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator[Step]:
+def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator[PhaseStep]:
     waiting = list(group)
 
     def next_engine() -> int | None:
@@ -86,7 +86,7 @@ def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator
             left = later.intersection(phases[session])
             # Its imports take a core for seconds: they must not fall into a timed trial.
             clients = stage == (Phase.ACCURACY,) and not left.isdisjoint(TIMED_PHASES)
-            yield Step(session, own, ahead, next_up, clients=clients, last=not left)
+            yield PhaseStep(session, own, ahead, next_up, clients=clients, last=not left)
 
 
 def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-class Relay:
+class PhasedRun:
     """The sessions of several scenarios, made stage by stage; a context manager.
 
     Args:
@@ -142,7 +142,7 @@ class Relay:
             for number in tuple(self._open):
                 self._end(number)
 
-    def make(self, step: Step) -> Run:
+    def make(self, step: PhaseStep) -> Run:
         """Make the trials of a step; the run has those of the session's earlier steps, too.
 
         A session that fails after a whole phase is over, with failed trials for what it lacks.
@@ -165,7 +165,7 @@ class Relay:
             self._end(step.session)
         return run
 
-    def _make(self, step: Step) -> Run:
+    def _make(self, step: PhaseStep) -> Run:
         session = self._session(step.session)
         session.start_ahead()
         if step.ahead is not None:
@@ -215,7 +215,7 @@ class Relay:
 def _memory(request: SessionRequest) -> int:
     """Bytes that the engines of a session need; its sides are of one build."""
     build = request.sides[0].spec
-    return Needs.of(request.scenario, [build] * engines_of(request.sides)).memory
+    return Needs.of(request.scenario, [build] * list_engines(request.sides)).memory
 
 
 def _phases_left(request: SessionRequest) -> tuple[Phase, ...]:

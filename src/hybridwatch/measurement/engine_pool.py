@@ -24,7 +24,7 @@ from hybridwatch.engines.own_things import own_settings
 from hybridwatch.engines.server import EngineServer, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.live_engine import LiveEngine, Setting
+from hybridwatch.measurement.live_engine import EngineSetting, LiveEngine
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, parts_of, start_fixes
@@ -54,7 +54,7 @@ class _Slot:
 
 
 @dataclass(slots=True)
-class Bench:
+class EnginePool:
     """Engines and load clients for the sides of a session; a context manager.
 
     Sides of one named build share one live engine and differ by the fixes switched on it, so both
@@ -92,7 +92,7 @@ class Bench:
     def __post_init__(self) -> None:
         """Lay the scenario out; from here on it is what is run, declared or standing in."""
         self.sides = [on_usual_runner(self.scenario, side) for side in self.sides]
-        engines = len(self.sides) if self.apart else engines_of(self.sides)
+        engines = len(self.sides) if self.apart else list_engines(self.sides)
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
         self.lm_eval = self.shared or LmEval(self.work)
@@ -256,17 +256,17 @@ class Bench:
         engine = self.engine(side)
         idle = self.scenario.workload.idle_dummy_batches
         planted = self.sides[side].planted
-        engine.settle(Setting(self._wishes(side, engine), idle_batches=idle, planted=planted))
+        engine.settle(EngineSetting(self._wishes(side, engine), idle_batches=idle, planted=planted))
         return engine
 
-    def reference(self, side: int) -> Setting:
+    def reference(self, side: int) -> EngineSetting:
         """How the engine of a side says what is right: fixed, no graph replayed, no drafts.
 
         No dummy batches either, but those that a data-parallel engine runs by itself.
         """
         engine = self.running(side)
         right = dict.fromkeys(self._needed(engine), True)
-        return Setting(self._wishes(side, engine) | right, eager=True, speculate=False)
+        return EngineSetting(self._wishes(side, engine) | right, eager=True, speculate=False)
 
     def _needed(self, engine: LiveEngine) -> list[str]:
         """The fixes without which an engine does not say what is right."""
@@ -345,7 +345,7 @@ class Bench:
         return flags | {key: _flag(value) for key, value in facts.items() if value}
 
 
-def engines_of(sides: Sequence[BuildRequest]) -> int:
+def list_engines(sides: Sequence[BuildRequest]) -> int:
     """Say how many engines the sides of a session have between them."""
     return len({_place(side) for side in sides})
 
