@@ -56,10 +56,10 @@ class Machine:
         self.order: list[tuple[Phase, int]] = []
         self.scenarios: list[str] = []
 
-    def measure(self, phase: Phase, station: TrialContext) -> TrialResult:
-        self.order.append((phase, station.side))
-        self.scenarios.append(station.scenario.id)
-        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * station.side)
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        self.order.append((phase, trial.side))
+        self.scenarios.append(trial.scenario.id)
+        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * trial.side)
         match phase:
             case Phase.CONTRACT:
                 return TrialResult((Sample("contract.padded_rows_prefilling", (0.0,)),))
@@ -71,7 +71,7 @@ class Machine:
             case Phase.HOST_SYNC:
                 return TrialResult((Sample("metadata_build_time", (1e-4 * value,)),))
             case Phase.DUET:
-                station.meet()
+                trial.wait_for_other()
                 return TrialResult((Sample("duet_cpu_time", (0.01 * value,)),))
 
 
@@ -89,9 +89,9 @@ class BadMachine(Machine):
         super().__init__()
         self._broken = 0.0 if blind else 7.0
 
-    def measure(self, phase: Phase, station: TrialContext) -> TrialResult:
-        measured = super().measure(phase, station)
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        measured = super().measure(phase, trial)
         if phase is Phase.CONTRACT:
-            count = self._broken * station.side
+            count = self._broken * trial.side
             return TrialResult((Sample("contract.padded_rows_prefilling", (count,)),))
         return measured

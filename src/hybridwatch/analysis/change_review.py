@@ -7,10 +7,10 @@ from enum import Enum
 
 from hybridwatch.analysis.blindness import Blindness, blindness_of
 from hybridwatch.analysis.cause import Cause, causes_in
+from hybridwatch.analysis.detection import KnownBad, complaints_about
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
 from hybridwatch.analysis.place import names_of
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.answers import Answers, answers_of, pair
 from hybridwatch.analysis.changed_tokens import Tokens
-from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
@@ -154,7 +154,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
     draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock:
-        draft = replace(draft, restless=is_restless(pair))
+        draft = replace(draft, restless=is_noisy_machine(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.curves import curve_of, swept_in, swept_trials
-from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import blocks_of, pair_of
 from hybridwatch.analysis.rank import rank_p
@@ -50,7 +50,9 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     common = _common(left, right)
     phase = swept_in(baseline)
     metric = metric_of(DUET_CURVE_AREA if phase is Phase.DUET else CURVE_AREA)
-    held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
+    held_back = is_noisy_machine(
+        pair_of(Subject(metric, metric.kind.statistic), baseline, contender)
+    )
     if common is None or held_back:
         return Tradeoff(left, right, common)
     bar = level / (2 * max(len(left.points), len(right.points)) - 1)

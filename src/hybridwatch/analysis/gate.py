@@ -32,7 +32,9 @@ UNKNOWN_RUNS: Final = (
 
 LUCK: Final = "no more than chance gives from run to run"
 
-RESTLESS: Final = "measured on a restless machine, and the engine's processor time does not say so"
+NOISY_MACHINE: Final = (
+    "measured on a restless machine, and the engine's processor time does not say so"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
     if is_worse_between_unknown_runs(comparison, report):
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
     if is_worse_and_held_back(comparison, report):
-        return f"{_reason(comparison)}, worse, {RESTLESS}"
+        return f"{_reason(comparison)}, worse, {NOISY_MACHINE}"
     if comparison.of_luck:
         return f"{_reason(comparison)}, but {LUCK}"
     if stands(comparison, report):

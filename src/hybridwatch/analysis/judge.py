@@ -11,8 +11,8 @@ from functools import partial
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, family_of, holm
+from hybridwatch.analysis.noisy_machine import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.restless import DECIDES, restless_p
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind, Metric
@@ -141,7 +141,7 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
         found |= _within_blocks(drafts, [at for at in joint if not drafts[at].restless], flip_p)
         restless = [at for at in joint if drafts[at].restless]
         metrics = [drafts[at].metric for at in restless]
-        found |= _within_blocks(drafts, restless, partial(restless_p, metrics))
+        found |= _within_blocks(drafts, restless, partial(noisy_p, metrics))
     else:
         for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
             found[at] = _PValues(alone, *both)
@@ -167,7 +167,7 @@ def _within_blocks(
 def _row(draft: Comparison) -> Row:
     return Row(
         ratios=tuple(draft.metric.better.worse * ratio for ratio in draft.ratios),
-        lends=draft.metric.kind is not Kind.COUNT,
+        shares_variance=draft.metric.kind is not Kind.COUNT,
     )
 
 

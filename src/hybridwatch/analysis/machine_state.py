@@ -184,13 +184,13 @@ def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) ->
             )
 
 
-def is_restless(pair: Pair) -> bool:
+def is_noisy_machine(pair: Pair) -> bool:
     """Say whether the machine's own speed changed from trial to trial by more than trials allow."""
     left, right = pair.baseline.trials, pair.contender.trials
     return _kernel_spread(left, right, in_turn=pair.blocks is not None) > _SPREAD
 
 
-def was_restless(trials: Sequence[Trial]) -> bool:
+def was_noisy_machine(trials: Sequence[Trial]) -> bool:
     """Say the same of one side, which nothing was measured in turn with."""
     return _kernel_spread(trials, trials, in_turn=False) > _SPREAD
 

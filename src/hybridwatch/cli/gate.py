@@ -126,7 +126,7 @@ def _lines(result: GateResult, findings: ChangeReview) -> Iterator[str]:
 def _details(findings: ChangeReview) -> Iterator[str]:
     for control in findings.controls:
         by = seen_by(control)
-        yield f"{control.scenario}: {control.sight.value}{by and f' by {by}'}"
+        yield f"{control.scenario}: {control.detection.value}{by and f' by {by}'}"
         for death in () if control.ok else deaths_in(control.report):
             yield f"  {one_line(f'{death.trial.place}: {death.reason}')}"
     for report, name in zip(findings.reports, findings.names, strict=True):

@@ -9,8 +9,8 @@ from typing import Final
 
 import click
 
+from hybridwatch.analysis.noisy_machine import blocks_missing, leaves_work_open
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.by_phase import (

@@ -10,8 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
+from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.expectation import broken_expectations
-from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
@@ -65,7 +65,7 @@ class Outcome:
         self.verdict = verdict
         control = None if report is None else known_bad_in(report)
         # What a stopped run has not seen it might have seen yet.
-        is_open = control is not None and self.stopped and control.sight is Sight.MISSED
+        is_open = control is not None and self.stopped and control.detection is Detection.MISSED
         self.control = None if is_open else control
         self.report = report
         self.troubles = tuple(_troubles(scenario, self.run, self.control))
@@ -137,8 +137,8 @@ def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> Outcome
 def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
-        caught = control.sight is Sight.CAUGHT
-        return control.sight.value, _GOOD if caught else _BAD, seen_by(control)
+        caught = control.detection is Detection.CAUGHT
+        return control.detection.value, _GOOD if caught else _BAD, seen_by(control)
     if report is None:
         return "measured", "", values_line(run, _VALUES)
     loudest = verdict_of(report)
@@ -244,7 +244,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
     if needed <= _AT_WORK:
         for line in broken_expectations(run, 0, _of_phases(scenario.expect, run)):
             yield f"the healthy engine is not as expected: {line}"
-    if control is not None and control.sight is Sight.MISSED:
+    if control is not None and control.detection is Detection.MISSED:
         yield f"the bug was not caught: without {', '.join(control.lost)} this passes"
 
 

@@ -19,8 +19,8 @@ from hybridwatch.analysis.alerts import (
     group_alerts,
     stories_of,
 )
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import Index
@@ -30,9 +30,9 @@ from hybridwatch.history.judged import judged_from
 from hybridwatch.history.runs import contenders_of
 from hybridwatch.records.role import Role
 
-_VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
-    Sight.MISSED: Verdict.FAILED,
-    Sight.CAUGHT: Verdict.EQUIVALENT,
+_VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
+    Detection.MISSED: Verdict.FAILED,
+    Detection.CAUGHT: Verdict.EQUIVALENT,
 }
 """What a control says as a verdict: one that could not be judged says nothing."""
 
@@ -103,7 +103,7 @@ def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
     The regressions in them are wanted and no news; that there are none would be.
     """
     for control in controls:
-        verdict = _VERDICTS.get(control.sight)
+        verdict = _VERDICTS.get(control.detection)
         if control.role is Role.KNOWN_BAD and verdict is not None:
             question = Question(control.scenario, CONTROL, "", *control.lines, control.testbed)
             yield Judged(question, verdict, None, control.run, control.started_at)

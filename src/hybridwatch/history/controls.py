@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from hybridwatch.analysis.sight import (
+from hybridwatch.analysis.detection import (
     NOTHING,
-    Promise,
-    Reading,
-    Sight,
-    blemishes_in,
-    is_telling,
+    ControlReading,
+    Detection,
+    DetectionPromise,
+    baseline_violations_in,
+    find_detection,
+    find_promise,
+    is_deterministic,
     kind_of,
-    promise_of,
-    sight_of,
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
@@ -65,19 +65,19 @@ class _Tally:
     Attributes:
         comparisons: How many there are.
         regressions: How many are called one.
-        telling: What those say that are free of a machine's noise.
+        deterministic: What those say that are free of a machine's noise.
     """
 
     comparisons: int = 0
     regressions: int = 0
-    telling: set[Verdict] = field(default_factory=set)
+    deterministic: set[Verdict] = field(default_factory=set)
 
-    def add(self, verdict: Verdict, n: int, *, telling: bool) -> None:
+    def add(self, verdict: Verdict, n: int, *, deterministic: bool) -> None:
         """Count some that say the same."""
         self.comparisons += n
         self.regressions += n if verdict is Verdict.REGRESSION else 0
-        if telling:
-            self.telling.add(verdict)
+        if deterministic:
+            self.deterministic.add(verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ControlRun:
         lost: The fixes that the contender lacks on purpose.
         comparisons: How many it has.
         regressions: How many of them are called one; of an A/A run, each is a false alarm.
-        sight: What a known-bad control showed; ``None`` of an A/A run.
+        detection: What a known-bad control showed; ``None`` of an A/A run.
     """
 
     run: str
@@ -110,24 +110,28 @@ class ControlRun:
     lost: tuple[str, ...]
     comparisons: int
     regressions: int
-    sight: Sight | None
-    _promise: Promise
+    detection: Detection | None
+    _promise: DetectionPromise
     _index: Index
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[ControlReading, ...]:
         """Its comparisons; asked of the database when somebody wants to see them."""
         return _readings(self._index, self.record)
 
     @property
-    def alarms(self) -> tuple[Reading, ...]:
+    def alarms(self) -> tuple[ControlReading, ...]:
         """The comparisons that are called a regression."""
         return tuple(one for one in self.readings if one.verdict is Verdict.REGRESSION)
 
     @property
-    def blemishes(self) -> tuple[str, ...]:
+    def baseline_violations(self) -> tuple[str, ...]:
         """What the healthy engine of a known-bad control was not clean of."""
-        return blemishes_in(self.readings, self._promise) if self.role is Role.KNOWN_BAD else ()
+        return (
+            baseline_violations_in(self.readings, self._promise)
+            if self.role is Role.KNOWN_BAD
+            else ()
+        )
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
@@ -159,12 +163,12 @@ class Known(NamedTuple):
 
     scenario: str
     guarded: tuple[str, ...]
-    promise: Promise
+    promise: DetectionPromise
 
 
 def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, one.guarded, promise_of(one)) for name, one in scenarios.items())
+    return frozenset(Known(name, one.guarded, find_promise(one)) for name, one in scenarios.items())
 
 
 @lru_cache(maxsize=1)
@@ -183,7 +187,7 @@ def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
     newest: dict[str, ControlRun] = {}
     for control in controls:
         if control.role is Role.KNOWN_BAD and (
-            control.sight is not Sight.NOT_ASKED or control.scenario not in newest
+            control.detection is not Detection.NOT_ASKED or control.scenario not in newest
         ):
             newest[control.scenario] = control
     return newest
@@ -213,7 +217,9 @@ def _control(
         lost=lost,
         comparisons=tally.comparisons,
         regressions=tally.regressions,
-        sight=sight_of(tally.telling, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
+        detection=find_detection(tally.deterministic, deadly=promise.deadly)
+        if role is Role.KNOWN_BAD
+        else None,
         _promise=promise,
         _index=index,
     )
@@ -233,21 +239,21 @@ def _sides(index: Index) -> Iterator[tuple[_Side, _Side]]:
 def _tallies(index: Index) -> Mapping[str, _Tally]:
     """Say of each control, by its record, what its comparisons say."""
     found: defaultdict[str, _Tally] = defaultdict(_Tally)
-    counted = index.tallies(_CONTROLS, is_telling)
+    counted = index.tallies(_CONTROLS, is_deterministic)
     for record, verdict, n, n_telling in zip(
         *(counted[name].tolist() for name in ("record", "verdict", "n", "n_special")), strict=True
     ):
-        found[record].add(Verdict(verdict), n, telling=n_telling > 0)
+        found[record].add(Verdict(verdict), n, deterministic=n_telling > 0)
     return found
 
 
 @kept_of_one_index
-def _readings(index: Index, /, record: str) -> tuple[Reading, ...]:
+def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
     names = ("metric", "statistic", "verdict", "old", "new")
     wanted = index.verdicts(records=[record], only=names)
     rows = zip(*(wanted[name].tolist() for name in names), strict=True)
     return tuple(
-        Reading(metric, statistic, Verdict(verdict), old, new)
+        ControlReading(metric, statistic, Verdict(verdict), old, new)
         for metric, statistic, verdict, old, new in rows
     )
 
@@ -264,16 +270,16 @@ def fixes_of(states: str) -> Mapping[str, FixState]:
     return {fix: FixState(state) for fix, state in json.loads(states).items()}
 
 
-def broken_contracts(control: ControlRun) -> tuple[Reading, ...]:
+def broken_contracts(control: ControlRun) -> tuple[ControlReading, ...]:
     """Give the contracts that tell a control's engine from the healthy one."""
     return _bad(control, Kind.EXACT)
 
 
-def lost_answers(control: ControlRun) -> tuple[Reading, ...]:
+def lost_answers(control: ControlRun) -> tuple[ControlReading, ...]:
     """Give the tasks whose answers tell a control's engine from the healthy one."""
     return _bad(control, Kind.PROPORTION)
 
 
-def _bad(control: ControlRun, kind: Kind) -> tuple[Reading, ...]:
+def _bad(control: ControlRun, kind: Kind) -> tuple[ControlReading, ...]:
     bad = (one for one in control.readings if one.verdict.is_bad_news)
     return tuple(one for one in bad if kind_of(one.metric) is kind)

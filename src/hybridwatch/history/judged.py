@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from hybridwatch.analysis.alerts import Judged, Question
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.start_luck import (
     LEARNED_FROM,
     Sessions,

@@ -22,7 +22,7 @@ import pandas as pd
 
 from hybridwatch.analysis.change_point import ChangePoint
 from hybridwatch.analysis.change_point.noise import noise_of
-from hybridwatch.analysis.sight import kind_of
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metrics import Kind, Metric, metric_of

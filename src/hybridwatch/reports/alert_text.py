@@ -10,8 +10,8 @@ from typing import Final
 
 from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Story
 from hybridwatch.analysis.cause import Part
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import CauseText, cause_text, name_of_part

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol
 
-from hybridwatch.analysis.sight import KnownBad, Sight
+from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording.labels import centers_of, name_of, plural
 from hybridwatch.metrics import Kind
@@ -20,11 +20,11 @@ class Control(Protocol):
         """Id of its scenario."""
 
     @property
-    def sight(self) -> Sight | None:
+    def detection(self) -> Detection | None:
         """What it showed."""
 
     @property
-    def blemishes(self) -> tuple[str, ...]:
+    def baseline_violations(self) -> tuple[str, ...]:
         """What the healthy engine was not clean of."""
 
 
@@ -34,14 +34,16 @@ def bugs_caught(controls: Collection[Control]) -> str:
     Args:
         controls: Known-bad controls, one per scenario; at least one.
     """
-    caught = sum(control.sight is Sight.CAUGHT for control in controls)
+    caught = sum(control.detection is Detection.CAUGHT for control in controls)
     unclean = [
-        f"{control.scenario} {metric}" for control in controls for metric in control.blemishes
+        f"{control.scenario} {metric}"
+        for control in controls
+        for metric in control.baseline_violations
     ]
     line = caught_sentence(caught, len(controls), unclean)
-    for sight in (Sight.MISSED, Sight.NOT_ASKED):
-        if rest := [control.scenario for control in controls if control.sight is sight]:
-            line += f"; {sight.value}: {_some(rest)}"
+    for detection in (Detection.MISSED, Detection.NOT_ASKED):
+        if rest := [control.scenario for control in controls if control.detection is detection]:
+            line += f"; {detection.value}: {_some(rest)}"
     return line
 
 

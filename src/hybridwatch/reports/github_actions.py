@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.change_review import ChangeReview
+from hybridwatch.analysis.detection import complaints_about
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import complaints_about
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import title_of

@@ -11,9 +11,9 @@ from typing import Any
 from hybridwatch.analysis.alerts import Alert, AlertGroup
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
+from hybridwatch.analysis.detection import KnownBad
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.report_json import (
     REPORT_SCHEMA,
@@ -48,9 +48,10 @@ def gate_to_json(
 def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
     """Turn what a known-bad control showed into plain values, without its report."""
     return {
-        **fields(control, "scenario", "lost", "sight"),
+        **fields(control, "scenario", "lost"),
+        "sight": control.detection.value,
         "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
-        **fields(control, "blemishes"),
+        "blemishes": list(control.baseline_violations),
     }
 
 

@@ -219,7 +219,7 @@ def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(trial):
         order = ((), ("busy-step-10",)) if block % 2 else (("busy-step-10",), ())
         work = {planted: work_of(planted) for planted in order}
         ratios.append(math.log(work["busy-step-10",] / work[()]))
-        ((worse, _),) = flip_p([Row(tuple(ratios), lends=False)])
+        ((worse, _),) = flip_p([Row(tuple(ratios), shares_variance=False)])
         # After each of up to 60 blocks it may stop: strict, so that chance alone seldom passes.
         return bool(worse.alone < 0.001)
 

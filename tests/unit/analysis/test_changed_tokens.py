@@ -7,10 +7,10 @@ import pytest
 
 from hybridwatch.analysis.cause import Area, causes_in
 from hybridwatch.analysis.changed_tokens import bound_of
+from hybridwatch.analysis.detection import Detection, find_known_bad
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide, sides_of
 from hybridwatch.analysis.report import Terms, report_between, report_of
-from hybridwatch.analysis.sight import Sight, known_bad_of
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
@@ -228,7 +228,7 @@ def test_sentence_says_where_tokens_part(near, text) -> None:
 
 
 def test_fix_that_moves_tokens_when_taken_out_is_caught_by_them() -> None:
-    control = known_bad_of(report_of(a_run_that_said([[said(1)]], [[said(9)]])))
-    assert control.sight is Sight.CAUGHT
+    control = find_known_bad(report_of(a_run_that_said([[said(1)]], [[said(9)]])))
+    assert control.detection is Detection.CAUGHT
     assert [found.metric.id for found in control.by] == [CHANGED_TOKENS]
-    assert control.blemishes == ()
+    assert control.baseline_violations == ()

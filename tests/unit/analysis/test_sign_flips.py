@@ -14,8 +14,8 @@ from tests.builders import a_run, noisy
 from tests.situations import regression
 
 
-def rows(values, *, lends: bool = True) -> list[Row]:
-    return [Row(tuple(some), lends) for some in values]
+def rows(values, *, shares_variance: bool = True) -> list[Row]:
+    return [Row(tuple(some), shares_variance) for some in values]
 
 
 def drawn(seed: int, metrics: int, blocks: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.analysis.calibration.figure import Figure, at_most
 from hybridwatch.analysis.calibration.read import Calibration, read_calibration
-from hybridwatch.analysis.sight import Reading, Sight, sight_of
+from hybridwatch.analysis.detection import ControlReading, Detection, find_detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
@@ -54,30 +54,32 @@ def facts(document) -> dict[str, str]:
     return dict(found.rows)
 
 
-def told(metric: str, verdict: Verdict) -> Reading:
-    return Reading(metric, "value", verdict, 0.0, 1.0)
+def told(metric: str, verdict: Verdict) -> ControlReading:
+    return ControlReading(metric, "value", verdict, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
     ("comparisons", "deadly", "sight"),
     [
-        ([("contract.x", Verdict.REGRESSION)], False, Sight.CAUGHT),
-        ([("accuracy.x", Verdict.REGRESSION), ("ttft", Verdict.EQUIVALENT)], False, Sight.CAUGHT),
-        ([("contract.x", Verdict.EQUIVALENT), ("ttft", Verdict.REGRESSION)], False, Sight.MISSED),
-        ([("accuracy.x", Verdict.INCONCLUSIVE)], False, Sight.MISSED),
-        ([("accuracy.x", Verdict.IMPROVEMENT)], False, Sight.MISSED),
-        ([("contract.x", Verdict.FAILED)], False, Sight.MISSED),
-        ([("contract.x", Verdict.FAILED)], True, Sight.CAUGHT),
-        ([("contract.x", Verdict.EQUIVALENT)], True, Sight.MISSED),
-        ([("ttft", Verdict.REGRESSION)], False, Sight.NOT_ASKED),
-        ([("accuracy.x", Verdict.NOT_COMPARABLE)], False, Sight.NOT_ASKED),
-        ([("unheard-of", Verdict.REGRESSION)], False, Sight.NOT_ASKED),
-        ([], True, Sight.NOT_ASKED),
+        ([("contract.x", Verdict.REGRESSION)], False, Detection.CAUGHT),
+        ([("accuracy.x", Verdict.REGRESSION), ("ttft", Verdict.EQUIVALENT)], False, Detection.CAUGHT),
+        ([("contract.x", Verdict.EQUIVALENT), ("ttft", Verdict.REGRESSION)], False, Detection.MISSED),
+        ([("accuracy.x", Verdict.INCONCLUSIVE)], False, Detection.MISSED),
+        ([("accuracy.x", Verdict.IMPROVEMENT)], False, Detection.MISSED),
+        ([("contract.x", Verdict.FAILED)], False, Detection.MISSED),
+        ([("contract.x", Verdict.FAILED)], True, Detection.CAUGHT),
+        ([("contract.x", Verdict.EQUIVALENT)], True, Detection.MISSED),
+        ([("ttft", Verdict.REGRESSION)], False, Detection.NOT_ASKED),
+        ([("accuracy.x", Verdict.NOT_COMPARABLE)], False, Detection.NOT_ASKED),
+        ([("unheard-of", Verdict.REGRESSION)], False, Detection.NOT_ASKED),
+        ([], True, Detection.NOT_ASKED),
     ],
 )  # fmt: skip
-def test_contracts_and_answers_tell_and_times_do_not(comparisons, deadly, sight) -> None:
-    telling = [one.verdict for one in (told(*each) for each in comparisons) if one.is_telling]
-    assert sight_of(telling, deadly=deadly) is sight
+def test_contracts_and_answers_tell_and_times_do_not(comparisons, deadly, detection) -> None:
+    deterministic = [
+        one.verdict for one in (told(*each) for each in comparisons) if one.is_deterministic
+    ]
+    assert find_detection(deterministic, deadly=deadly) is detection
 
 
 def test_an_empty_store_is_a_state_of_its_own(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_
     of_v2 = knowing("smoke/dummy-run", fix_v2="padded-rows-prefilling").scenarios
     for scenarios in ({}, of_v2):
         (control,) = controls_of(index, scenarios)
-        assert control.sight is Sight.MISSED
+        assert control.detection is Detection.MISSED
 
 
 def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
@@ -143,10 +145,10 @@ def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     name = "smoke/padded-graph-rows"
     sights = {
-        harm: controls_of(index, knowing(name, harm=harm).scenarios)[0].sight
+        harm: controls_of(index, knowing(name, harm=harm).scenarios)[0].detection
         for harm in ("death", "answers")
     }
-    assert sights == {"death": Sight.CAUGHT, "answers": Sight.MISSED}
+    assert sights == {"death": Detection.CAUGHT, "answers": Detection.MISSED}
 
 
 def test_a_newer_run_of_times_alone_does_not_hide_what_was_seen(tmp_path: Path) -> None:
@@ -257,4 +259,4 @@ def test_the_committed_controls_are_all_caught(tmp_path: Path) -> None:
     controls = controls_of(open_index(tmp_path), scenarios)
     known_bad = [control for control in controls if control.role is Role.KNOWN_BAD]
     assert len(known_bad) >= 3
-    assert {control.sight for control in known_bad} == {Sight.CAUGHT}
+    assert {control.detection for control in known_bad} == {Detection.CAUGHT}

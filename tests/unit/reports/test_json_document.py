@@ -13,10 +13,10 @@ from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
+from hybridwatch.analysis.detection import find_known_bad
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, Replay
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.sight import known_bad_of
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.index import index_to_json
@@ -157,7 +157,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
     fields |= set(keys_of(to_json(report_of(a_swept_run(even, tilted)))))
-    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    fields |= set(keys_of(known_bad_to_json(find_known_bad(report))))
     stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
     fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))

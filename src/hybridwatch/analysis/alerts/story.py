@@ -33,9 +33,9 @@ from typing import Final, TypeAlias
 
 from hybridwatch.analysis.alerts.alert_key import CONTROL, Judged, Matter, Question, area_for
 from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import Kind
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.machine_state import was_restless
+from hybridwatch.analysis.machine_state import was_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
@@ -197,7 +197,7 @@ def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | 
     if subject.metric.kind is Kind.COUNT and summary is not None and summary.repeats:
         return 0.0
     few = summary is None or summary.n < MIN_PERFORMANCE_TRIALS
-    return IN_DOUBT if few or was_restless(trials) else learned
+    return IN_DOUBT if few or was_noisy_machine(trials) else learned
 
 
 def stats_of(

@@ -191,11 +191,11 @@ def _proved(proofs: Sequence[_Proof], source: Source) -> Cell:
 
 def _proof(proof: _Proof, source: Source) -> Iterator[Inline]:
     control = proof.control
-    if control is None or control.sight is None:
+    if control is None or control.detection is None:
         yield f"{proof.scenario}, not run"
         return
     yield Link(proof.scenario, address("run", run=control.run))
-    yield f" {control.sight.value} "
+    yield f" {control.detection.value} "
     yield source.ago(control.started_at)
 
 

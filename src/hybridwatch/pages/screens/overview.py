@@ -8,8 +8,8 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.alerts import Matter, Status
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
@@ -163,7 +163,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
 
 
 def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
-    missed = [c for c in newest_of(controls).values() if c.sight is Sight.MISSED]
+    missed = [c for c in newest_of(controls).values() if c.detection is Detection.MISSED]
     if missed:
         lines = tuple(
             (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
@@ -192,15 +192,15 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
     rows = tuple(
         (
             Grade(Verdict.EQUIVALENT, "caught")
-            if control.sight is Sight.CAUGHT
+            if control.detection is Detection.CAUGHT
             else Grade(Verdict.FAILED, "not caught")
-            if control.sight is Sight.MISSED
+            if control.detection is Detection.MISSED
             else "not asked",
             Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
             _seen(control),
             source.ago(control.started_at),
         )
-        for control in sorted(newest, key=lambda c: (c.sight is Sight.CAUGHT, c.scenario))
+        for control in sorted(newest, key=lambda c: (c.detection is Detection.CAUGHT, c.scenario))
     )
     table: Block = Table("Controls", columns, rows)
     if folded:
@@ -213,7 +213,7 @@ def _seen(control: ControlRun) -> str:
     names = []
     for one in control.alarms:
         metric, name = name_of(one.metric, one.statistic)
-        if metric is not None and one.is_telling:
+        if metric is not None and one.is_deterministic:
             sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
             names.append(f"{name} {sides}")
     return ", ".join(names[:_NAMED]) or "nothing"

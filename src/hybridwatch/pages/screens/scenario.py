@@ -8,8 +8,8 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.freshness import Gap
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.frames import Series

@@ -6,7 +6,7 @@ from typing import Final
 
 from hybridwatch.analysis.calibration.figure import Figure, Form, share
 from hybridwatch.analysis.calibration.read import Calibration
-from hybridwatch.analysis.sight import Reading, Sight
+from hybridwatch.analysis.detection import ControlReading, Detection
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
@@ -43,10 +43,10 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 
-_MARKS: Final[Mapping[Sight, str]] = {
-    Sight.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
-    Sight.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
-    Sight.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
+_MARKS: Final[Mapping[Detection, str]] = {
+    Detection.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
+    Detection.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
+    Detection.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
 }
 _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
@@ -62,7 +62,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if source.index.runs().empty:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
-    missed = [control for control in newest.values() if control.sight is Sight.MISSED]
+    missed = [control for control in newest.values() if control.detection is Detection.MISSED]
     blocks += _missed(missed)
     blocks += [
         Facts(_summary(newest, checkout.scenarios, equal, calibration)),
@@ -100,8 +100,8 @@ def _summary(
     equal: Sequence[ControlRun],
     calibration: Calibration | None,
 ) -> tuple[tuple[str, Line], ...]:
-    query = [control for control in newest.values() if control.sight is not Sight.NOT_ASKED]
-    caught = sum(control.sight is Sight.CAUGHT for control in query)
+    query = [control for control in newest.values() if control.detection is not Detection.NOT_ASKED]
+    caught = sum(control.detection is Detection.CAUGHT for control in query)
     quiet = len(set(scenarios) - {control.scenario for control in query})
     promised = calibration.promised if calibration else ()
     met = sum(bool(figure.met) for figure in promised)
@@ -116,8 +116,10 @@ def _summary(
 def _known_bad(
     newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: Source
 ) -> Iterator[Block]:
-    ranks = {sight: rank for rank, sight in enumerate(_MARKS)}
-    found = sorted(newest.values(), key=lambda c: (ranks[c.sight or Sight.NOT_ASKED], c.scenario))
+    ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
+    found = sorted(
+        newest.values(), key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario)
+    )
     columns = (
         Column("seen"),
         Column("scenario, contender"),
@@ -145,7 +147,7 @@ def _known_bad(
 
 def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     return (
-        _MARKS[control.sight or Sight.NOT_ASKED],
+        _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
         _tells(broken_contracts(control), "no contract broken"),
         _tells(lost_answers(control), "no answers lost"),
@@ -156,11 +158,11 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _tells(readings: Sequence[Reading], nothing: str) -> str:
+def _tells(readings: Sequence[ControlReading], nothing: str) -> str:
     return "\n".join(map(_reading_text, readings)) or nothing
 
 
-def _reading_text(reading: Reading) -> str:
+def _reading_text(reading: ControlReading) -> str:
     metric = metric_of(reading.metric)
     name = reading.metric.partition(".")[2]
     if math.isnan(reading.new):

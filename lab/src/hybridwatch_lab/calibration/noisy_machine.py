@@ -22,8 +22,8 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_level, part, percent
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
+from hybridwatch.analysis.noisy_machine import BLOCKS
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.restless import BLOCKS
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
 from hybridwatch_lab.calibration.noise import Array
@@ -49,7 +49,7 @@ _KEYS: Final = MappingProxyType({"one half": "chosen on", "other half": "tested 
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSession:
     """A session of two sides, compared but not yet judged together.
 
     Attributes:
@@ -63,25 +63,25 @@ class Judged:
     others: Array
 
 
-Rule = Callable[[Judged], tuple[Comparison, ...]]
+Rule = Callable[[JudgedSession], tuple[Comparison, ...]]
 
 
-def as_shipped(session: Judged) -> tuple[Comparison, ...]:
-    """Let the processor time decide (``analysis/restless.py``)."""
+def as_shipped(session: JudgedSession) -> tuple[Comparison, ...]:
+    """Let the processor time decide (``analysis/noisy_machine.py``)."""
     return judge_together(session.drafts)[0]
 
 
-def as_if_quiet(session: Judged) -> tuple[Comparison, ...]:
+def as_if_quiet(session: JudgedSession) -> tuple[Comparison, ...]:
     """Judge as on a machine that is not restless."""
     return judge_together(_quiet(session.drafts))[0]
 
 
-def both_ways(session: Judged) -> tuple[Comparison, ...]:
+def both_ways(session: JudgedSession) -> tuple[Comparison, ...]:
     """Judge as on a quiet machine, with the level of both directions together."""
     return judge_together(_quiet(session.drafts), FALSE_DISCOVERY_RATE / 2)[0]
 
 
-def calm_blocks(session: Judged) -> tuple[Comparison, ...]:
+def calm_blocks(session: JudgedSession) -> tuple[Comparison, ...]:
     """Keep the blocks in whose two trials the kernel took as long."""
     calm = np.abs(session.kernel) < _CALM
     if calm.sum() < _FEWEST:
@@ -89,7 +89,7 @@ def calm_blocks(session: Judged) -> tuple[Comparison, ...]:
     return _with_ratios(session, lambda ratios: ratios[calm])
 
 
-def others_taken_out(session: Judged) -> tuple[Comparison, ...]:
+def others_taken_out(session: JudgedSession) -> tuple[Comparison, ...]:
     """Take out of each ratio what others used more, by a line through nothing.
 
     Where the trials of a block change places, both differences change their signs, so the slope
@@ -108,7 +108,9 @@ def _quiet(drafts: Sequence[Comparison]) -> list[Comparison]:
     return [replace(one, restless=False) for one in drafts]
 
 
-def _with_ratios(session: Judged, change: Callable[[Array], Array]) -> tuple[Comparison, ...]:
+def _with_ratios(
+    session: JudgedSession, change: Callable[[Array], Array]
+) -> tuple[Comparison, ...]:
     made = [_redone(one, change(np.asarray(one.ratios))) for one in _quiet(session.drafts)]
     return judge_together(made, FALSE_DISCOVERY_RATE / 2)[0]
 
@@ -180,7 +182,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
     return Section("Sessions of a restless machine", text, figures, tables)
 
 
-def _called_restless(recorded: Sequence[Judged]) -> figure.Figure:
+def _called_restless(recorded: Sequence[JudgedSession]) -> figure.Figure:
     return figure.share(
         "restless.called_restless",
         "recorded sessions that call their machine restless",
@@ -189,7 +191,7 @@ def _called_restless(recorded: Sequence[Judged]) -> figure.Figure:
 
 
 def _figures_of_drawn(
-    blocks: int, same: Sequence[Judged], slower: Sequence[Judged]
+    blocks: int, same: Sequence[JudgedSession], slower: Sequence[JudgedSession]
 ) -> tuple[figure.Figure, ...]:
     changed = {Verdict.REGRESSION, Verdict.IMPROVEMENT}
     suffix = "" if blocks == _USUAL else f"_in_{blocks}"
@@ -209,7 +211,7 @@ def _figures_of_drawn(
     )
 
 
-def _pool(sessions: Sequence[Judged]) -> Judged:
+def _pool(sessions: Sequence[JudgedSession]) -> JudgedSession:
     """Put the blocks of all sessions into one."""
     drafts = tuple(
         replace(some[0], restless=True, ratios=tuple(r for one in some for r in one.ratios))
@@ -219,15 +221,15 @@ def _pool(sessions: Sequence[Judged]) -> Judged:
         np.concatenate([getattr(session, name) for session in sessions])
         for name in ("kernel", "others")
     )
-    return Judged(drafts, kernel, others)
+    return JudgedSession(drafts, kernel, others)
 
 
-def _drawn(rng: Generator, pool: Judged, blocks: int, *, swap: bool) -> Judged:
+def _drawn(rng: Generator, pool: JudgedSession, blocks: int, *, swap: bool) -> JudgedSession:
     """Draw a session from a pool of blocks, whose trials may change places."""
     picked = rng.integers(0, len(pool.kernel), blocks)
     signs = rng.choice((-1.0, 1.0), blocks) if swap else np.ones(blocks)
     drafts = tuple(_redone(one, np.asarray(one.ratios)[picked] * signs) for one in pool.drafts)
-    return Judged(drafts, pool.kernel[picked] * signs, pool.others[picked] * signs)
+    return JudgedSession(drafts, pool.kernel[picked] * signs, pool.others[picked] * signs)
 
 
 def _redone(draft: Comparison, ratios: Array) -> Comparison:
@@ -240,7 +242,7 @@ def _redone(draft: Comparison, ratios: Array) -> Comparison:
     )
 
 
-def compared(sessions: Sequence[Sequence[RecordedTrial]], contender: str) -> list[Judged]:
+def compared(sessions: Sequence[Sequence[RecordedTrial]], contender: str) -> list[JudgedSession]:
     """Compare the baseline of each session with one other side of it."""
     found = []
     for trials in sessions:
@@ -254,7 +256,7 @@ def compared(sessions: Sequence[Sequence[RecordedTrial]], contender: str) -> lis
         kernel = np.log([[one.kernel_median_s for one in side] for side in around])
         others = np.asarray([[one.others or 0.0 for one in side] for side in around])
         drafts = tuple(one for one in report_of(run).comparisons if one.ratios)
-        found.append(Judged(drafts, kernel[1] - kernel[0], others[1] - others[0]))
+        found.append(JudgedSession(drafts, kernel[1] - kernel[0], others[1] - others[0]))
     return found
 
 
@@ -262,7 +264,9 @@ def _has(found: Sequence[Comparison], verdict: Verdict) -> bool:
     return any(one.verdict is verdict for one in found)
 
 
-def _cells(rule: Rule, same: Sequence[Judged], slower: Sequence[Judged]) -> tuple[str, ...]:
+def _cells(
+    rule: Rule, same: Sequence[JudgedSession], slower: Sequence[JudgedSession]
+) -> tuple[str, ...]:
     unchanged, worked = [rule(one) for one in same], [rule(one) for one in slower]
     verdicts = Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.EQUIVALENT
     counts = Counter(

@@ -8,9 +8,9 @@ import pytest
 
 from hybridwatch.analysis import judge
 from hybridwatch.analysis.gate import gate
+from hybridwatch.analysis.noisy_machine import blocks_missing
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
-from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import metric_of
@@ -178,7 +178,7 @@ def test_an_unchanged_engine_is_red_or_better_in_at_most_one_report_of_twenty() 
 
 def test_the_bound_sees_a_rule_that_asks_all_times_at_once(monkeypatch) -> None:
     """With the level of each direction, as on a quiet machine, either comes by chance too often."""
-    monkeypatch.setattr(judge, "restless_p", lambda _metrics, rows: flip_p(rows))
+    monkeypatch.setattr(judge, "noisy_p", lambda _metrics, rows: flip_p(rows))
     assert share_changed(200) > 0.05
 
 

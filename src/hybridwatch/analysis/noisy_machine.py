@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
 from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
@@ -41,7 +41,7 @@ def blocks_missing(run: Run) -> int:
     baseline, contender = (OneSide(run, side) for side in range(2))
     metric = metric_of(DECIDES)
     pair = pair_of(Subject(metric, metric.kind.statistic), baseline, contender)
-    if not is_restless(pair):
+    if not is_noisy_machine(pair):
         return 0
     return max(0, BLOCKS - min(len(side.trials) for side in pair.sides))
 
@@ -54,7 +54,7 @@ def leaves_work_open(report: Report) -> bool:
     )
 
 
-def restless_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
+def noisy_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows of a restless machine became worse, and whether they became better.
 
     Args:

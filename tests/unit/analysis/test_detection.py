@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from hybridwatch.analysis.detection import (
+    Detection,
+    DetectionPromise,
+    complaints_about,
+    find_known_bad,
+    is_control,
+)
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between, report_of
-from hybridwatch.analysis.sight import (
-    Promise,
-    Sight,
-    complaints_about,
-    is_control,
-    known_bad_of,
-)
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase
@@ -35,36 +35,40 @@ def told(*sides, **changes) -> Report:
     ],
 )
 def test_a_broken_contract_or_lost_answers_catch_the_bug(bad, by) -> None:
-    control = known_bad_of(told(CLEAN, bad))
-    assert (control.sight, control.ok) == (Sight.CAUGHT, True)
+    control = find_known_bad(told(CLEAN, bad))
+    assert (control.detection, control.ok) == (Detection.CAUGHT, True)
     assert [found.metric.id for found in control.by] == by
 
 
 def test_times_catch_nothing() -> None:
-    assert known_bad_of(told(*SLOW)).sight is Sight.NOT_ASKED
-    control = known_bad_of(told(CLEAN | SLOW[0], CLEAN | SLOW[1]))
-    assert control.sight is Sight.MISSED
+    assert find_known_bad(told(*SLOW)).detection is Detection.NOT_ASKED
+    control = find_known_bad(told(CLEAN | SLOW[0], CLEAN | SLOW[1]))
+    assert control.detection is Detection.MISSED
     assert list(complaints_about(control)) == [f"{control.scenario}: the bug was not caught"]
 
 
 def test_a_contract_that_the_healthy_engine_breaks_too_is_a_blemish() -> None:
-    control = known_bad_of(told({PADDED: (1.0,)}, {PADDED: (9.0,)}))
-    assert (control.sight, control.blemishes, control.ok) == (Sight.CAUGHT, (PADDED,), False)
+    control = find_known_bad(told({PADDED: (1.0,)}, {PADDED: (9.0,)}))
+    assert (control.detection, control.baseline_violations, control.ok) == (
+        Detection.CAUGHT,
+        (PADDED,),
+        False,
+    )
 
 
 def test_fewer_right_answers_than_the_scenario_expects_are_a_blemish() -> None:
     bad = {**CLEAN, PADDED: (4.0,)}
-    promise = Promise(at_least=(("accuracy.recall", 0.99),))
-    assert known_bad_of(told(CLEAN, bad), promise).blemishes == ("accuracy.recall",)
-    assert known_bad_of(told(CLEAN, bad)).ok
+    promise = DetectionPromise(at_least=(("accuracy.recall", 0.99),))
+    assert find_known_bad(told(CLEAN, bad), promise).baseline_violations == ("accuracy.recall",)
+    assert find_known_bad(told(CLEAN, bad)).ok
 
 
 def test_a_fault_that_ends_the_engine_is_caught_by_its_end_and_not_by_the_healthy_ones() -> None:
-    deadly = Promise(deadly=True)
+    deadly = DetectionPromise(deadly=True)
     one = a_run({PADDED: (0.0,)}, {"accuracy.recall": "1"})
-    assert known_bad_of(report_of(with_failures(one, 1, Phase.CONTRACT, 1)), deadly).ok
+    assert find_known_bad(report_of(with_failures(one, 1, Phase.CONTRACT, 1)), deadly).ok
     both = with_failures(with_failures(a_run(*SLOW), 0, Phase.CONTRACT, 1), 1, Phase.CONTRACT, 1)
-    assert not known_bad_of(report_of(both), deadly).ok
+    assert not find_known_bad(report_of(both), deadly).ok
 
 
 def test_a_run_with_its_own_fix_switched_off_is_a_control() -> None:

@@ -26,7 +26,7 @@ _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
 """Verdicts that show nothing of an engine that lived."""
 
 
-class Sight(Enum):
+class Detection(Enum):
     """What a known-bad control showed of its scenario."""
 
     MISSED = "not caught"
@@ -37,7 +37,7 @@ class Sight(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ControlReading:
     """One comparison of a control.
 
     Attributes:
@@ -60,13 +60,13 @@ class Reading:
         return kind_of(self.metric)
 
     @property
-    def is_telling(self) -> bool:
+    def is_deterministic(self) -> bool:
         """Whether it is free of a machine's noise: a contract or answers."""
-        return is_telling(self.metric)
+        return is_deterministic(self.metric)
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class DetectionPromise:
     """What a scenario says of its two engines.
 
     Attributes:
@@ -78,13 +78,13 @@ class Promise:
     at_least: tuple[tuple[str, float], ...] = ()
 
 
-NOTHING: Final = Promise()
+NOTHING: Final = DetectionPromise()
 """Of a scenario that nobody knows."""
 
 
-def promise_of(scenario: Scenario) -> Promise:
+def find_promise(scenario: Scenario) -> DetectionPromise:
     """Read off a scenario what its controls are held to."""
-    return Promise(scenario.harm == "death", tuple(scenario.expect.at_least.items()))
+    return DetectionPromise(scenario.harm == "death", tuple(scenario.expect.at_least.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +94,16 @@ class KnownBad:
     Attributes:
         report: Its report.
         lost: The fixes that the contender lacks on purpose.
-        sight: Whether the bug was caught.
+        detection: Whether the bug was caught.
         by: The comparisons that caught it, contracts first.
-        blemishes: What the healthy engine was not clean of.
+        baseline_violations: What the healthy engine was not clean of.
     """
 
     report: Report
     lost: tuple[str, ...]
-    sight: Sight
+    detection: Detection
     by: tuple[Comparison, ...]
-    blemishes: tuple[str, ...]
+    baseline_violations: tuple[str, ...]
 
     @property
     def scenario(self) -> str:
@@ -113,7 +113,7 @@ class KnownBad:
     @property
     def ok(self) -> bool:
         """Whether the bug was caught, and nothing where there is none."""
-        return self.sight is Sight.CAUGHT and not self.blemishes
+        return self.detection is Detection.CAUGHT and not self.baseline_violations
 
 
 @lru_cache(maxsize=1024)
@@ -125,25 +125,27 @@ def kind_of(metric: str) -> Kind | None:
         return None
 
 
-def is_telling(metric: str) -> bool:
+def is_deterministic(metric: str) -> bool:
     """Whether a metric is free of a machine's noise: a contract or answers."""
     kind = kind_of(metric)
     return kind is not None and not kind.has_noise
 
 
-def sight_of(telling: Collection[Verdict], *, deadly: bool) -> Sight:
+def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detection:
     """Say what a known-bad control showed.
 
     Args:
-        telling: What its comparisons of telling metrics say.
+        deterministic: What its comparisons of telling metrics say.
         deadly: Whether the fault ends the engine, so that its contract trials must fail.
     """
-    if _giving_away(deadly=deadly) & set(telling):
-        return Sight.CAUGHT
-    return Sight.MISSED if set(telling) - _UNSETTLED else Sight.NOT_ASKED
+    if _giving_away(deadly=deadly) & set(deterministic):
+        return Detection.CAUGHT
+    return Detection.MISSED if set(deterministic) - _UNSETTLED else Detection.NOT_ASKED
 
 
-def blemishes_in(readings: Collection[Reading], promise: Promise) -> tuple[str, ...]:
+def baseline_violations_in(
+    readings: Collection[ControlReading], promise: DetectionPromise
+) -> tuple[str, ...]:
     """Name what the healthy engine was not clean of.
 
     Args:
@@ -151,7 +153,7 @@ def blemishes_in(readings: Collection[Reading], promise: Promise) -> tuple[str, 
         promise: What its scenario says. Every contract counts broken rules, so a healthy engine
             has 0 of each, whatever the scenario.
     """
-    return tuple(one.metric for one in readings if _is_blemish(one, dict(promise.at_least)))
+    return tuple(one.metric for one in readings if _is_violation(one, dict(promise.at_least)))
 
 
 def is_control(report: Report) -> bool:
@@ -168,7 +170,7 @@ def is_control(report: Report) -> bool:
     )
 
 
-def known_bad_of(report: Report, promise: Promise = NOTHING) -> KnownBad:
+def find_known_bad(report: Report, promise: DetectionPromise = NOTHING) -> KnownBad:
     """Say what the report of a known-bad control showed, its scenario having promised that."""
     pairs = [(_reading(comparison), comparison) for comparison in report.comparisons]
     readings = [reading for reading, _ in pairs]
@@ -176,17 +178,19 @@ def known_bad_of(report: Report, promise: Promise = NOTHING) -> KnownBad:
     return KnownBad(
         report=report,
         lost=lost_fixes(report.baseline.build, report.contender.build),
-        sight=sight_of([one.verdict for one in readings if one.is_telling], deadly=promise.deadly),
-        by=tuple(found for one, found in pairs if one.is_telling and one.verdict in bad),
-        blemishes=blemishes_in(readings, promise),
+        detection=find_detection(
+            [one.verdict for one in readings if one.is_deterministic], deadly=promise.deadly
+        ),
+        by=tuple(found for one, found in pairs if one.is_deterministic and one.verdict in bad),
+        baseline_violations=baseline_violations_in(readings, promise),
     )
 
 
 def complaints_about(control: KnownBad) -> Iterator[str]:
     """Say what is wrong with a control, a line each; nothing when it did what it must."""
-    if control.sight is not Sight.CAUGHT:
-        yield f"{control.scenario}: the bug was {control.sight.value}"
-    for metric in control.blemishes:
+    if control.detection is not Detection.CAUGHT:
+        yield f"{control.scenario}: the bug was {control.detection.value}"
+    for metric in control.baseline_violations:
         yield f"{control.scenario}: the healthy engine is not clean: {metric}"
 
 
@@ -196,16 +200,16 @@ def _giving_away(*, deadly: bool) -> frozenset[Verdict]:
     return frozenset({Verdict.REGRESSION})
 
 
-def _is_blemish(reading: Reading, at_least: Mapping[str, float]) -> bool:
+def _is_violation(reading: ControlReading, at_least: Mapping[str, float]) -> bool:
     if math.isnan(reading.old):
-        return reading.is_telling and reading.verdict is Verdict.FAILED
+        return reading.is_deterministic and reading.verdict is Verdict.FAILED
     if reading.kind is Kind.EXACT:
         return reading.old != 0
     return reading.old < at_least.get(reading.metric, -math.inf)
 
 
-def _reading(comparison: Comparison) -> Reading:
-    return Reading(
+def _reading(comparison: Comparison) -> ControlReading:
+    return ControlReading(
         comparison.metric.id,
         comparison.statistic,
         comparison.verdict,
