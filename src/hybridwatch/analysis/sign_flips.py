@@ -7,9 +7,9 @@ clearest metric (Westfall and Young, "Resampling-Based Multiple Testing", 1993, 
 2.8). The chance of even one false alarm is then at most the level, whatever the noise, and metrics
 that move together cost each other little.
 
-Seven blocks tell hardly anything about the noise of one metric. So metrics of one load share their
-other theirs, as far as they are alike (Smyth, Statistical Applications in Genetics and Molecular
-Biology 3, 2004, article 3). A scale decides only about power: flips leave it as it is, and so the
+Seven blocks tell hardly anything about the noise of one metric. So metrics of one load share
+it, as far as they are alike (Smyth, Statistical Applications in Genetics and Molecular Biology 3,
+2004, article 3). A scale decides only about power: flips leave it as it is, and so the
 test stays exact.
 """
 
@@ -89,7 +89,7 @@ def flip_p(rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
 
 
 def _noise(rows: Sequence[Row]) -> Iterator[tuple[Any, float, float]]:
-    """Give each row's blocks, their mean square, and the same with what others of its kind lend."""
+    """Give each row's blocks, their mean square, and the same as shared with others of its kind."""
     ratios = [_clipped(row.ratios) for row in rows]
     own = [float(np.mean(np.sort(some**2))) for some in ratios]
     shared = list(own)
@@ -107,9 +107,9 @@ def _noise(rows: Sequence[Row]) -> Iterator[tuple[Any, float, float]]:
 def _clearness(flips: Any, ratios: Any, own: float, shared: float) -> Any:
     """Say after each flip how far from 0 a row is, in standard deviations.
 
-    By the shared noise. Or, where that is clearer by ``OWN_NOISE_PENALTY``, by its own: Student's t,
-    brought to a normal scale (Wallace 1959). Without it a change of a row with hardly any noise would drown
-    in another row that is all noise.
+    By the shared noise. Or, where that is clearer by ``OWN_NOISE_PENALTY``, by its own: Student's
+    t, brought to a normal scale (Wallace 1959). Without it a change of a row with hardly any noise
+    would drown in another row that is all noise.
     """
     if not own:
         return np.zeros(len(flips))

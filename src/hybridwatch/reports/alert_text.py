@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Story
+from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Timeline
 from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
@@ -26,7 +26,7 @@ CLOSED: Final[Mapping[Deed, str]] = {
 _NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")
 
 
-def alert_text(alert: Alert | Story, report: Report | None = None) -> CauseText:
+def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
     """Put into words what an alert is about.
 
     Args:
@@ -75,7 +75,7 @@ def _sizes(group: AlertGroup) -> str:
     return f"{names.pop()} {span}" if len(names) == 1 else f"by {re.sub('[+-]', '', span)}"
 
 
-def is_control(alert: Alert | Story) -> bool:
+def is_control(alert: Alert | Timeline) -> bool:
     """Whether it is about a known-bad control that was not caught."""
     return alert.cause.lead.metric == CONTROL
 

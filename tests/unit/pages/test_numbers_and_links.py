@@ -231,13 +231,13 @@ def test_a_row_that_links_another_run_would_be_found(
     source: Source, pages: dict[Address, Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the news of a night lead to the run of another."""
-    turned = overview_news._turned
+    turned = overview_news._transition_news
 
     def mixed_up(*arguments: object) -> object:
         change = turned(*arguments)  # type: ignore[arg-type]
         return replace(change, run=f"{NIGHTS - 1:08x}")
 
-    monkeypatch.setattr(overview_news, "_turned", mixed_up)
+    monkeypatch.setattr(overview_news, "_transition_news", mixed_up)
     here = address("overview", since=30)
     planted = wrong({**pages, here: open_view(source, here)})
     assert planted

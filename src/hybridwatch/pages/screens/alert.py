@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, Change, Deed, Ruling
-from hybridwatch.analysis.alerts import Entry as Act
+from hybridwatch.analysis.alerts import Alert, Deed, RunVerdict, TransitionKind
+from hybridwatch.analysis.alerts import DecisionEntry as Act
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
@@ -51,10 +51,10 @@ _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40
 _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
 _CHANGED: Final = {
-    Change.OPENED: "opened",
-    Change.RESOLVED: "resolved",
-    Change.NOT_REPEATED: "closed as not repeated",
-    Change.REOPENED: "came back",
+    TransitionKind.OPENED: "opened",
+    TransitionKind.RESOLVED: "resolved",
+    TransitionKind.NOT_REPEATED: "closed as not repeated",
+    TransitionKind.REOPENED: "came back",
 }
 
 
@@ -74,7 +74,7 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
         *suspects_section(alert, source),
         *_again(report),
         Section("How it stands", (Facts(tuple(_facts(alert, source))),)),
-        *_story(alert, source),
+        *_timeline(alert, source),
     )
     lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
     return Document(f"{matter.scenario}: {text.what.lower()}", blocks, lead=lead)
@@ -94,7 +94,7 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    shown = alert.story.shown_by
+    shown = alert.timeline.shown_by
     if not detail or shown == opened:
         return (f"{detail}, " if detail else "", *last)
     return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
@@ -168,18 +168,18 @@ def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 
-def _story(alert: Alert, source: Source) -> Iterator[Block]:
+def _timeline(alert: Alert, source: Source) -> Iterator[Block]:
     """Tell what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = [
         (
-            source.ago(turn.by.started_at),
+            source.ago(transition.by.started_at),
             (
-                f"{_CHANGED[turn.change]} by ",
-                *run_line(turn.by, source),
-                f": {_ruling_text(turn.by)}",
+                f"{_CHANGED[transition.change]} by ",
+                *run_line(transition.by, source),
+                f": {_verdict_text(transition.by)}",
             ),
         )
-        for turn in alert.turns
+        for transition in alert.transitions
     ]
     happened += [
         (
@@ -208,10 +208,10 @@ def _did(act: Act, *, is_earlier: bool) -> Line:
     return line
 
 
-def _ruling_text(ruling: Ruling) -> str:
-    if ruling.cause is None:
-        return ruling.verdict.value
-    lead = ruling.cause.lead
+def _verdict_text(run_verdict: RunVerdict) -> str:
+    if run_verdict.cause is None:
+        return run_verdict.verdict.value
+    lead = run_verdict.cause.lead
     change = change_of(lead)
     named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
-    return ruling.verdict.value + named
+    return run_verdict.verdict.value + named

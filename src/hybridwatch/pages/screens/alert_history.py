@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, Ruling
+from hybridwatch.analysis.alerts import Alert, RunVerdict
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.history.lines import Line, lines_of, names_of
@@ -67,7 +67,7 @@ def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]
     return over_releases, tuple(found)
 
 
-def _mark(chart: Chart, lines: Sequence[Line], opened: Ruling, *, over_releases: bool) -> None:
+def _mark(chart: Chart, lines: Sequence[Line], opened: RunVerdict, *, over_releases: bool) -> None:
     """Draw an upright line where the alert opened; over releases only if that left a value."""
     if not over_releases:
         mark_moment(chart.figure, opened.started_at)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Entry, Status
+from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
@@ -52,7 +52,7 @@ _NONE: Final = "none picked"
 
 
 def show(source: Source, query: ViewQuery) -> Document:
-    """List the alerts that are asked for, or show one with its story."""
+    """List the alerts that are asked for, or show one with its history."""
     alerts = alerts_here(source)
     by_key = {one.matter.key: (group, one) for group in alerts for one in group.members}
     picked = _picked(alerts, query)
@@ -236,11 +236,11 @@ def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
 
 def _shown_by(alert: Alert, source: Source) -> Line:
     """Name the run that the change is of, where it is not the one since which it is bad."""
-    shown = alert.story.shown_by
+    shown = alert.timeline.shown_by
     return "" if shown == alert.opened_by else run_line(shown, source)
 
 
-def _did(entry: Entry, source: Source) -> Cell:
+def _did(entry: DecisionEntry, source: Source) -> Cell:
     return Cell(shortened(entry_line(entry)), source.ago(entry.at))
 
 

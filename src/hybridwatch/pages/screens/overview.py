@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import Matter, Status
+from hybridwatch.analysis.alerts import AlertSubject, Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
@@ -113,7 +113,7 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     return frame[kept]
 
 
-def _is_chosen(filters: Sequence[Choice], matter: Matter) -> bool:
+def _is_chosen(filters: Sequence[Choice], matter: AlertSubject) -> bool:
     """Whether a matter is among what is asked for."""
     group, build, testbed = (set(choice.chosen) for choice in filters)
     return (

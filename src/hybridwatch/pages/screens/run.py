@@ -136,9 +136,9 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
-    for story in stories_with(run.id, source):
-        way = address("alerts", alert=story.matter.key)
-        line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
+    for timeline in stories_with(run.id, source):
+        way = address("alerts", alert=timeline.matter.key)
+        line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
 
 

@@ -222,7 +222,11 @@ def _sized(answers: pd.DataFrame, alert: Alert) -> pd.DataFrame:
     What was over for a few runs only, as a drift is at first, was never over.
     """
     opened = pd.Timestamp(alert.opened_by.started_at)
-    ends = [pd.Timestamp(turn.by.started_at) for turn in alert.turns if turn.change.is_end]
+    ends = [
+        pd.Timestamp(transition.by.started_at)
+        for transition in alert.transitions
+        if transition.change.is_end
+    ]
     for end in ends:
         since, until = answers["started_at"] >= end, answers["started_at"] < opened
         if end >= opened:

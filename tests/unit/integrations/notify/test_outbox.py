@@ -67,7 +67,7 @@ def test_each_channel_hears_by_itself(outbox) -> None:
 
 
 def test_the_whole_story_of_a_topic_is_told_in_its_order(outbox) -> None:
-    story = [
+    timeline = [
         (a_topic(), News.OPENED),
         (a_topic(since=lambda _: Since.WORSE), News.WORSE),
         (a_topic(Standing.QUIET), None),
@@ -77,10 +77,10 @@ def test_the_whole_story_of_a_topic_is_told_in_its_order(outbox) -> None:
         (a_topic(), News.BACK),
         (a_topic(Standing.OVER), News.RECOVERED),
     ]
-    for topic, news in story:
+    for topic, news in timeline:
         assert find(outbox, topic) == ([news] if news else [])
     waiting = outbox.waiting("team")
-    assert [one.news for one in waiting] == [news for _, news in story if news]
+    assert [one.news for one in waiting] == [news for _, news in timeline if news]
     assert [one.number for one in waiting] == [1, 2, 3, 4, 5, 6]
     assert len({one.id for one in waiting}) == 6
 
@@ -190,7 +190,7 @@ OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = Standing
 
 
 def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
-    story = [
+    timeline = [
         (places(OPEN, OPEN), News.OPENED),
         (places(OPEN, OPEN, OPEN), None),  # another machine shows it
         (places(OVER, OPEN, OPEN), None),
@@ -200,7 +200,7 @@ def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
         (places(OVER, OVER, OVER), News.RECOVERED),
         (places(OVER, OVER, OVER), None),
     ]
-    for topics, news in story:
+    for topics, news in timeline:
         assert find(outbox, *topics) == ([news] if news else []), topics
     waiting = outbox.waiting("team")
     assert {one.topic for one in waiting} == {"0" * 32}, "one issue for one cause"

@@ -1,6 +1,6 @@
 """What the verdicts of one matter say: when it went bad, and when it was good again.
 
-Pure, and without what people said about it: a story depends on the records and the policy alone,
+Pure, and without what people said about it: a timeline depends on the records and the policy alone,
 so it can be kept as long as these stay the same.
 
 =================  ==============================  =============================================
@@ -31,7 +31,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from hybridwatch.analysis.alerts.alert_key import CONTROL, Judged, Matter, Question, area_for
+from hybridwatch.analysis.alerts.alert_key import (
+    CONTROL,
+    AlertQuestion,
+    AlertSubject,
+    JudgedMetric,
+    area_for,
+)
 from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import outcome
@@ -39,7 +45,7 @@ from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import Kind
 
-_Bad: TypeAlias = tuple[Judged, Action]
+_Bad: TypeAlias = tuple[JudgedMetric, Action]
 _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})
 _GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
@@ -51,7 +57,7 @@ _PLACE: Final = attrgetter("started_at", "run_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RunVerdict:
     """What one run says of a matter.
 
     Attributes:
@@ -86,7 +92,7 @@ class Ruling:
         return self.is_good and self.is_over
 
 
-class Change(Enum):
+class TransitionKind(Enum):
     """What a run did to a matter."""
 
     OPENED = "opened"
@@ -98,95 +104,99 @@ class Change(Enum):
     @property
     def is_end(self) -> bool:
         """Whether nothing is bad after it."""
-        return self in {Change.RESOLVED, Change.NOT_REPEATED}
+        return self in {TransitionKind.RESOLVED, TransitionKind.NOT_REPEATED}
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Transition:
     """A change of a matter, and the run that made it."""
 
-    change: Change
-    by: Ruling
+    change: TransitionKind
+    by: RunVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Timeline:
     """Everything that the verdicts say of one matter that was bad at least once.
 
     Attributes:
         matter: What it is about.
-        rulings: What each run of these builds says, oldest first.
-        turns: How it opened, resolved and reopened; never empty.
+        run_verdicts: What each run of these builds says, oldest first.
+        transitions: How it opened, resolved and reopened; never empty.
         cause: What is bad and was not shown good since; once it is over, what was bad last.
         questions: What was ever bad, the oldest first.
     """
 
-    matter: Matter
-    rulings: tuple[Ruling, ...]
-    turns: tuple[Turn, ...]
+    matter: AlertSubject
+    run_verdicts: tuple[RunVerdict, ...]
+    transitions: tuple[Transition, ...]
     cause: Cause
-    questions: tuple[Question, ...]
+    questions: tuple[AlertQuestion, ...]
 
     @property
-    def bad(self) -> Ruling:
+    def bad(self) -> RunVerdict:
         """The newest run that was bad."""
-        return next(one for one in reversed(self.rulings) if one.cause is not None)
+        return next(one for one in reversed(self.run_verdicts) if one.cause is not None)
 
     @property
-    def shown_by(self) -> Ruling:
+    def shown_by(self) -> RunVerdict:
         """The newest run that said what the cause says of its leading metric."""
         lead = self.cause.lead
-        said = (one for one in reversed(self.rulings) if one.cause and lead in one.cause.parts)
+        said = (one for one in reversed(self.run_verdicts) if one.cause and lead in one.cause.parts)
         return next(said, self.bad)
 
     @property
-    def newest(self) -> Ruling:
+    def newest(self) -> RunVerdict:
         """The newest run."""
-        return self.rulings[-1]
+        return self.run_verdicts[-1]
 
     @property
     def is_over(self) -> bool:
         """Whether the verdicts say that all is well again."""
-        return self.turns[-1].change.is_end
+        return self.transitions[-1].change.is_end
 
     @property
     def is_not_repeated(self) -> bool:
         """Whether it is over without that anybody knows whether it was anything."""
-        return self.turns[-1].change is Change.NOT_REPEATED
+        return self.transitions[-1].change is TransitionKind.NOT_REPEATED
 
     @property
-    def opened_by(self) -> Ruling:
+    def opened_by(self) -> RunVerdict:
         """The run that opened it last."""
-        opening = (turn for turn in reversed(self.turns) if not turn.change.is_end)
+        opening = (
+            transition for transition in reversed(self.transitions) if not transition.change.is_end
+        )
         return next(opening).by
 
 
-def stories_of(judged: Iterable[Judged], policy: Policy = STRICT) -> tuple[Story, ...]:
+def build_timelines(
+    judged: Iterable[JudgedMetric], policy: Policy = STRICT
+) -> tuple[Timeline, ...]:
     """Put verdicts together by matter.
 
     Args:
-        judged: Verdicts in any order. With earlier ones, stories say when it began; with the
-            newest of each question alone, what is inconclusive now is no story. Known-bad controls
+        judged: Verdicts in any order. With earlier ones, timelines say when it began; with the
+            newest of each question alone, what is inconclusive now is no timeline. Known-bad controls
             are not to be among them: they are bad on purpose.
         policy: What becomes of which metric.
 
     Returns:
         One for each matter that was ever bad.
     """
-    pairs: defaultdict[tuple[str, ...], list[Judged]] = defaultdict(list)
+    pairs: defaultdict[tuple[str, ...], list[JudgedMetric]] = defaultdict(list)
     for one in judged:
         pair = one.question
         pairs[pair.scenario, pair.baseline, pair.contender, pair.testbed].append(one)
     return tuple(
-        story
+        timeline
         for (scenario, *sides), found in pairs.items()
-        for story in _stories(scenario, sides, sorted(found, key=_PLACE), policy)
+        for timeline in _timelines(scenario, sides, sorted(found, key=_PLACE), policy)
     )
 
 
-def _stories(
-    scenario: str, sides: Sequence[str], judged: Sequence[Judged], policy: Policy
-) -> Iterator[Story]:
+def _timelines(
+    scenario: str, sides: Sequence[str], judged: Sequence[JudgedMetric], policy: Policy
+) -> Iterator[Timeline]:
     runs = [list(run) for _, run in groupby(judged, key=_PLACE)]
     metrics = {one.question.metric for one in judged}
     rules = {metric: policy.rule_for(scenario, metric) for metric in metrics}
@@ -200,20 +210,22 @@ def _stories(
     ]
     for area in dict.fromkeys(one.area for run in bad for one, _ in run):
         mine = [[each for each in run if each[0].area is area] for run in bad]
-        matter = Matter(scenario, area, *sides)
-        yield _story(matter, zip(runs, mine, strict=True))
+        matter = AlertSubject(scenario, area, *sides)
+        yield _timeline(matter, zip(runs, mine, strict=True))
 
 
-def _rank(one: Judged, rules: Mapping[str, Rule]) -> Action:
+def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
     return outcome(one.verdict, rules[one.question.metric], sure=one.sure)
 
 
-def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> Story:
-    left: dict[Question, Part] = {}
-    last: dict[Question, Part] = {}
-    ever: dict[Question, None] = {}
-    rulings: list[Ruling] = []
-    turns: list[Turn] = []
+def _timeline(
+    matter: AlertSubject, runs: Iterable[tuple[list[JudgedMetric], list[_Bad]]]
+) -> Timeline:
+    left: dict[AlertQuestion, Part] = {}
+    last: dict[AlertQuestion, Part] = {}
+    ever: dict[AlertQuestion, None] = {}
+    run_verdicts: list[RunVerdict] = []
+    transitions: list[Transition] = []
     times = 0
     for run, bad in runs:
         worse = {one.question: _part(one, rank) for one, rank in bad}
@@ -223,20 +235,30 @@ def _story(matter: Matter, runs: Iterable[tuple[list[Judged], list[_Bad]]]) -> S
         last = left or last
         ever |= dict.fromkeys(worse)
         cause = _cause(worse.values(), matter.area) if bad else None
-        ruling = Ruling(run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left)
-        rulings.append(ruling)
-        is_open = bool(turns) and not turns[-1].change.is_end
+        run_verdict = RunVerdict(
+            run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left
+        )
+        run_verdicts.append(run_verdict)
+        is_open = bool(transitions) and not transitions[-1].change.is_end
         if left and not is_open:
-            turns.append(Turn(Change.REOPENED if turns else Change.OPENED, ruling))
+            transitions.append(
+                Transition(
+                    TransitionKind.REOPENED if transitions else TransitionKind.OPENED, run_verdict
+                )
+            )
         elif is_open and not left:
             once = times == 1 and all(map(_has_luck, last, last.values()))
-            turns.append(Turn(Change.NOT_REPEATED if once else Change.RESOLVED, ruling))
+            transitions.append(
+                Transition(
+                    TransitionKind.NOT_REPEATED if once else TransitionKind.RESOLVED, run_verdict
+                )
+            )
         times = times + bool(bad) if left else 0
     cause = _cause(last.values(), matter.area)
-    return Story(matter, tuple(rulings), tuple(turns), cause, tuple(ever))
+    return Timeline(matter, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
 
 
-def _gone(run: Iterable[Judged], left: Mapping[Question, Part]) -> set[Question]:
+def _gone(run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, Part]) -> set[AlertQuestion]:
     """Find what was bad once and is not there any more, though this run alone proves nothing."""
     found = set()
     for one in run:
@@ -248,13 +270,13 @@ def _gone(run: Iterable[Judged], left: Mapping[Question, Part]) -> set[Question]
     return found
 
 
-def _has_luck(question: Question, part: Part) -> bool:
+def _has_luck(question: AlertQuestion, part: Part) -> bool:
     """Whether it may have been bad by chance."""
     kind = kind_of(question.metric)
     return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
 
 
-def _part(one: Judged, rank: Action) -> Part:
+def _part(one: JudgedMetric, rank: Action) -> Part:
     return Part(one.question.metric, one.question.statistic, one.verdict, one.effect, rank)
 
 
@@ -264,7 +286,7 @@ def _cause(parts: Iterable[Part], area: Area) -> Cause:
     return Cause(area, is_better=False, parts=found)
 
 
-def _is_good(one: Judged, area: Area) -> bool:
+def _is_good(one: JudgedMetric, area: Area) -> bool:
     if area in _BY_ABSENCE:
         return one.question.metric != CONTROL and one.verdict not in _UNMEASURED
     return one.verdict in _GOOD and area_for(one.question.metric, Verdict.REGRESSION) is area

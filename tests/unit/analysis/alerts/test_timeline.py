@@ -6,14 +6,14 @@ import pytest
 
 from hybridwatch.analysis.alerts import (
     CONTROL,
-    Change,
+    DecisionEntry,
     Decisions,
-    Entry,
-    Judged,
+    JudgedMetric,
     Status,
+    TransitionKind,
     accept,
     acknowledge,
-    alerts_of,
+    build_alerts,
     duplicate,
     invalid,
 )
@@ -28,10 +28,10 @@ SPEED = ("output_throughput", "ttft", "tpot", "itl", "e2el", "request_throughput
 EVERYTHING = (*SPEED, "accuracy.recall", "contract.equal_output", "host_syncs_per_step")
 
 
-def run(number: int, effect: float = 0.1, **verdicts: Verdict) -> list[Judged]:
+def run(number: int, effect: float = 0.1, **verdicts: Verdict) -> list[JudgedMetric]:
     """What one night says of some metrics; ``_`` stands for the dot in their ids."""
     return [
-        Judged(
+        JudgedMetric(
             replace(QUESTION, metric=metric.replace("__", ".")),
             verdict,
             effect if verdict is BAD else None,
@@ -42,22 +42,22 @@ def run(number: int, effect: float = 0.1, **verdicts: Verdict) -> list[Judged]:
     ]
 
 
-def every(number: int, verdict: Verdict, metrics=EVERYTHING) -> list[Judged]:
+def every(number: int, verdict: Verdict, metrics=EVERYTHING) -> list[JudgedMetric]:
     named = {metric.replace(".", "__"): verdict for metric in metrics}
     return run(number, 0.1, **named)
 
 
 def one_of(judged, decisions: Decisions | None = None, day: int = 9, policy: Policy = STRICT):
-    (alert,) = alerts_of(judged, {}, noon(day), policy)
+    (alert,) = build_alerts(judged, {}, noon(day), policy)
     if decisions is None:
         return alert
-    (alert,) = alerts_of(judged, {alert.matter.key: decisions}, noon(day), policy)
+    (alert,) = build_alerts(judged, {alert.matter.key: decisions}, noon(day), policy)
     return alert
 
 
 def answer(judged, act, day: int) -> Decisions:
     seen = one_of(judged, day=day).seen
-    return Decisions((Entry(1, noon(day), "Ann", act, seen),))
+    return Decisions((DecisionEntry(1, noon(day), "Ann", act, seen),))
 
 
 def test_a_dead_engine_is_one_alert() -> None:
@@ -75,7 +75,7 @@ def test_a_slow_down_is_one_alert_led_by_what_users_feel() -> None:
 
 def test_different_areas_are_different_alerts_the_most_severe_first() -> None:
     night_one = run(0, ttft=BAD, accuracy__recall=BAD, contract__equal_output=BAD, itl=FAILED)
-    areas = [alert.matter.area for alert in alerts_of(night_one, {}, noon(0))]
+    areas = [alert.matter.area for alert in build_alerts(night_one, {}, noon(0))]
     assert areas == [Area.ENGINE, Area.ANSWERS, Area.CONTRACT, Area.SPEED]
 
 
@@ -99,19 +99,22 @@ def test_a_slow_down_is_over_once_every_metric_of_it_was_shown_good() -> None:
     half = [*both, *run(1, ttft=GOOD, tpot=UNCLEAR)]
     assert one_of(half).status is Status.OPEN
     assert [part.metric for part in one_of(half).cause.parts] == ["tpot"]
-    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).story.is_over
+    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).timeline.is_over
 
 
 def test_a_dead_engine_says_nothing_of_how_slow_it_was() -> None:
     slow, dead = run(0, ttft=BAD), run(1, ttft=FAILED)
-    areas = {a.matter.area: a.status for a in alerts_of([*slow, *dead], {}, noon(1))}
+    areas = {a.matter.area: a.status for a in build_alerts([*slow, *dead], {}, noon(1))}
     assert areas == {Area.ENGINE: Status.OPEN, Area.SPEED: Status.OPEN}
 
 
 def test_what_was_bad_last_is_named_when_it_is_over() -> None:
     alert = one_of([*run(0, ttft=BAD, tpot=BAD), *run(1, ttft=GOOD, tpot=GOOD)])
     assert {part.metric for part in alert.cause.parts} == {"ttft", "tpot"}
-    assert [turn.change for turn in alert.turns] == [Change.OPENED, Change.NOT_REPEATED]
+    assert [transition.change for transition in alert.transitions] == [
+        TransitionKind.OPENED,
+        TransitionKind.NOT_REPEATED,
+    ]
 
 
 def test_another_metric_that_blocks_opens_what_was_acknowledged() -> None:
@@ -160,9 +163,9 @@ def test_a_duplicate_is_closed_while_the_trouble_stays() -> None:
 
 def test_a_missed_control_is_no_engine_that_died() -> None:
     question = replace(QUESTION, metric=CONTROL, statistic="")
-    missed = Judged(question, FAILED, None, "0", night(0))
+    missed = JudgedMetric(question, FAILED, None, "0", night(0))
     assert one_of([missed]).matter.area is Area.OTHER
-    caught = Judged(question, GOOD, None, "1", night(1))
+    caught = JudgedMetric(question, GOOD, None, "1", night(1))
     assert one_of([missed, caught]).status is Status.RESOLVED
 
 
@@ -183,13 +186,16 @@ def test_what_was_bad_in_one_run_alone_is_not_repeated(metric, verdict, effect, 
     first, second = nights(BAD, verdict, about=question)
     alert = one_of([replace(first, effect=0.1), replace(second, effect=effect)])
     assert alert.status is status
-    assert alert.story.is_over is alert.story.is_not_repeated
+    assert alert.timeline.is_over is alert.timeline.is_not_repeated
 
 
 def test_what_was_bad_twice_recovers() -> None:
     question = replace(QUESTION, metric="ttft")
     alert = one_of(nights(BAD, BAD, GOOD, about=question))
-    assert (alert.status, alert.turns[-1].change) == (Status.RESOLVED, Change.RESOLVED)
+    assert (alert.status, alert.transitions[-1].change) == (
+        Status.RESOLVED,
+        TransitionKind.RESOLVED,
+    )
 
 
 def test_a_contract_is_not_broken_by_chance() -> None:
@@ -202,6 +208,6 @@ def test_a_contract_is_not_broken_by_chance() -> None:
 def test_what_may_be_the_luck_of_a_start_opens_nothing_and_ends_nothing() -> None:
     question = replace(QUESTION, metric="ttft")
     first, second, third = nights(BAD, BAD, BAD, about=question)
-    assert not alerts_of([replace(first, lasts=False)], {}, noon(0))
+    assert not build_alerts([replace(first, lasts=False)], {}, noon(0))
     alert = one_of([first, second, replace(third, lasts=False)])
     assert (alert.status, alert.bad.run_id) == (Status.OPEN, second.run_id)
