@@ -26,7 +26,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, entry_of
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Kind, Notice
+from hybridwatch.pages.document import FieldKind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
@@ -176,7 +176,7 @@ def told_if_away() -> Iterator[None]:
         yield
     except DatabaseError as error:
         lines = tuple(str(error).splitlines())
-        draw_more((Notice(Kind.LOUD, "The database cannot be reached", lines),), "away")
+        draw_more((Notice(FieldKind.LOUD, "The database cannot be reached", lines),), "away")
         # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
         for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
             st.session_state[key] = st.session_state[key]

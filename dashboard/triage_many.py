@@ -15,7 +15,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.alert_words import DONE, entry_line
-from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
+from hybridwatch.pages.document import FieldKind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerts import address_of, listed, name_of
 
@@ -73,7 +73,7 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
     state, now, who = st.session_state, datetime.now(UTC), who_answers()
     ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.key} {place}"]]
     if not ticked:
-        state[_OUTCOME] = Notice(Kind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
+        state[_OUTCOME] = Notice(FieldKind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
         return
     try:
         act = act_of(deed, place, now)
@@ -81,12 +81,12 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
             members = [one for alert in ticked for one in alert.current]
             failed = triage.decide_all(members, act, who, now)
     except TriageError as error:
-        outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
+        outcome = Notice(FieldKind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
         lost = tuple(_lost(ticked, failed))
         kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(lost), 'alert')}"
         title = f"Kept: {kept}; not kept: {len(lost)}" if lost else f"Kept: {kept}."
-        outcome = Notice(Kind.LOUD if failed else Kind.QUIET, title, lost)
+        outcome = Notice(FieldKind.LOUD if failed else FieldKind.QUIET, title, lost)
         next_round()
     state[_OUTCOME] = outcome
 

@@ -9,7 +9,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.reports.length_limit import Page
-from hybridwatch.reports.pull_request import LIMIT, News, render
+from hybridwatch.reports.pull_request import LIMIT, ChangeNews, render
 from tests.broken_engines import dead_contender, restless, slow_contender
 from tests.builders import a_build, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
@@ -22,7 +22,7 @@ class Case:
     """ChangeReview, and what the comment that stands there now tells."""
 
     findings: ChangeReview
-    before: News | None = None
+    before: ChangeNews | None = None
     limit: int = LIMIT
 
     def page(self) -> Page:
@@ -94,11 +94,11 @@ def blind() -> Case:
 
 
 def blind_after_bad() -> Case:
-    return replace(blind(), before=News.BAD)
+    return replace(blind(), before=ChangeNews.BAD)
 
 
 def seeing() -> Case:
-    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BLIND)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), ChangeNews.BLIND)
 
 
 def answers_lost() -> Case:
@@ -107,7 +107,7 @@ def answers_lost() -> Case:
 
 
 def recovered() -> Case:
-    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BAD)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), ChangeNews.BAD)
 
 
 def unsettled() -> Case:
@@ -117,7 +117,7 @@ def unsettled() -> Case:
 
 
 def gone() -> Case:
-    return replace(unsettled(), before=News.GOOD)
+    return replace(unsettled(), before=ChangeNews.GOOD)
 
 
 def overflow() -> Case:

@@ -12,7 +12,7 @@ from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
-from hybridwatch.integrations.github.requests import Request, State, queue_in
+from hybridwatch.integrations.github.requests import CommentRequest, RequestState, queue_in
 from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
 from tests.github.asking_hub import AskingHub
@@ -62,7 +62,7 @@ def ask(call, tmp_path, people) -> Callable[[str], None]:
     return asked
 
 
-def entries(people: AskingHub) -> list[Request]:
+def entries(people: AskingHub) -> list[CommentRequest]:
     (body,) = people.bodies()
     return list(queue_in(body).asked)
 
@@ -72,7 +72,7 @@ def test_what_is_asked_is_queued_measured_and_told(
 ) -> None:
     ask(RUN)
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.QUEUED, "2 jobs in the queue")
+    assert (entry.state, entry.note) == (RequestState.QUEUED, "2 jobs in the queue")
     job_queue = open_queue(tmp_path / "results")
     (jobs,) = requested_jobs(job_queue, REPOSITORY)
     assert (jobs.pull_request, jobs.comment, len(jobs.states)) == (NUMBER, entry.comment, 2)
@@ -88,7 +88,7 @@ def test_what_is_asked_is_queued_measured_and_told(
     CliRunner().invoke(cli, [*drained, "--results", str(tmp_path / "results")])
     assert "done" in call("refresh").output
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.DONE, "2 done")
+    assert (entry.state, entry.note) == (RequestState.DONE, "2 done")
     (body,) = people.bodies()
     result = body.partition("<!-- hybridwatch result -->\n")[2]
     assert result.count("\n- <code>") == 2
@@ -103,7 +103,7 @@ def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> No
     job_queue.cancel([job.key for job in job_queue.snapshot(()).waiting])
     call("refresh")
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.FAILED, "2 cancelled")
+    assert (entry.state, entry.note) == (RequestState.FAILED, "2 cancelled")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> No
 def test_what_the_queue_does_not_take_is_refused(people, ask, tmp_path, body, note) -> None:
     ask(body)
     (entry,) = entries(people)
-    assert entry.state is State.REFUSED
+    assert entry.state is RequestState.REFUSED
     assert entry.note.startswith(note)
     assert not open_queue(tmp_path / "results").is_made()
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from hybridwatch.analysis.alerts import AlertGroup, Status
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.change_point import ChangePoint, Drift, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, HistoryState
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
@@ -142,7 +142,7 @@ def changes_at(
 
 def _changes(line: Line, metric: str, world: World) -> Iterator[Change]:
     nights = [world.night_of(when.to_pydatetime()) for when in line.levels["started_at"]]
-    sure = [point for point in line.history.points if point.state is State.CONFIRMED]
+    sure = [point for point in line.history.points if point.state is HistoryState.CONFIRMED]
     every: tuple[ChangePoint | Drift, ...] = (*sure, *line.history.drifts)
     for found in every:
         where = frozenset(nights[found.first : found.last + 1])

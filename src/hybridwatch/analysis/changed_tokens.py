@@ -33,7 +33,7 @@ _PLANTED: Final = "planted"
 _Value = TypeVar("_Value", int, float)
 
 
-class Tokens(NamedTuple):
+class ChangedTokens(NamedTuple):
     """What two sides' contract trials say together.
 
     Attributes:
@@ -55,7 +55,7 @@ class Tokens(NamedTuple):
     one_arithmetic: bool
 
 
-def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
+def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None:
     """Compare the tokens of two sides.
 
     Returns:
@@ -85,7 +85,7 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
         counts.append(float(len(real)))
     if not counts:
         return None
-    return Tokens(
+    return ChangedTokens(
         counts=tuple(counts),
         requests=requests,
         changes=tuple(changes),

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.answers import Answers, answers_of, pair
-from hybridwatch.analysis.changed_tokens import Tokens
+from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Blocks, Pair
@@ -292,7 +292,7 @@ _TWO_ARITHMETICS: Final = (
 )
 
 
-def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
+def compare_tokens(metric: Metric, tokens: ChangedTokens) -> Comparison:
     """Give what two sides' contract trials say its verdict.
 
     The baseline counts 0, since it differs from itself in nothing; the contender counts the
@@ -320,7 +320,7 @@ def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
     return doubt.added(judged, *_doubts(tokens))
 
 
-def _doubts(tokens: Tokens) -> Iterator[str]:
+def _doubts(tokens: ChangedTokens) -> Iterator[str]:
     ties = tokens.near_ties
     if ties:
         widest = max(max(one.baseline_gap or 0.0, one.contender_gap or 0.0) for one in ties)

@@ -13,7 +13,7 @@ from hybridwatch.analysis import doubt
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, family_of, holm
 from hybridwatch.analysis.noisy_machine import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
+from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind, Metric
 
@@ -151,7 +151,7 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
 def _within_blocks(
     drafts: Sequence[Comparison],
     part: Sequence[int],
-    test: Callable[[Sequence[Row]], Sequence[tuple[Tail, Tail]]],
+    test: Callable[[Sequence[BlockRow]], Sequence[tuple[Tail, Tail]]],
 ) -> dict[int, _PValues]:
     """Test a part of a family at its share of the level."""
     if not part:
@@ -164,8 +164,8 @@ def _within_blocks(
     return found
 
 
-def _row(draft: Comparison) -> Row:
-    return Row(
+def _row(draft: Comparison) -> BlockRow:
+    return BlockRow(
         ratios=tuple(draft.metric.better.worse * ratio for ratio in draft.ratios),
         shares_variance=draft.metric.kind is not Kind.COUNT,
     )

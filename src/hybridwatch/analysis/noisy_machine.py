@@ -17,7 +17,7 @@ from typing import Final
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import pair_of
-from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
+from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import Metric, metric_of
@@ -54,7 +54,7 @@ def leaves_work_open(report: Report) -> bool:
     )
 
 
-def noisy_p(metrics: Sequence[Metric], rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
+def noisy_p(metrics: Sequence[Metric], rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows of a restless machine became worse, and whether they became better.
 
     Args:

@@ -42,7 +42,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class VerdictReplay:
     """How a stored verdict stands beside the one that its records give today.
 
     Attributes:

@@ -44,7 +44,7 @@ _STEPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BlockRow:
     """One metric within blocks.
 
     Attributes:
@@ -69,7 +69,7 @@ class Tail:
     adjusted: float
 
 
-def flip_p(rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
+def flip_p(rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows became worse, and whether they became better.
 
     Args:
@@ -88,7 +88,7 @@ def flip_p(rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
     return tuple(zip(worse, better, strict=True))
 
 
-def _noise(rows: Sequence[Row]) -> Iterator[tuple[Any, float, float]]:
+def _noise(rows: Sequence[BlockRow]) -> Iterator[tuple[Any, float, float]]:
     """Give each row's blocks, their mean square, and the same as shared with others of its kind."""
     ratios = [_clipped(row.ratios) for row in rows]
     own = [float(np.mean(np.sort(some**2))) for some in ratios]

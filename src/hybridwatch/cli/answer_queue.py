@@ -25,7 +25,7 @@ from hybridwatch.system.home import home
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.requests import Request
+    from hybridwatch.integrations.github.requests import CommentRequest
 
 
 def matrix_that_asks() -> Matrix | None:
@@ -97,20 +97,20 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
 
 
-def _as_it_stands(entry: "Request", jobs: RequestedJobs) -> "Request":
-    from hybridwatch.integrations.github.requests import State
+def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentRequest":
+    from hybridwatch.integrations.github.requests import RequestState
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
     if jobs.is_open:
         begun = set(jobs.states) != {JobState.WAITING}
-        state = State.RUNNING if begun else State.QUEUED
+        state = RequestState.RUNNING if begun else RequestState.QUEUED
     else:
-        state = State.FAILED if jobs.lost else State.DONE
+        state = RequestState.FAILED if jobs.lost else RequestState.DONE
     return entry.model_copy(update={"state": state, "note": note})
 
 
-def _result(entry: "Request", jobs: RequestedJobs, results: Path, policy: Policy) -> str:
+def _result(entry: "CommentRequest", jobs: RequestedJobs, results: Path, policy: Policy) -> str:
     """Say of each record in a line what it shows; ``compare`` has the rest."""
     lines = []
     for record in jobs.records:

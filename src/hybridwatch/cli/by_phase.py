@@ -10,7 +10,7 @@ from rich.text import Text
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.cli.board import Board
-from hybridwatch.cli.outcome import Outcome, summary_of
+from hybridwatch.cli.outcome import RunOutcome, summary_of
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
@@ -157,7 +157,7 @@ def _kept_when_stopped(
         raise
 
 
-def stopped_line(outcome: Outcome) -> Text:
+def stopped_line(outcome: RunOutcome) -> Text:
     """Say where lies what was measured of a scenario before a stop."""
     what = f"{outcome.stopped or 'stopped'}; what was measured is in {outcome.path}"
     return as_text(f"{outcome.scenario}: {what}")

@@ -21,7 +21,7 @@ from hybridwatch.orchestration.fleet.lookup import find_job_log, key_like, open_
 from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_json, read_overview
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import say
 
 
@@ -144,7 +144,7 @@ def _require_made(job_queue: JobQueue) -> None:
 
 
 def _print_status(overview: Overview) -> None:
-    nights = Table(box=None, pad_edge=False)
+    nights = StackedTable(box=None, pad_edge=False)
     for name in ("night", *(state.value for state in JobState)):
         nights.add_column(name, justify="left" if name == "night" else "right")
     for batch in overview.batches:
@@ -164,8 +164,8 @@ def _print_status(overview: Overview) -> None:
         say(f"over in about {hours:.1f} h, going by earlier measurements")
 
 
-def _hosts_table(hosts: Sequence[HostLine]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _hosts_table(hosts: Sequence[HostLine]) -> StackedTable:
+    table = StackedTable(box=None, pad_edge=False)
     for name in ("host", "state", "there", "series", "measures", "last A/A", "reason"):
         table.add_column(name)
     for host in hosts:

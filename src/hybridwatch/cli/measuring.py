@@ -21,7 +21,7 @@ from hybridwatch.cli.by_phase import (
     stopped_line,
 )
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
-from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.outcome import RunOutcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
@@ -170,7 +170,7 @@ class _FailedScenarios:
 
 def measure_scenarios(
     scenarios: Sequence[Scenario], wanted: RunOptions, results: Path, console: Console
-) -> tuple[list[Outcome], int]:
+) -> tuple[list[RunOutcome], int]:
     """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
 
     Args:

@@ -17,7 +17,7 @@ from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scena
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.preflight import Needs, require_machine
-from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, NightPlan, hold
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.pull_request import title_of
 from hybridwatch.system import stoppable
@@ -86,7 +86,7 @@ def command(
     wanted = chosen(scenarios or policy.expected, labels)
     for one in wanted:
         require_machine(Needs.of(one, tuple(specs.values())))
-    plan = Plan(
+    plan = NightPlan(
         scenarios=[one.id for one in wanted],
         build=build,
         baseline=baseline or build,

@@ -14,9 +14,9 @@ from hybridwatch.database.update import open_index
 from hybridwatch.database.url import url_of
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.integrations.notify.doors import door_of
-from hybridwatch.integrations.notify.gather import Place
+from hybridwatch.integrations.notify.gather import TopicPlace
 from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.registry import open_client
 from hybridwatch.integrations.notify.sending import Sender, Sent, tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.system.console_text import say
@@ -44,7 +44,7 @@ def outbox_of(results: Path) -> Outbox:
     return Outbox(Database(url_of(results), NotifyError))
 
 
-def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
+def place_of(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
     """Look at a results folder.
 
     Args:
@@ -52,7 +52,7 @@ def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
         channels: Say where the dashboard is.
         policy: What judges.
     """
-    return Place(
+    return TopicPlace(
         results=results,
         index=open_index(results),
         checkout=replace(checkout_here(), policy=policy),
@@ -63,7 +63,7 @@ def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
 
 def sender_of(outbox: Outbox, channels: Channels) -> Sender:
     """Give what sends."""
-    return Sender(outbox, lambda channel: door_of(channel, channels))
+    return Sender(outbox, lambda channel: open_client(channel, channels))
 
 
 def tell_at_the_end(

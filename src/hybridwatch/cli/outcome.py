@@ -26,7 +26,7 @@ from hybridwatch.records.store import write_run
 from hybridwatch.reports.caught import bugs_caught, readings_of, seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.system.console_text import as_text
@@ -40,7 +40,7 @@ _VALUES: Final = 3
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
-class Outcome:
+class RunOutcome:
     """One run, finished or stopped: what to show and what is wrong with it.
 
     Attributes:
@@ -116,22 +116,22 @@ class Outcome:
         }
 
 
-def keep(scenario: Scenario, run: Run, results: Path) -> Outcome:
+def keep(scenario: Scenario, run: Run, results: Path) -> RunOutcome:
     """Store a run, and the verdict between its two sides if it has two."""
     return judged(scenario, run, write_run(results, run), results)
 
 
-def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> Outcome:
+def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> RunOutcome:
     """Judge a run that is stored, and store the verdict between its two sides if it has two.
 
     The verdict that is stored of a stopped run says that phases failed, the one that is shown what
     came of those that were made.
     """
     if len(run.builds) != 2:
-        return Outcome(scenario, run, record)
+        return RunOutcome(scenario, run, record)
     found = judge(*both_sides(record, run), results)
     shown = judge_on(found.terms, *both_sides(record, run.so_far()))
-    return Outcome(scenario, run, record, shown.report, save(results, found))
+    return RunOutcome(scenario, run, record, shown.report, save(results, found))
 
 
 def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
@@ -150,7 +150,7 @@ def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tup
 
 
 def print_closing(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     results: Path,
     console: Console,
     *notes: str,
@@ -179,8 +179,8 @@ def print_closing(
         console.print(as_text(line), soft_wrap=True)
 
 
-def _table(outcomes: Sequence[Outcome], unmeasured: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+def _table(outcomes: Sequence[RunOutcome], unmeasured: Sequence[str]) -> StackedTable:
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column("result", no_wrap=True)
     table.add_column("shown by")
@@ -192,7 +192,7 @@ def _table(outcomes: Sequence[Outcome], unmeasured: Sequence[str]) -> Table:
     return table
 
 
-def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
+def _places(outcomes: Sequence[RunOutcome], results: Path) -> Iterator[str]:
     judged = [outcome for outcome in outcomes if outcome.verdict is not None]
     if len(outcomes) == 1:
         yield f"record:  {outcomes[0].path}"
@@ -210,7 +210,7 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
         yield f"{'' if at else 'next:':<{indent}}{command}"
 
 
-def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
+def _names_of_builds(outcomes: Sequence[RunOutcome]) -> str:
     """Name the builds with their model runners: first what most scenarios ran on."""
     scenarios: dict[str, list[str]] = {}
     for outcome in outcomes:
@@ -220,7 +220,7 @@ def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
     return "; ".join([most, *(f"of {', '.join(scenarios[one])} {one}" for one in others)])
 
 
-def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:
+def _next(judged: Sequence[RunOutcome], results: Path) -> Iterator[str]:
     name = program()
     where = with_results(results)
     if judged:

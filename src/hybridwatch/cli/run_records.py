@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.cli.outcome import Outcome, judged
+from hybridwatch.cli.outcome import RunOutcome, judged
 from hybridwatch.measurement.session import is_stopped
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run, write_run
@@ -33,7 +33,7 @@ class RunRecords:
     """
 
     def __init__(self, results: Path, asked: Any, *, resume: bool) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RunOutcome] = []
         self._results = results
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
         self._file = results / UNFINISHED / f"{digest[:_DIGITS]}.txt"
@@ -57,7 +57,7 @@ class RunRecords:
         _, run = self._earlier.get(scenario.id, (None, None))
         return run
 
-    def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> Outcome:
+    def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> RunOutcome:
         """Store a run, and the verdict between its two sides if it has two.
 
         Args:

@@ -14,7 +14,7 @@ from hybridwatch.cli.options import examples, write_file
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.checkpoint import draft_of, folder_of
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
 from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
 from hybridwatch.system.console_text import as_text, say
@@ -155,7 +155,7 @@ def _print_problems(found: Survey) -> None:
 
 
 def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column("known-bad without", no_wrap=True)
     if not reasons:

@@ -16,7 +16,7 @@ from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.plain_text import csv_cell
 
 
@@ -58,7 +58,7 @@ def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _print(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = StackedTable(box=None, pad_edge=False)
     for name in names:
         table.add_column(Text(one_line(name)))
     for row in rows:

@@ -13,7 +13,7 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.errors import RecordError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 
 
 @click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))
@@ -63,7 +63,7 @@ def list_all(*, results: Path, as_json: bool) -> None:
         document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
         click.echo(json.dumps(document, indent=2))
         return
-    table = Table("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
+    table = StackedTable("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
     for one in found:
         scopes = ", ".join(sorted(scope.value for scope in one.scopes))
         table.add_row(

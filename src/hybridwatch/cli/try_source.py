@@ -15,7 +15,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.outcome import RunOutcome, print_closing
 from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
@@ -127,7 +127,7 @@ class _Trying:
         self, labels: tuple[str, str], results: Path, console: Console, line: str | None = None
     ) -> None:
         self.labels = labels
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RunOutcome] = []
         self._lost = 0
         self._untimed: tuple[str, ...] = ()
         self._results = results
@@ -135,7 +135,7 @@ class _Trying:
         self._line = line
 
     @property
-    def worse(self) -> list[Outcome]:
+    def worse(self) -> list[RunOutcome]:
         """Runs in which something got worse, or could not be measured."""
         return [one for one in self.outcomes if one.troubles or one.bad_news]
 

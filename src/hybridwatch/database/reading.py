@@ -29,7 +29,7 @@ _FAST: Final = 1
 """Of zlib: the usual level takes twice as long and makes it smaller by a tenth."""
 
 
-class Measured(NamedTuple):
+class MeasuredRows(NamedTuple):
     """What a side of a run gives to a series.
 
     Attributes:
@@ -65,7 +65,7 @@ class RecordRows:
     lines: tuple[str, str] = ("", "")
     run: Row | None = None
     sides: tuple[Row, ...] = ()
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredRows, ...] = ()
     verdicts: tuple[Row, ...] = ()
     report: bytes = b""
 
@@ -177,12 +177,12 @@ def _of_side(side: OneSide) -> Row:
     }
 
 
-def _measured(side: OneSide) -> Iterator[Measured]:
+def _measured(side: OneSide) -> Iterator[MeasuredRows]:
     for subject in subjects_of(side, side):
         values = tuple(reduce_side(side, subject).by_trial.items())
         if values:
             middle = median(value for _, value in values)
-            yield Measured(subject.metric.id, subject.statistic, side.index, middle, values)
+            yield MeasuredRows(subject.metric.id, subject.statistic, side.index, middle, values)
 
 
 def _verdict(comparison: Comparison, report: Report) -> Row:

@@ -6,7 +6,7 @@ from hybridwatch.database.connection import Database
 from hybridwatch.database.reading import RecordRows
 from hybridwatch.database.stamps import Stamp
 from hybridwatch.database.writing import (
-    Known,
+    KnownRecords,
     add,
     forget,
     known_records,
@@ -17,7 +17,7 @@ from hybridwatch.database.writing import (
 from hybridwatch.errors import DatabaseError
 
 
-def known_by(database: Database, rules: str) -> Mapping[str, Known]:
+def known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
     """Give the records that are known by these rules; none where there is no database yet."""
     if database.file is not None and not database.file.exists():
         return {}
@@ -28,7 +28,7 @@ def known_by(database: Database, rules: str) -> Mapping[str, Known]:
 def forget_vanished(
     database: Database,
     rules: str,
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownRecords],
     listed: Collection[str],
     *,
     rebuild: bool = False,
@@ -54,7 +54,7 @@ def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) ->
         add(connection, new)
 
 
-def _is_there(rows: RecordRows, known: Mapping[str, Known]) -> bool:
+def _is_there(rows: RecordRows, known: Mapping[str, KnownRecords]) -> bool:
     one = known.get(rows.record["path"])
     stamp = Stamp(*(rows.record[name] for name in Stamp.__slots__))
     return one is not None and one.judged >= rows.record["judged"] and one.stamp == stamp

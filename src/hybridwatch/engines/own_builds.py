@@ -21,7 +21,7 @@ from hybridwatch.engines.check import require_readable
 from hybridwatch.engines.code_tree import CodeTree, code_tree
 from hybridwatch.engines.commit_wheel import wheel_of
 from hybridwatch.engines.commits import commit_tree, sha_of
-from hybridwatch.engines.install import MARKER, Say, State, environment_digest, state
+from hybridwatch.engines.install import MARKER, InstallState, Say, environment_digest, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.overlay import lay_tree, unpack_wheel
 from hybridwatch.errors import BuildError
@@ -285,11 +285,11 @@ def _base(
         build = named_build(named, home)
         if build.origin or build.variant_of:
             raise BuildError(f"--base {named}: expected a build of a release")
-        if state(build) is not State.INSTALLED:
+        if state(build) is not InstallState.INSTALLED:
             raise BuildError(f"{named} is {state(build).value}; run: {build.made_by}")
         return build
     whole = [one for one in load_builds(home).values() if not (one.origin or one.variant_of)]
-    installed = [one for one in whole if state(one) is State.INSTALLED]
+    installed = [one for one in whole if state(one) is InstallState.INSTALLED]
     found = choose(installed)
     if len(found) != 1:
         known = ", ".join(one.name for one in found or installed) or "none"

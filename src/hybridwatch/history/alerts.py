@@ -25,7 +25,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
+from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
 from hybridwatch.history.judged import judged_from
 from hybridwatch.history.runs import contenders_of
 from hybridwatch.records.role import Role
@@ -86,7 +86,7 @@ def find_timelines(index: Index, checkout: Checkout) -> Timelines:
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
-def _timelines(index: Index, policy: Policy, known: frozenset[Known]) -> Timelines:
+def _timelines(index: Index, policy: Policy, known: frozenset[KnownScenarios]) -> Timelines:
     judged = (*judged_from(index), *judged_controls(controls_among(index, known)))
     timelines = build_timelines(judged, policy)
     bad_in: defaultdict[str, list[Timeline]] = defaultdict(list)

@@ -35,7 +35,7 @@ from hybridwatch.scenarios.scenario import Scenario
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
-class _Engine(NamedTuple):
+class _ControlEngine(NamedTuple):
     """What an engine is known by to who asks which fixes it lost."""
 
     label: str
@@ -158,7 +158,7 @@ def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[Contro
     return controls_among(index, known_in(scenarios))
 
 
-class Known(NamedTuple):
+class KnownScenarios(NamedTuple):
     """Of a scenario, what makes a run a control of it and says what it must show."""
 
     scenario: str
@@ -166,13 +166,15 @@ class Known(NamedTuple):
     promise: DetectionPromise
 
 
-def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
+def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[KnownScenarios]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, one.guarded, find_promise(one)) for name, one in scenarios.items())
+    return frozenset(
+        KnownScenarios(name, one.guarded, find_promise(one)) for name, one in scenarios.items()
+    )
 
 
 @lru_cache(maxsize=1)
-def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, ...]:
+def controls_among(index: Index, known: frozenset[KnownScenarios]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, as ``controls_of``."""
     tallies, scenarios = _tallies(index), {one.scenario: one for one in known}
     found = (
@@ -197,7 +199,7 @@ def _control(
     index: Index,
     sides: tuple[_Side, _Side],
     tally: _Tally,
-    known: Callable[[str], Known | None],
+    known: Callable[[str], KnownScenarios | None],
 ) -> ControlRun | None:
     old, new = sides
     scenario, role = known(old.scenario), Role(old.role)
@@ -260,7 +262,9 @@ def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
 
 @lru_cache(maxsize=1024)  # a store has few pairs of builds
 def _lost(*engines: tuple[str, str, str]) -> tuple[str, ...]:
-    old, new = (_Engine(label, release, fixes_of(fixes)) for label, release, fixes in engines)
+    old, new = (
+        _ControlEngine(label, release, fixes_of(fixes)) for label, release, fixes in engines
+    )
     return lost_fixes(old, new)
 
 

@@ -35,7 +35,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedReport:
     """A report, and what it was made from.
 
     Attributes:
@@ -82,7 +82,7 @@ def judge(
     policy: Policy = STRICT,
     *,
     across_testbeds: bool = False,
-) -> Judged:
+) -> JudgedReport:
     """Compare two sides as every verb does.
 
     Args:
@@ -97,10 +97,10 @@ def judge(
     return judge_on(terms, baseline, contender)
 
 
-def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> Judged:
+def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> JudgedReport:
     """Compare two sides, the noise between runs being known."""
     report = report_between(baseline.one_side, contender.one_side, terms)
-    return Judged(baseline, contender, terms, report)
+    return JudgedReport(baseline, contender, terms, report)
 
 
 def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
@@ -171,7 +171,7 @@ def judge_named(
     policy: Policy = STRICT,
     options: SideOptions = PLAIN,
     reader: RecordReader | None = None,
-) -> Judged:
+) -> JudgedReport:
     """Compare what the command line names.
 
     Args:
@@ -200,7 +200,7 @@ def judge_named(
     return judge(left, right, results, policy, across_testbeds=across)
 
 
-def _judged_alone(side: Chosen, results: Path, policy: Policy) -> Judged:
+def _judged_alone(side: Chosen, results: Path, policy: Policy) -> JudgedReport:
     try:
         return judge(side, side, results, policy)
     except ComparisonError as error:

@@ -106,7 +106,7 @@ class Line:
         return [slice(a, b) for a, b in pairwise((0, *edges.tolist(), len(moments)))]
 
     @property
-    def steps(self) -> "Iterator[Step]":
+    def steps(self) -> "Iterator[LineStep]":
         """What changed from one run to the next, oldest first."""
         return _steps(self.levels)
 
@@ -127,7 +127,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LineStep:
     """A run whose engine is not the one before's.
 
     Attributes:
@@ -396,14 +396,14 @@ def _loads(versions: Mapping[str, int], settings: Settings) -> Mapping[str, str]
     return found
 
 
-def _steps(levels: pd.DataFrame) -> Iterator[Step]:
+def _steps(levels: pd.DataFrame) -> Iterator[LineStep]:
     releases, fixes, builds = (levels[name].tolist() for name in ("release", "fixes", "build"))
     for at in range(1, len(releases)):
         release = releases[at] if releases[at] != releases[at - 1] else ""
         build = builds[at] if not release and builds[at] != builds[at - 1] else ""
         moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
         if release or build or moved:
-            yield Step(at, release, build, moved)
+            yield LineStep(at, release, build, moved)
 
 
 @lru_cache(maxsize=1024)

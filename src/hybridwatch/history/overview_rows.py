@@ -54,7 +54,7 @@ class VerdictRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CellStatus:
     """The newest verdict on one metric of one pair of builds.
 
     Attributes:
@@ -89,11 +89,11 @@ class GridRow:
     testbed: str
     newest: datetime
     pairs: tuple[tuple[str, str], ...]
-    cells: Mapping[str, Standing]
+    cells: Mapping[str, CellStatus]
     counted: Mapping[str, int]
 
     @property
-    def loudest(self) -> Standing:
+    def loudest(self) -> CellStatus:
         """What to look at first."""
         return min(self.cells.values(), key=_loudness)
 
@@ -156,7 +156,7 @@ def _row(
     part: Sequence[VerdictRow],
     medians: Mapping[tuple[str, ...], list[float]],
 ) -> GridRow:
-    found: defaultdict[str, list[Standing]] = defaultdict(list)
+    found: defaultdict[str, list[CellStatus]] = defaultdict(list)
     for row in part:
         found[heading_of(row.metric)].append(_standing(row, medians.get(row.question, ())))
     ordered = [standing.row for each in found.values() for standing in each]
@@ -170,12 +170,12 @@ def _row(
     )
 
 
-def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
+def _standing(row: VerdictRow, medians: Sequence[float]) -> CellStatus:
     metric, name = name_of(row.metric, row.statistic)
-    return Standing(row, metric, name, Verdict(row.verdict), tuple(medians))
+    return CellStatus(row, metric, name, Verdict(row.verdict), tuple(medians))
 
 
-def _loudness(standing: Standing) -> tuple[int, float]:
+def _loudness(standing: CellStatus) -> tuple[int, float]:
     """Order by verdict, then by size; a size that is not there comes last."""
     size = abs(standing.row.effect)
     return ORDER.index(standing.verdict), -size if size == size else 0.0

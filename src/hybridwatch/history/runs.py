@@ -39,7 +39,7 @@ _TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """A run in a list.
 
     Attributes:
@@ -84,11 +84,11 @@ class Row:
 
 
 @kept_of_one_index
-def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row]:
+def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, RunRow]:
     """List every readable run, or those of one scenario, by its id, the newest first."""
     runs = index.runs(scenario)
     worst, bad = _worst(index.outcomes(scenario)), bad_on_purpose(index)
-    found: dict[str, Row] = {}
+    found: dict[str, RunRow] = {}
     sides: dict[str, list[tuple[str, str]]] = {}
     failures: dict[str, int] = {}
     names = zip(runs["record"], runs["build"], runs["line"], runs["failures"], strict=True)
@@ -100,7 +100,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
     columns = (first[name].tolist() for name in ("started_at", "trouble", *_TAKEN))
     for started_at, trouble, *taken in zip(*columns, strict=True):
         run, record, *_ = taken
-        found[run] = Row(
+        found[run] = RunRow(
             **dict(zip(_TAKEN, taken, strict=True)),
             started_at=started_at.to_pydatetime(),
             builds=tuple(build for build, _ in sides[record]),
@@ -128,6 +128,6 @@ def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
     return {str(record): ORDER[int(rank)] for record, rank in worst.items()}
 
 
-def controls_last(rows: Iterable[Row]) -> list[Row]:
+def controls_last(rows: Iterable[RunRow]) -> list[RunRow]:
     """Put the runs of engines that are bad on purpose behind all others, else in their order."""
     return sorted(rows, key=lambda row: row.is_control)

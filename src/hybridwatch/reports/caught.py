@@ -12,7 +12,7 @@ _NAMED: Final = 2
 """As many readings or scenarios as are named before they are only counted."""
 
 
-class Control(Protocol):
+class CaughtControl(Protocol):
     """A known-bad control, from a report or from the index."""
 
     @property
@@ -28,7 +28,7 @@ class Control(Protocol):
         """What the healthy engine was not clean of."""
 
 
-def bugs_caught(controls: Collection[Control]) -> str:
+def bugs_caught(controls: Collection[CaughtControl]) -> str:
     """Say how many bugs were caught, and whether the healthy engine was clean beside them.
 
     Args:

@@ -34,7 +34,7 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CauseRow:
     """One thing to tell.
 
     Attributes:
@@ -68,17 +68,17 @@ def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
-def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
+def rows_of(findings: ChangeReview) -> tuple[CauseRow, ...]:
     """List everything there is to tell: what stops, what warns, what was left out, what is better.
 
     Of each group comes the first before any second, so that no group hides another.
     """
     many = len(findings.reports) + len(findings.absent) > 1
     groups = [
-        [Row(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
+        [CauseRow(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
         *([_row(found, many=many) for found in group] for group in grouped(findings)),
         [
-            Row(f"{findings.name_of(report)}: {headline(report)}")
+            CauseRow(f"{findings.name_of(report)}: {headline(report)}")
             for report in findings.incomparable
         ],
     ]
@@ -88,13 +88,13 @@ def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
         for at, row in enumerate(rows)
     ]
     numbered += [
-        (_LEFT_OUT, at, 0, Row(f"{one.place}: left out: {one.reason}"))
+        (_LEFT_OUT, at, 0, CauseRow(f"{one.place}: left out: {one.reason}"))
         for at, one in enumerate(findings.left_out)
     ]
     return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:3]))
 
 
-def _urgency(row: Row) -> int:
+def _urgency(row: CauseRow) -> int:
     if row.found is None:
         return _STOPS
     if row.is_better:
@@ -150,12 +150,12 @@ def _weight(found: Found) -> tuple[int, float]:
     return actions.index(found.cause.action), -abs(lead.effect or 0.0)
 
 
-def _row(found: Found, *, many: bool) -> Row:
+def _row(found: Found, *, many: bool) -> CauseRow:
     cause, compared = found.cause, found.cause.lead.comparison
     if cause.area not in _SENTENCES and compared is not None:
-        return Row("", found)
+        return CauseRow("", found)
     place = f"{found.place}: " if many else ""
-    return Row(f"{place}{_sentence(found, many=many)}", found)
+    return CauseRow(f"{place}{_sentence(found, many=many)}", found)
 
 
 def _sentence(found: Found, *, many: bool) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import sides_of
-from hybridwatch.analysis.sign_flips import Row, flip_p
+from hybridwatch.analysis.sign_flips import BlockRow, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
@@ -219,7 +219,7 @@ def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(trial):
         order = ((), ("busy-step-10",)) if block % 2 else (("busy-step-10",), ())
         work = {planted: work_of(planted) for planted in order}
         ratios.append(math.log(work["busy-step-10",] / work[()]))
-        ((worse, _),) = flip_p([Row(tuple(ratios), shares_variance=False)])
+        ((worse, _),) = flip_p([BlockRow(tuple(ratios), shares_variance=False)])
         # After each of up to 60 blocks it may stop: strict, so that chance alone seldom passes.
         return bool(worse.alone < 0.001)
 

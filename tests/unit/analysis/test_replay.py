@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.analysis.replay import (
     ABSENT,
     Deviation,
-    Replay,
+    VerdictReplay,
     changes_between,
     deviations_between,
     noise_in,
@@ -100,6 +100,6 @@ def test_only_other_tools_are_named() -> None:
 
 
 def test_same_takes_the_same_numbers_and_the_same_files() -> None:
-    assert Replay((), (), ("numpy: 1 -> 2",)).same
-    assert not Replay((), ("the record was altered",), ()).same
-    assert not Replay((Deviation("a", 1, 2),), (), ()).same
+    assert VerdictReplay((), (), ("numpy: 1 -> 2",)).same
+    assert not VerdictReplay((), ("the record was altered",), ()).same
+    assert not VerdictReplay((Deviation("a", 1, 2),), (), ()).same

@@ -7,15 +7,15 @@ import pytest
 
 from hybridwatch.analysis import sign_flips
 from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.sign_flips import Row, Tail, flip_p, moderated
+from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p, moderated
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch_lab.calibration.reports import report_on
 from tests.builders import a_run, noisy
 from tests.situations import regression
 
 
-def rows(values, *, shares_variance: bool = True) -> list[Row]:
-    return [Row(tuple(some), shares_variance) for some in values]
+def rows(values, *, shares_variance: bool = True) -> list[BlockRow]:
+    return [BlockRow(tuple(some), shares_variance) for some in values]
 
 
 def drawn(seed: int, metrics: int, blocks: int) -> np.ndarray:

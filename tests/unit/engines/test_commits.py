@@ -7,7 +7,7 @@ from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commits import commit_tree, commits_between, python_changes, sha_of
-from hybridwatch.engines.install import State, state
+from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
 from tests.clone import a_clone, commit, git
@@ -85,7 +85,7 @@ def test_build_of_a_commit_knows_it_and_how_it_is_made_again(clone, tmp_path):
     assert build.made_by == (
         f"hybridwatch engine add earlier --source {clone} --commit {sha} --base tiny-1.0"
     )
-    assert state(named_build("earlier", home)) is State.INSTALLED
+    assert state(named_build("earlier", home)) is InstallState.INSTALLED
 
 
 def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
@@ -94,7 +94,7 @@ def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
     remove_build(home, "first")
     remove_build(home, "nobody")
     assert not first.environment.exists()
-    assert state(named_build("second", home)) is State.INSTALLED
+    assert state(named_build("second", home)) is InstallState.INSTALLED
     assert second.environment.exists()
     with pytest.raises(BuildError, match="first"):
         named_build("first", home)
@@ -105,7 +105,7 @@ def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
 def test_release_cannot_be_removed(tmp_path):
     home = make_home(tmp_path / "home")
     remove_build(home, "tiny-1.0")
-    assert state(named_build("tiny-1.0", home)) is State.INSTALLED
+    assert state(named_build("tiny-1.0", home)) is InstallState.INSTALLED
 
 
 def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):

@@ -16,9 +16,9 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import medians_of
 from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes
-from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import Standing, news_of
+from hybridwatch.integrations.notify.topic import TopicStatus, news_of
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
@@ -185,7 +185,7 @@ def test_a_change_of_the_contender_alone_keeps_its_suspects(tmp_path) -> None:
 
 
 def topics(results: Path, now=NOW):
-    return topics_of(Place(results, open_index(results), Checkout()), now)
+    return gather_topics(TopicPlace(results, open_index(results), Checkout()), now)
 
 
 def test_channels_hear_of_it_once_and_of_no_recovery(changed) -> None:
@@ -194,7 +194,7 @@ def test_channels_hear_of_it_once_and_of_no_recovery(changed) -> None:
     assert "kernel" in topic.content().detail
     later = topics(changed, NOW + timedelta(days=30))
     (quiet,) = (one for one in later if one.key == topic.key)
-    assert quiet.standing is Standing.QUIET
+    assert quiet.standing is TopicStatus.QUIET
     assert news_of(quiet, None) is None
 
 

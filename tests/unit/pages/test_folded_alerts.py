@@ -16,8 +16,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.integrations.notify.gather import Place, topics_of
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
+from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Link, Paragraph, cell_of, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here
@@ -80,7 +80,7 @@ def releases(tmp_path: Path) -> Path:
 
 def topics(results: Path):
     now = STARTED + timedelta(days=1, hours=9)
-    return topics_of(Place(results, open_index(results), Checkout()), now)
+    return gather_topics(TopicPlace(results, open_index(results), Checkout()), now)
 
 
 def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault: Path) -> None:
@@ -171,7 +171,7 @@ def test_programs_get_one_alert_with_its_members(one_fault: Path) -> None:
 def test_a_release_pair_with_ten_regressions_opens_nothing(releases: Path) -> None:
     assert {alert.status for alert in alerts(releases)} == {Status.RELEASE}
     assert "No alert is as asked for." in "\n".join(words_of(view(releases, "alerts")))
-    assert {t.standing for t in topics(releases) if not t.is_gap} == {Standing.CLOSED}
+    assert {t.standing for t in topics(releases) if not t.is_gap} == {TopicStatus.CLOSED}
     first = view(releases, "overview").blocks[0]
     assert isinstance(first, Paragraph)
     assert plain(first.line) == "No alert is open."

@@ -13,9 +13,9 @@ from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (
     Cell,
     Document,
+    FieldKind,
     Folded,
     Grade,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -79,7 +79,7 @@ def captions(document: Document) -> list[str]:
 
 def loud(document: Document) -> list[Notice]:
     blocks = blocks_in(document.blocks)
-    return [b for b in blocks if isinstance(b, Notice) and b.kind is Kind.LOUD]
+    return [b for b in blocks if isinstance(b, Notice) and b.kind is FieldKind.LOUD]
 
 
 def said(document: Document) -> str:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.lines import MOST_POINTS, Line, lines_of, releases_in_order
@@ -290,7 +290,7 @@ def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
 def test_a_step_is_found_where_it_was_planted(stepped: Path) -> None:
     index = open_index(stepped)
     (point,) = line(index, "output_throughput", "median").history.points
-    assert (point.index, point.state) == (STEP_AT, State.CONFIRMED)
+    assert (point.index, point.state) == (STEP_AT, HistoryState.CONFIRMED)
     assert point.effect == pytest.approx(1 / 1.4 - 1, abs=0.05)
 
 

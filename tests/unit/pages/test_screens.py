@@ -17,8 +17,8 @@ from hybridwatch.pages.document import (
     Chart,
     Command,
     Document,
+    FieldKind,
     Filters,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -228,7 +228,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
     path.write_bytes(b"{")
     document = open_view(Source(store, index, NOW), address("run", run=run(REGRESSED).id))
     [notice] = of_kind(document, Notice)
-    assert notice.kind is Kind.LOUD
+    assert notice.kind is FieldKind.LOUD
     assert path.name in plain(notice.lines[0])
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.detection import find_known_bad
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
@@ -50,7 +50,7 @@ from hybridwatch.orchestration.fleet.overview import (
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
-from hybridwatch.records.store.retention import Plan, Removal, What
+from hybridwatch.records.store.retention import PrunePlan, Removal, What
 from hybridwatch.reports.detection import Detection, detections_to_json
 from hybridwatch.reports.jsonform import (
     alert_to_json,
@@ -62,8 +62,8 @@ from hybridwatch.reports.jsonform import (
 from hybridwatch.reports.record_list import records_to_json
 from hybridwatch.reports.replay import replay_to_json
 from hybridwatch_lab.commands.engine_track import releases_to_json
-from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
-from hybridwatch_lab.releases.outcome import Step, Tracked
+from hybridwatch_lab.releases.outcome import Tracked, TrackStep
+from hybridwatch_lab.releases.outcome import TrackOutcome as StepOutcome
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted
@@ -74,8 +74,8 @@ from tests.unit.orchestration.fleet.pretended import a_job
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
-REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
-CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED, 1, 1)
+REPLAYED = VerdictReplay((Deviation("tests", 1, 2),), (), ())
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), HistoryState.CONFIRMED, 1, 1)
 DRIFT = Drift(0, 0, 1, 1, 0.1)
 DETECTED = Detection(
     WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
@@ -83,7 +83,7 @@ DETECTED = Detection(
     None,
     Direction.LOWER,
 )
-TRACKED = Tracked("tiny-1.1", "track/1.1", "", (Step("lock", StepOutcome.FAILED, "why"),))
+TRACKED = Tracked("tiny-1.1", "track/1.1", "", (TrackStep("lock", StepOutcome.FAILED, "why"),))
 FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
 
 
@@ -164,7 +164,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
-    plan = Plan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
+    plan = PrunePlan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
     fields |= set(keys_of(plan_to_json(plan, removed=False)))
     wrong = StoreCheck(wrong={"a.json": "why"})
     fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))

@@ -11,7 +11,7 @@ from hybridwatch.analysis.report import report_of
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.junit import to_junit
-from tests.builders import LATELY, a_comparison, noisy
+from tests.builders import RECENT, a_comparison, noisy
 from tests.situations import SITUATIONS
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -70,7 +70,7 @@ def test_what_is_missing_is_an_error_and_what_stops_nothing_is_skipped() -> None
 
 
 def test_the_verb_writes_the_file_beside_its_answer(tmp_path) -> None:
-    run = replace(a_comparison(GOOD, BAD), started_at=LATELY)
+    run = replace(a_comparison(GOOD, BAD), started_at=RECENT)
     record, file = str(write_run(tmp_path, run)), tmp_path / "gate.xml"
     answer = CliRunner().invoke(cli, ["gate", record, "--junit", str(file)])
     assert (answer.exit_code, outcomes(file.read_bytes())["tpot median"]) == (1, "passed")

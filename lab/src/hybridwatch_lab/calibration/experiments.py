@@ -17,10 +17,10 @@ from hybridwatch_lab.calibration import (
     two_modes,
     two_runs,
 )
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.noise import Array
 
-EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
+EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     reports.of_equal_sides,
     comparisons.of_one_metric,
     comparisons.beside_the_field,
@@ -38,7 +38,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
 """Those that need nothing from outside and tell the same on any machine."""
 
 
-def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[Section, ...]:
+def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection, ...]:
     """Measure every rule.
 
     Args:

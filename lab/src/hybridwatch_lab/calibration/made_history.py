@@ -55,7 +55,7 @@ DUETS: Final = Timing("duets", Costs(start=0.0, block=1.0), 2, 2, 4, is_anew=Tru
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class HistorySetting:
     """A machine and a change.
 
     Attributes:
@@ -72,7 +72,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class History:
+class MadeHistory:
     """Commits of which one changed a time, on a machine of a certain noise.
 
     Attributes:
@@ -88,7 +88,7 @@ class History:
     weights: tuple[float, ...]
     culprit: int
     broken: frozenset[int]
-    setting: Setting
+    setting: HistorySetting
     rng: Generator
     minutes: float = field(default=0.0)
     sessions: int = field(default=0)
@@ -138,11 +138,11 @@ class History:
         return drawn
 
 
-def made_history(setting: Setting, rng: Generator) -> History:
+def made_history(setting: HistorySetting, rng: Generator) -> MadeHistory:
     """Draw commits, the one that did it, and those that do not start."""
     weights, shares = zip(*_KINDS, strict=True)
     drawn = rng.choice(weights, size=COMMITS, p=shares)
     culprit = int(rng.choice(COMMITS, p=drawn / drawn.sum())) + 1
     others = [at for at in range(1, COMMITS) if at != culprit]
     broken = frozenset(map(int, rng.choice(others, size=BROKEN, replace=False)))
-    return History(tuple(drawn.tolist()), culprit, broken, setting, rng)
+    return MadeHistory(tuple(drawn.tolist()), culprit, broken, setting, rng)

@@ -25,7 +25,7 @@ from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.noisy_machine import BLOCKS
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
 from hybridwatch_lab.calibration.sessions import (
     SAME,
@@ -126,7 +126,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 )
 
 
-def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
+def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> LabSection:
     """Hold every rule against sessions whose truth is known."""
     every = read_sessions(file)
     halves = [
@@ -171,15 +171,15 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> Section:
     )
     header = ("unchanged: red", "better", "the same", "+10 % work: red", "by")
     tables = (
-        Table("Recorded sessions", ("rule", "sessions", *header), tuple(as_recorded)),
-        Table(
+        LabTable("Recorded sessions", ("rule", "sessions", *header), tuple(as_recorded)),
+        LabTable(
             f"Recorded sessions that followed each other, joined to {len(long)} of {BLOCKS} blocks",
             ("rule", *header),
             as_joined,
         ),
-        Table("Drawn sessions", ("rule", "sessions", "blocks", *header), tuple(as_drawn)),
+        LabTable("Drawn sessions", ("rule", "sessions", "blocks", *header), tuple(as_drawn)),
     )
-    return Section("Sessions of a restless machine", text, figures, tables)
+    return LabSection("Sessions of a restless machine", text, figures, tables)
 
 
 def _called_restless(recorded: Sequence[JudgedSession]) -> figure.Figure:

@@ -20,7 +20,7 @@ from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.ready import make_ready
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.own_faults import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
@@ -258,10 +258,12 @@ def _json(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> dict[st
     }
 
 
-def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Table:
+def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> StackedTable:
     # Half and mechanism are for pages, which are wider than a terminal.
     (mutant, _, _, *head), body = grid(cells, mutants)
-    table = Table(Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head))
+    table = StackedTable(
+        Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head)
+    )
     for name, _, _, *words in body:
         table.add_row(as_text(name), *map(as_text, words))
     return table

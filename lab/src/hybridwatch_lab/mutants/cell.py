@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.records.store.journal import Entry
+from hybridwatch.records.store.journal import JournalEntry
 
 HEALTHY: Final = "(healthy)"
 """Stands where a mutant's name stands, for the engine without any."""
@@ -26,7 +26,7 @@ class MutantState(StrEnum):
     """What could show it, answers or times, was not measured."""
 
 
-class MutantCell(Entry):
+class MutantCell(JournalEntry):
     """What became of a mutant in a scenario.
 
     Attributes:

@@ -11,8 +11,8 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Notice,
     Paragraph,
     Section,
@@ -40,7 +40,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         mutants = catalogue()
     except ScenarioError as error:
         wrong = Notice(
-            Kind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
+            FieldKind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
         )
         return Document("Mutants", (wrong,), lead=_LEAD)
     blocks: list[Block] = []
@@ -48,7 +48,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         try:
             cells = read_cells(file)
         except RecordError as error:
-            blocks.append(Notice(Kind.LOUD, "A kill table cannot be read", (str(error),)))
+            blocks.append(Notice(FieldKind.LOUD, "A kill table cannot be read", (str(error),)))
         else:
             blocks.append(Section(file.stem, tuple(_of_build(cells, mutants))))
     if not blocks:
@@ -62,7 +62,7 @@ def _of_build(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Ite
     if alarms:
         title = plural(len(alarms), "false alarm")
         lines = tuple(f"{one.scenario}, {one.mutant}: {one.detail}" for one in alarms)
-        yield Notice(Kind.LOUD, title, lines)
+        yield Notice(FieldKind.LOUD, title, lines)
     whole = compute_score(cells, mutants)
     parts = {half: compute_score(cells, members) for half, members in halves(mutants).items()}
     tried = len({cell.mutant for cell in cells} & mutants.keys())

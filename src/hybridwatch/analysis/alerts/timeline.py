@@ -176,8 +176,8 @@ def build_timelines(
 
     Args:
         judged: Verdicts in any order. With earlier ones, timelines say when it began; with the
-            newest of each question alone, what is inconclusive now is no timeline. Known-bad controls
-            are not to be among them: they are bad on purpose.
+            newest of each question alone, what is inconclusive now has none. Known-bad controls are
+            not to be among them: they are bad on purpose.
         policy: What becomes of which metric.
 
     Returns:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from hybridwatch.analysis.change_point import scan, slope
-from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.change_point.noise import (
     CLIP,
     Array,
@@ -22,11 +22,11 @@ from hybridwatch.analysis.change_point.noise import (
     scores_of,
     spread_of,
 )
-from hybridwatch.analysis.change_point.place import Place, place_of
+from hybridwatch.analysis.change_point.place import ChangePlace, place_of
 from hybridwatch.analysis.change_point.ramp import LONGEST, Ramp, ramp_instead
 from hybridwatch.analysis.change_point.segmentation import (
     Levels,
-    Stretch,
+    Segment,
     levels_of,
     merge_small,
     stretch_of,
@@ -149,17 +149,17 @@ def _searched(series: _Series) -> History:
     return History(tuple(points), tuple(drifts), tuple(_doubts(series, levels)))
 
 
-def _places(series: _Series, levels: Levels) -> list[Place]:
+def _places(series: _Series, levels: Levels) -> list[ChangePlace]:
     """Place every change between its neighbours, which were placed again already or will be."""
     edges = list(levels.edges(series.values.size))
-    found: list[Place] = []
+    found: list[ChangePlace] = []
     for _ in range(2):
         found = []
         for at in range(1, len(edges) - 1):
             start, end = edges[at - 1], edges[at + 1]
             stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
             near = place_of(stretch.values, stretch.unit, edges[at] - start)
-            found.append(Place(start + near.index, start + near.first, start + near.last))
+            found.append(ChangePlace(start + near.index, start + near.first, start + near.last))
             edges[at] = found[-1].index
     return found
 
@@ -284,13 +284,13 @@ def _steps(numbers: Array) -> Iterator[ChangePoint]:
             index=int(place),
             effect=effect,
             interval=Interval(effect, effect, _CONFIDENCE),
-            state=State.CONFIRMED,
+            state=HistoryState.CONFIRMED,
             first=int(place),
             last=int(place),
         )
 
 
-def _point(series: _Series, levels: Levels, nth: int, place: Place) -> ChangePoint:
+def _point(series: _Series, levels: Levels, nth: int, place: ChangePlace) -> ChangePoint:
     edges = levels.edges(series.values.size)
     start, cut, end = edges[nth : nth + 3]
     stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
@@ -303,13 +303,13 @@ def _point(series: _Series, levels: Levels, nth: int, place: Place) -> ChangePoi
         interval=Interval(
             series.effect(difference - reach), series.effect(difference + reach), _CONFIDENCE
         ),
-        state=State.CONFIRMED if clear else State.SUSPECTED,
+        state=HistoryState.CONFIRMED if clear else HistoryState.SUSPECTED,
         first=place.first,
         last=place.last,
     )
 
 
-def _difference(stretch: Stretch, cut: int) -> tuple[float, float]:
+def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
     """Estimate the difference of two levels, and half the width of the interval around it."""
     scale, n = stretch.noise.scale, stretch.values.size
     left, right = stretch.values[:cut], stretch.values[cut:]

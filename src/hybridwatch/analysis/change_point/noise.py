@@ -99,7 +99,7 @@ def _correlation_behind(growth: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class NoiseSpread:
     """How far sums of scores stray by noise.
 
     Attributes:
@@ -121,7 +121,7 @@ def least_spread_of(scores: Array) -> float:
     return max(_BOLDNESS * math.sqrt(product_of(steps, steps) / (2 * steps.size)), LEAST_DEVIATION)
 
 
-def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Spread:
+def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> NoiseSpread:
     """Estimate how far sums of scores stray, when the level changes at the cuts.
 
     What remains beside the levels says how alike neighbours are. Changes that were not cut away
@@ -139,7 +139,7 @@ def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Sprea
             rest[start:end] -= mean_of(rest[start:end])
     squares = product_of(rest, rest)
     if squares == 0:
-        return Spread(LEAST_DEVIATION, 1.0)
+        return NoiseSpread(LEAST_DEVIATION, 1.0)
     variance = squares / (n - 1 - len(cuts))
     alike = _unbiased(product_of(rest[1:], rest[:-1]) / squares, n, len(cuts))
     error = 1 / math.sqrt(n)
@@ -148,7 +148,7 @@ def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Sprea
         variance = product_of(steps, steps) / (2 * steps.size * (1 - correlation))
         alike = correlation
     inflation = _inflation(alike, error)
-    return Spread(max(math.sqrt(variance), LEAST_DEVIATION) * inflation, inflation)
+    return NoiseSpread(max(math.sqrt(variance), LEAST_DEVIATION) * inflation, inflation)
 
 
 def inflation_of(rest: Array, cuts: tuple[int, ...]) -> float:

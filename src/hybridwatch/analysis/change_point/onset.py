@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.change_point.noise import Array, noise_of
-from hybridwatch.analysis.change_point.place import CERTAIN, CONFIDENCE, Place, shortest
+from hybridwatch.analysis.change_point.place import CERTAIN, CONFIDENCE, ChangePlace, shortest
 from hybridwatch.analysis.change_point.ramp import SHORTEST, shape_of
 from hybridwatch.analysis.change_point.segmentation import stretch_of
 
@@ -29,7 +29,7 @@ for its cause."""
 _LEAST: Final = 1e-9
 
 
-def onset_of(values: Array, errors: Array, bad: int) -> Place | None:
+def onset_of(values: Array, errors: Array, bad: int) -> ChangePlace | None:
     """Find the runs one of which is the first bad one with 95 %.
 
     Args:

@@ -55,7 +55,7 @@ _STEEP: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChangePlace:
     """First point of a new level: the likeliest, and the range that holds it with 95 %."""
 
     index: int
@@ -63,7 +63,7 @@ class Place:
     last: int
 
 
-def place_of(values: Array, unit: float | Array, cut: int) -> Place:
+def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
     """Weigh the places of the one change of level in a stretch.
 
     Args:
@@ -75,7 +75,7 @@ def place_of(values: Array, unit: float | Array, cut: int) -> Place:
     near, at = values[start:end], cut - start
     levelled = _levelled(near, at)
     if levelled is None:
-        return Place(cut, cut, cut)
+        return ChangePlace(cut, cut, cut)
     weights = np.ones(near.size)
     if isinstance(unit, np.ndarray):
         own = unit[start:end]
@@ -160,7 +160,7 @@ def _density(rest: Array, low: float, high: float, size: float) -> tuple[Array, 
     return grid, np.log((1 - share) * seen + share * tails)
 
 
-def shortest(masses: Array, start: int) -> Place:
+def shortest(masses: Array, start: int) -> ChangePlace:
     """Widen from the likeliest place to the likelier side until enough is held."""
     index = first = last = int(masses.argmax())
     held = masses[index]
@@ -172,4 +172,4 @@ def shortest(masses: Array, start: int) -> Place:
         else:
             last += 1
             held += masses[last]
-    return Place(start + index, start + first, start + last)
+    return ChangePlace(start + index, start + first, start + last)

@@ -16,7 +16,7 @@ from hybridwatch.analysis.change_point import modes, scan, slope
 from hybridwatch.analysis.change_point.noise import (
     Array,
     Noise,
-    Spread,
+    NoiseSpread,
     least_spread_of,
     median_of,
     noise_of,
@@ -49,7 +49,7 @@ class Levels:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """A part of a series with the noise that is believed of it.
 
     Attributes:
@@ -66,12 +66,12 @@ class Stretch:
         """Whether there is anything to count distances in."""
         return not isinstance(self.unit, float) or self.unit > 0
 
-    def spread(self, scores: Array, split: Split) -> Spread:
+    def spread(self, scores: Array, split: Split) -> NoiseSpread:
         """How far sums of these scores stray, if it splits so."""
         return spread_of(scores, split.cuts, self.noise.correlation)
 
 
-def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole: Noise) -> Stretch:
+def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole: Noise) -> Segment:
     """Take a part of a series.
 
     Args:
@@ -85,12 +85,12 @@ def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole
     alone = _KNOWN_NOISE <= part.size < values.size
     noise = noise_of(part).at_least(whole) if alone else whole
     if spreads is None:
-        return Stretch(part, noise, noise.scale)
+        return Segment(part, noise, noise.scale)
     own = spreads[start:end] ** 2
     # The scale holds the repeats' usual error already; what is left is common to all points.
     common = max(noise.scale**2 - float(own.mean()), 0.0)
     unit = np.sqrt(common + own)
-    return Stretch(part, noise, unit if unit.min() > 0 else max(noise.scale, float(unit.max())))
+    return Segment(part, noise, unit if unit.min() > 0 else max(noise.scale, float(unit.max())))
 
 
 def levels_of(values: Array, spreads: Array | None, whole: Noise) -> Levels:
@@ -142,7 +142,7 @@ def _levels(strengths: Mapping[int, float]) -> Levels:
     return Levels(tuple(ordered), tuple(strengths[cut] for cut in ordered))
 
 
-def _best_of(stretch: Stretch) -> Split:
+def _best_of(stretch: Segment) -> Split:
     """The clearest split of a stretch, without any cut if none is clear enough."""
     if stretch.values.size <= modes.PIECE:
         # A mean that several modes sway is placed worse.
@@ -153,7 +153,7 @@ def _best_of(stretch: Stretch) -> Split:
     return split if split.cuts else modes.best_step(stretch.values, stretch.unit)
 
 
-def _best_of_means(stretch: Stretch) -> Split:
+def _best_of_means(stretch: Segment) -> Split:
     scores = scores_of(stretch.values, stretch.unit)
     single = _best_single(stretch, scores)
     excursion = scan.best_excursion(scores)
@@ -165,7 +165,7 @@ def _best_of_means(stretch: Stretch) -> Split:
     return single if single.strength >= 1 else scan.NOWHERE
 
 
-def _best_single(stretch: Stretch, scores: Array) -> Split:
+def _best_single(stretch: Segment, scores: Array) -> Split:
     step = scan.best_step(scores)
     least = least_spread_of(scores)
     if step.strength < least:
@@ -211,7 +211,7 @@ def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int])
     return Levels()
 
 
-def _between(stretch: Stretch, start: int) -> tuple[int, float]:
+def _between(stretch: Segment, start: int) -> tuple[int, float]:
     if stretch.values.size <= modes.PIECE:
         split = modes.best_step(stretch.values, stretch.unit)
         if split.cuts:

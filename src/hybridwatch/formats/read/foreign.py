@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document
+from hybridwatch.formats.read.document import ForeignDocument
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
 
@@ -28,7 +28,7 @@ _SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ForeignInput:
     """What the person who ingests knows and the file does not say."""
 
     testbed: str | None = None
@@ -76,7 +76,7 @@ class ForeignRun:
     committed_at: datetime | None = None
 
 
-def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
+def run_of(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
     Args:
@@ -168,7 +168,7 @@ def _on_hub(text: str) -> str:
     return _SNAPSHOT.sub(lambda found: found[1].replace("--", "/"), text)
 
 
-def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
+def _build(foreign_run: ForeignRun, given: ForeignInput) -> tuple[EngineBuild, list[str]]:
     label = given.build or foreign_run.build or UNKNOWN
     release = foreign_run.release or UNKNOWN
     snapshot = _SNAPSHOT.search(foreign_run.scenario)

@@ -71,7 +71,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class TrackedMetric:
     """One benchmark of a scenario.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundBenchmarks:
     """What a benchmark hands out.
 
     Attributes:
@@ -109,7 +109,7 @@ class Found:
     stats: Mapping[str, float] | None
 
 
-def tracked(scenario: Scenario) -> tuple[Tracked, ...]:
+def tracked(scenario: Scenario) -> tuple[TrackedMetric, ...]:
     """List the benchmarks that asv's suite of a scenario has."""
     speculation = scenario.engine.speculation
     drafts = 0 if speculation is None else speculation.drafts
@@ -126,11 +126,11 @@ def tracked(scenario: Scenario) -> tuple[Tracked, ...]:
     return (*lower, *_as_they_are())
 
 
-def benchmark_of(metric: Metric, statistic: str) -> Tracked:
+def benchmark_of(metric: Metric, statistic: str) -> TrackedMetric:
     """Give the benchmark for which lower is better; the usual statistic of a metric has no name."""
     tail = "" if statistic == metric.kind.statistic else f"_{statistic}"
     name, form, unit = _lower(metric)
-    return Tracked(f"{name}{tail}".replace(".", "_"), metric, statistic, form, unit)
+    return TrackedMetric(f"{name}{tail}".replace(".", "_"), metric, statistic, form, unit)
 
 
 def benchmark_name(scenario_id: str, benchmark: str) -> str:
@@ -149,10 +149,10 @@ def class_of(scenario_id: str) -> str:
     return "".join(word.capitalize() for word in words)
 
 
-def _as_they_are() -> Iterator[Tracked]:
+def _as_they_are() -> Iterator[TrackedMetric]:
     for metric in map(metric_of, _RATES):
         unit = metric.unit.value + _HIGHER
-        yield Tracked(metric.id, metric, metric.kind.statistic, Form.SAMPLES, unit)
+        yield TrackedMetric(metric.id, metric, metric.kind.statistic, Form.SAMPLES, unit)
 
 
 def _lower(metric: Metric) -> tuple[str, Form, str]:
@@ -201,7 +201,7 @@ def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | 
 
 
 def stats_of(
-    benchmark: Tracked, values: Sequence[float], noise: float | None
+    benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
     """Give what asv keeps beside a number; ``None`` for what counts exactly.
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hybridwatch.formats.write.points import Point, points_of
+from hybridwatch.formats.write.points import ExportedPoint, points_of
 from hybridwatch.formats.write.serving import model_of
 from hybridwatch.records.run import UNKNOWN, Run
 
@@ -45,7 +45,7 @@ def _job(environment: Mapping[str, str]) -> dict[str, Any] | None:
     return {key: int(text) if key in _NUMBERS else text for key, text in fields.items()}
 
 
-def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
+def _record(point: ExportedPoint, job: Mapping[str, Any] | None) -> dict[str, Any]:
     run, build, metric = point.run, point.build, point.subject.metric
     fields = {
         "benchmark": {

@@ -14,7 +14,7 @@ from hybridwatch.records.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ExportedPoint:
     """One metric and statistic of one side of a run.
 
     Attributes:
@@ -48,7 +48,7 @@ class Point:
         return min(numbers), max(numbers)
 
 
-def points_of(run: Run) -> Iterator[Point]:
+def points_of(run: Run) -> Iterator[ExportedPoint]:
     """Lay out a run; metrics of which no trial has a value are left out."""
     for side in range(len(run.builds)):
         own = OneSide(run, side)
@@ -57,7 +57,7 @@ def points_of(run: Run) -> Iterator[Point]:
             summary = summary_of(subject.metric, reduced.values)
             if summary is not None:
                 values = tuple(reduced.by_trial.items())
-                yield Point(run, side, subject, values, summary.center)
+                yield ExportedPoint(run, side, subject, values, summary.center)
 
 
 def time_of(run: Run) -> datetime:
@@ -66,13 +66,13 @@ def time_of(run: Run) -> datetime:
     return committed or run.started_at
 
 
-def one_each(runs: Iterable[Run]) -> list[Point]:
+def one_each(runs: Iterable[Run]) -> list[ExportedPoint]:
     """Lay out runs for a form that knows no time: one value under each name.
 
     Raises:
         ExportError: Two runs are of one scenario, testbed and build.
     """
-    found: dict[tuple[str, str, str, str], Point] = {}
+    found: dict[tuple[str, str, str, str], ExportedPoint] = {}
     for run in runs:
         for point in points_of(run):
             key = run.scenario.id, run.testbed.id, point.build.label, point.name

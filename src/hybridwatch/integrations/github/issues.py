@@ -7,7 +7,12 @@ from typing import Final
 from github import GithubException
 from github.Issue import Issue
 
-from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 
 _HINTS: Final = {
     401: "the token is not valid",
@@ -45,8 +50,8 @@ class OurIssues:
         label: Of ours.
     """
 
-    def __init__(self, access: Access, repository: str, label: str) -> None:
-        self._door = Door(access, repository, _RETRIED, _HINTS)
+    def __init__(self, access: RepositoryAccess, repository: str, label: str) -> None:
+        self._door = GitHubClient(access, repository, _RETRIED, _HINTS)
         self._repository = self._door.github.get_repo(repository)
         self._label = label
         self._me: int | None = None
@@ -65,7 +70,7 @@ class OurIssues:
             return [
                 self._written(one)
                 for one in found
-                if author_of(one) == me and is_marked(one.body or "")
+                if find_author(one) == me and is_marked(one.body or "")
             ]
 
     def get(self, number: int) -> Written | None:
@@ -78,7 +83,7 @@ class OurIssues:
             me = self._myself()
             try:
                 found = self._repository.get_issue(number)
-                return self._written(found) if author_of(found) == me else None
+                return self._written(found) if find_author(found) == me else None
             except GithubException as error:
                 if error.status in _GONE:
                     return None
@@ -121,7 +126,7 @@ class OurIssues:
         with self._door.errors(f"read the comments on issue {number} of"):
             me = self._myself()
             found = self._repository.get_issue(number).get_comments()
-            texts = [plain(comment.body) for comment in found if author_of(comment) == me]
+            texts = [plain(comment.body) for comment in found if find_author(comment) == me]
         yield from texts
 
     def comment(self, number: int, text: str) -> None:

@@ -11,7 +11,12 @@ from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 
 _CHECK: Final = "hybridwatch"
 _HINTS: Final = {
@@ -54,8 +59,8 @@ class PullRequest:
         GithubError: There is none such, or GitHub does not let us in.
     """
 
-    def __init__(self, access: Access, repository: str, number: int) -> None:
-        self._door = Door(access, f"{repository}#{number}", _RETRIED, _HINTS)
+    def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
+        self._door = GitHubClient(access, f"{repository}#{number}", _RETRIED, _HINTS)
         with self._door.errors("read"):
             self._repository = self._door.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
@@ -126,7 +131,7 @@ class PullRequest:
                 if not _is_by(made, me):  # it would not be found again, and be there twice
                     raise GithubError(
                         f"GitHub: the comment on {self._door.name} was written by "
-                        f"{author_of(made)}, the token is of {me}: remove the comment, and mend "
+                        f"{find_author(made)}, the token is of {me}: remove the comment, and mend "
                         "the token"
                     )
                 ours = self._ours(is_marked, me)
@@ -177,4 +182,4 @@ class PullRequest:
 
 
 def _is_by(comment: IssueComment, me: int) -> bool:
-    return author_of(comment) == me
+    return find_author(comment) == me

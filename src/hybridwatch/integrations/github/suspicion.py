@@ -14,7 +14,7 @@ from typing import Final
 from github import GithubException
 
 from hybridwatch.analysis.culprit import CommitRange
-from hybridwatch.integrations.github.door import Access, Door
+from hybridwatch.integrations.github.client import GitHubClient, RepositoryAccess
 from hybridwatch.integrations.github.pull_request import PullRequest
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
 from hybridwatch.orchestration.bisect.question import ChangeDirection
@@ -133,7 +133,9 @@ def hindrance(found: SearchAnswer) -> str:
     return ""
 
 
-def tell_authors(access: Access, repository: str, found: SearchAnswer) -> Iterator[Telling]:
+def tell_authors(
+    access: RepositoryAccess, repository: str, found: SearchAnswer
+) -> Iterator[Telling]:
     """Comment on the pull request of each suspect, unless it was told before.
 
     A pull request that was told to be one of a few hears it again when it is the one.
@@ -146,7 +148,7 @@ def tell_authors(access: Access, repository: str, found: SearchAnswer) -> Iterat
     Raises:
         GithubError: GitHub refuses us.
     """
-    door = Door(access, repository, _RETRIED, _HINTS)
+    door = GitHubClient(access, repository, _RETRIED, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
         number = _pull_request_of(door, repository, suspect.name)
@@ -171,7 +173,7 @@ def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
     return pull.comment(lambda body: kind_in(body) is not None, text_after)
 
 
-def _pull_request_of(door: Door, repository: str, sha: str) -> int | None:
+def _pull_request_of(door: GitHubClient, repository: str, sha: str) -> int | None:
     """Give the first merged pull request that has a commit."""
     with door.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:

@@ -125,7 +125,7 @@ class Gitlab(_Channel):
 Channel: TypeAlias = Slack | Webhook | Email | Github | Gitlab
 
 
-class _File(Part):
+class _ChannelsFile(Part):
     dashboard: _Url | None = None
     source: Annotated[str, Field(pattern=r"^[!-~]+$", description="a URI")] = "/hybridwatch"
     slack: list[Slack] = Field(default_factory=list)
@@ -181,8 +181,8 @@ def read_channels(path: Path) -> Channels:
     Raises:
         NotifyError: It cannot be read, or a line for each key that is wrong.
     """
-    with refusing_toml(path, _File, NotifyError):
-        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    with refusing_toml(path, _ChannelsFile, NotifyError):
+        file = _ChannelsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     return Channels(path, (file.dashboard or "").rstrip("/"), file.source, tuple(file.channels))
 
 

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError, secret_of
+from hybridwatch.integrations.notify.client import Receipt, UndeliveredError, read_secret
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.reports.escape import one_line
 
@@ -34,7 +34,7 @@ class MailDoor:
     def __init__(self, channel: Email) -> None:
         self._channel = channel
         variable = channel.password_from
-        self._password = "" if variable is None else secret_of(variable, r".+", "a password")
+        self._password = "" if variable is None else read_secret(variable, r".+", "a password")
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
         """Send a message.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Slack
-from hybridwatch.integrations.notify.door import Http, Receipt, UndeliveredError, secret_of
+from hybridwatch.integrations.notify.client import Http, Receipt, UndeliveredError, read_secret
 from hybridwatch.integrations.notify.message import Message
 
 _HEADER: Final = 150
@@ -28,7 +28,7 @@ class SlackDoor:
     """
 
     def __init__(self, channel: Slack) -> None:
-        self._url = secret_of(channel.url_from, rf"({URL})/\S*", "the address of a webhook")
+        self._url = read_secret(channel.url_from, rf"({URL})/\S*", "the address of a webhook")
         self._http = Http([self._url])
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)

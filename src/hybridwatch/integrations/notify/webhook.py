@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Webhook
-from hybridwatch.integrations.notify.door import Http, Receipt, secret_of
+from hybridwatch.integrations.notify.client import Http, Receipt, read_secret
 from hybridwatch.integrations.notify.message import Message
 
 _TYPE: Final = "hybridwatch.alert"
@@ -36,8 +36,8 @@ class WebhookDoor:
     def __init__(
         self, channel: Webhook, source: str, clock: Callable[[], float] = time.time
     ) -> None:
-        self._url = secret_of(channel.url_from, rf"({URL})(/\S*)?", "an address with https://")
-        self._secret = secret_of(
+        self._url = read_secret(channel.url_from, rf"({URL})(/\S*)?", "an address with https://")
+        self._secret = read_secret(
             channel.secret_from, _SECRET, "whsec_ and 24 to 64 bytes in base64"
         )
         self._source = source

@@ -26,7 +26,7 @@ NO_NUMBERS: Final = "its logarithms are no numbers"
 """What is wrong with an answer without tokens."""
 
 
-class _File(BaseModel):
+class _OracleFile(BaseModel):
     """The file form, schema version 1."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -107,12 +107,14 @@ def load(path: Path) -> Oracle | None:
 @lru_cache(maxsize=8)  # every trial asks
 def _parsed(path: Path, text: bytes) -> Oracle:
     try:
-        file = _File.model_validate_json(text)
+        file = _OracleFile.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise MeasurementError(f"{path}: {place}: {first['msg']}") from error
-    plain = {name: getattr(file, name) for name in _File.model_fields if name != "schema_version"}
+    plain = {
+        name: getattr(file, name) for name in _OracleFile.model_fields if name != "schema_version"
+    }
     trials = tuple(tuple(one.to_completion() for one in trial) for trial in file.trials)
     return Oracle(**{**plain, "trials": trials})
 

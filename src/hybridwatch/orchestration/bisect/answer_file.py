@@ -48,7 +48,7 @@ class Culprit(_Part):
     suspects: Annotated[tuple[Suspect, ...], Field(max_length=10_000)]
 
 
-class Confirmation(_Part):
+class ConfirmationPart(_Part):
     """The pair measured anew."""
 
     holds: bool
@@ -62,7 +62,7 @@ class SearchAnswer(_Part):
     scenario: _Text
     confirmed: bool
     answer: Culprit | None
-    confirmation: Confirmation | None
+    confirmation: ConfirmationPart | None
     repeat: _Text | None
 
     @property

@@ -18,7 +18,7 @@ from hybridwatch.engines.commits import (
     python_changes,
     sha_of,
 )
-from hybridwatch.engines.install import State, install, state
+from hybridwatch.engines.install import InstallState, install, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.candidate import (
@@ -85,7 +85,7 @@ class BuildFactory:
             return
         labels = [one.key.partition(" ")[0] for one in candidates.entries]
         specs = [parse_label(label, self.home).spec for label in labels]
-        missing = {one.name: one for one in specs if state(one) is not State.INSTALLED}
+        missing = {one.name: one for one in specs if state(one) is not InstallState.INSTALLED}
         ends = [name for name in missing if name in {specs[0].name, specs[-1].name}]
         made_by = "".join(f"\n  {one.made_by}" for one in missing.values())
         if ends and not self.installs:
@@ -104,7 +104,7 @@ class BuildFactory:
         Raises:
             BuildError: It is not installed, and is not to be.
         """
-        if state(spec) is not State.INSTALLED:
+        if state(spec) is not InstallState.INSTALLED:
             if not self.installs:
                 raise BuildError(f"not installed; --install does, or: {spec.made_by}")
             install(spec, say=self.say)
@@ -123,7 +123,7 @@ class BuildFactory:
         assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
         name = self.named(sha, good)
         known = load_builds(self.home).get(name)
-        if known is None or state(known) is not State.INSTALLED:
+        if known is None or state(known) is not InstallState.INSTALLED:
             build = add_source(self.home, name, self.repo, self.base, sha)
             self.base = self.base or build.base  # all over the same one
         self.made.append(name)

@@ -23,7 +23,7 @@ FOLDER: Final = "bisect"
 _DIGITS: Final = 10
 
 
-class _File(BaseModel):
+class _JournalFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: dict[str, str]
@@ -46,10 +46,10 @@ class SearchJournal:
     question: Mapping[str, str]
     asked: dict[str, int] = field(default_factory=dict)
     fresh: int = 0
-    _file: _File = field(init=False)
+    _file: _JournalFile = field(init=False)
 
     def __post_init__(self) -> None:
-        self._file = _read(self.path) or _File(question=dict(self.question))
+        self._file = _read(self.path) or _JournalFile(question=dict(self.question))
 
     def outcome(
         self, key: str, measure: Callable[[], ProbeOutcome], *, has_noise: bool = False
@@ -159,10 +159,10 @@ def _unwritable(path: Path, error: OSError) -> RecordError:
     return RecordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-def _read(path: Path) -> _File | None:
+def _read(path: Path) -> _JournalFile | None:
     """Read what was measured; what could not be had may be there by now, and is asked for again."""
     try:
-        found = _File.model_validate_json(path.read_bytes())
+        found = _JournalFile.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -97,7 +97,7 @@ class _Steady(Part):
     build: _Text
 
 
-class _Testbed(Part):
+class _TestbedTable(Part):
     name: _Name
     labels: dict[str, str] = Field(default_factory=dict)
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
@@ -141,9 +141,9 @@ class Ask(Part):
     priority: _Priority = 10
 
 
-class _File(Part):
+class _MatrixFile(Part):
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
-    testbed: Annotated[list[_Testbed], Field(min_length=1)]
+    testbed: Annotated[list[_TestbedTable], Field(min_length=1)]
     measure: Annotated[list[_Measure], Field(min_length=1)]
     confirm: Confirm | None = None
     ask: Ask | None = None
@@ -290,8 +290,8 @@ def read_matrix(path: Path) -> Matrix:
     Raises:
         FleetError: It cannot be read, or a line for each key that is wrong.
     """
-    with refusing_toml(path, _File, FleetError):
-        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    with refusing_toml(path, _MatrixFile, FleetError):
+        file = _MatrixFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     kinds = tuple(one.kind() for one in file.testbed)
     return Matrix(path, kinds, file.hours, file.confirm, file.ask, tuple(file.measure))
 

@@ -134,7 +134,7 @@ def _with_our_stats(added: Callable[..., None]) -> Callable[..., None]:
     return add
 
 
-class Measured(OutputPublisher):  # type: ignore[misc]  # asv has no types
+class MeasuredPublisher(OutputPublisher):  # type: ignore[misc]  # asv has no types
     """Publishes what was measured, smoke first; asv comes here before it makes a page."""
 
     order = -1

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from hybridwatch.errors import ScenarioError
 from hybridwatch.formats.write.asv_benchmarks import (
     Form,
-    Tracked,
+    TrackedMetric,
     benchmark_name,
     class_of,
     module_of,
@@ -58,7 +58,7 @@ class Suite:
     """
 
     scenario: ClassVar[Scenario]
-    tracked: ClassVar[tuple[Tracked, ...]]
+    tracked: ClassVar[tuple[TrackedMetric, ...]]
     version: ClassVar[str]
     timeout: ClassVar[float] = _HAND_OUT_S
     setup_cache: ClassVar[Callable[["Suite"], "Values"]]
@@ -144,7 +144,7 @@ def _session(scenario: Scenario, package: str) -> Callable[[Suite], "Values"]:
     return setup_cache
 
 
-def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
+def _benchmark(one: TrackedMetric, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
     def track(_self: Suite, values: "Values") -> Any:
         found = values[one.name]
         if found.stats is not None:
@@ -159,7 +159,7 @@ def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], 
     return track
 
 
-def _handed(one: Tracked, values: tuple[float, ...]) -> Any:
+def _handed(one: TrackedMetric, values: tuple[float, ...]) -> Any:
     if not values:
         return float("nan")  # asv's word for skipped: this engine has no such number
     own = [one.form.of(value) for value in values]

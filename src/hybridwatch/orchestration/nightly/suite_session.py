@@ -27,8 +27,8 @@ from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import BuildError, HybridwatchError, MeasurementError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
-    Found,
-    Tracked,
+    FoundBenchmarks,
+    TrackedMetric,
     noise_of,
     stats_of,
 )
@@ -89,11 +89,11 @@ def can_run(scenario: Scenario) -> bool:
 
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 
-Values = Mapping[str, Found]
+Values = Mapping[str, FoundBenchmarks]
 """By the name of a benchmark."""
 
 
-def measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
+def measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     """Measure a scenario, or read what the receipt names, and give the contender's values.
 
     Raises:
@@ -108,18 +108,18 @@ def measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
         raise
 
 
-def values_of(side: OneSide, wanted: Sequence[Tracked], learned: Noise) -> Values:
+def values_of(side: OneSide, wanted: Sequence[TrackedMetric], learned: Noise) -> Values:
     """Reduce a side to what benchmarks hand out, the noise between runs being known."""
     found = {}
     for one in wanted:
         subject = Subject(one.metric, one.statistic)
         values = reduce_side(side, subject).values
         noise = noise_of(subject, side, learned.get((one.metric.id, one.statistic)))
-        found[one.name] = Found(values, stats_of(one, values, noise) if values else None)
+        found[one.name] = FoundBenchmarks(values, stats_of(one, values, noise) if values else None)
     return found
 
 
-def _measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
+def _measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     receipt = os.environ.get(RECEIPT_VARIABLE)
     run = _kept(Path(receipt)) if receipt else None
     if run is None:

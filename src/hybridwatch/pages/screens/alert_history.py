@@ -10,7 +10,7 @@ from hybridwatch.history.lines import Line, lines_of, names_of
 from hybridwatch.history.overview_rows import name_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
-from hybridwatch.pages.screens.histories import Subject, chart_of
+from hybridwatch.pages.screens.histories import ChartSubject, chart_of
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.marks import mark_moment, mark_place
@@ -27,7 +27,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     metric, _ = name_of(lead.metric, lead.statistic)
     if metric is None:
         return
-    subject = Subject(metric, lead.statistic)
+    subject = ChartSubject(metric, lead.statistic)
     series = source.index.series(matter.scenario, matter.testbed, metric.id, lead.statistic)
     over_releases, names = _names(series, (matter.contender, matter.baseline))
     if not names:

@@ -33,7 +33,7 @@ from hybridwatch.pages.screens.alerting import (
 )
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.machine import machine_notice
-from hybridwatch.pages.screens.pager import Part, part_of
+from hybridwatch.pages.screens.pager import PagePart, part_of
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.reports.alert_text import (
@@ -158,7 +158,7 @@ def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
     )
 
 
-def _list(part: Part[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
+def _list(part: PagePart[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
     if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return

@@ -7,7 +7,7 @@ from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
-from hybridwatch.history.judge import Judged
+from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.pages.document import (
@@ -26,7 +26,7 @@ from hybridwatch.pages.screens.curve import tradeoff_section
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
     Obstacle,
-    Pair,
+    PairView,
     choose,
     chosen_blocks,
     judged,
@@ -58,7 +58,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(_TITLE, blocks, lead=lead_of(pair))
 
 
-def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
+def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     report = found.report
     yield Paragraph((verdict_of(report), "  ", headline(report)))
     if report.attribution is not None:
@@ -109,7 +109,7 @@ def _forest(report: Report) -> Iterator[Block]:
     )
 
 
-def _surroundings(found: Judged) -> Section:
+def _surroundings(found: JudgedReport) -> Section:
     facts = list(_facts(found))
     differing = [fact for fact in facts if fact.differs]
     same = len(facts) - len(differing)
@@ -130,7 +130,7 @@ def _surroundings(found: Judged) -> Section:
     )
 
 
-def _facts(found: Judged) -> Iterator[Fact]:
+def _facts(found: JudgedReport) -> Iterator[Fact]:
     left, right = found.baseline, found.contender
     yield Fact("build", left.one_side.build.label, right.one_side.build.label)
     yield from facts_between(left.one_side, right.one_side)

@@ -26,8 +26,8 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -56,7 +56,9 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         overview = read_overview(open_source_queue(source))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        return Document(TITLE, (Notice(Kind.LOUD, "The queue cannot be read", lines),), lead=_LEAD)
+        return Document(
+            TITLE, (Notice(FieldKind.LOUD, "The queue cannot be read", lines),), lead=_LEAD
+        )
     if not overview.batches:
         hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
         return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
@@ -67,7 +69,7 @@ def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
     barred = [host for host in overview.hosts if host.standing is HostStatus.QUARANTINED]
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
-        yield Notice(Kind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
+        yield Notice(FieldKind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
     ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
     waiting = overview.waiting or {}
     yield Facts(
@@ -81,7 +83,7 @@ def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
     held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
     if held_up:
         lines = tuple(f"{plural(count, 'job')}: {reason}" for reason, count in held_up)
-        yield Notice(Kind.QUIET, "Why jobs wait", lines)
+        yield Notice(FieldKind.QUIET, "Why jobs wait", lines)
     if overview.underway:
         yield _underway(overview.underway, source)
     yield _batches(overview.batches, source)

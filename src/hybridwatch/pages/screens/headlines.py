@@ -10,13 +10,13 @@ from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.database.queries import Index
-from hybridwatch.history.runs import Row
+from hybridwatch.history.runs import RunRow
 from hybridwatch.reports.sentence import summary
 
 _READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 
 
-def headlines_of(rows: Sequence[Row], index: Index) -> Mapping[str, str]:
+def headlines_of(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
     """Say what became of each run, or why nothing did, by its record.
 
     The page of a run says it with all that its record has, such as why an engine died.

@@ -15,8 +15,8 @@ from hybridwatch.pages.document import (
     Column,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Link,
     Notice,
     Table,
@@ -38,10 +38,10 @@ def show(source: Source, query: ViewQuery) -> Document:
         job_queue = open_source_queue(source)
         history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
     except HybridwatchError as error:
-        notice = Notice(Kind.LOUD, "There is no such job", tuple(str(error).splitlines()))
+        notice = Notice(FieldKind.LOUD, "There is no such job", tuple(str(error).splitlines()))
         return Document(TITLE, (notice,), lead=fleet)
     if history is None:
-        notice = Notice(Kind.QUIET, "No job is named", ("The page of the fleet lists them.",))
+        notice = Notice(FieldKind.QUIET, "No job is named", ("The page of the fleet lists them.",))
         return Document(TITLE, (notice,), lead=fleet)
     return Document(TITLE, tuple(_blocks(history, source)), lead=fleet)
 

@@ -28,11 +28,11 @@ from hybridwatch.pages.document import (
     Choice,
     Column,
     Document,
+    FieldKind,
     Filters,
     Folded,
     Grade,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -139,7 +139,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        yield Notice(FieldKind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
     if not found:
@@ -169,7 +169,9 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
             (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
             for c in missed
         )
-        yield Notice(Kind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines)
+        yield Notice(
+            FieldKind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines
+        )
 
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import basis_of, centers_of, name_of, plural
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import Row, controls_last, runs_by_id
+from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.history.severity import verdict_of, worst_first
 from hybridwatch.history.trials import Trials, trials_of
 from hybridwatch.pages.address import address
@@ -21,10 +21,10 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
+    FieldKind,
     Filters,
     Folded,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -78,7 +78,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
-def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
+def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> Choice:
     wanted = "".join(query.address.values("run")[-1:])
     fitting = [row for name, row in rows.items() if wanted and name.startswith(wanted)]
     seen = rows.get(wanted) or (fitting[0] if len(fitting) == 1 else None)
@@ -93,7 +93,7 @@ def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
     )
 
 
-def _instead(rows: Mapping[str, Row], fitting: Sequence[Row]) -> tuple[Line, ...]:
+def _instead(rows: Mapping[str, RunRow], fitting: Sequence[RunRow]) -> tuple[Line, ...]:
     """Name the runs whose ids begin as is asked for, and lead to all."""
     if not fitting:
         return (every_run(rows),)
@@ -145,7 +145,7 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
 def _entry(entry: Entry) -> Iterator[Block]:
     report = entry.report
     if report is None:
-        yield Notice(Kind.QUIET, "No verdicts", (entry.trouble,))
+        yield Notice(FieldKind.QUIET, "No verdicts", (entry.trouble,))
     else:
         yield Paragraph((verdict_of(report), "  ", headline(report)))
         if report.attribution is not None:

@@ -42,7 +42,7 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import headlines_of
-from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
+from hybridwatch.pages.screens.histories import ChartSubject, chart_of, charts_of
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
@@ -66,7 +66,7 @@ _ALONG: Final = {"time": "time", "release": "release"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LoadPlace:
     """What is looked at."""
 
     scenario: str
@@ -95,10 +95,12 @@ class _Histories:
         runs = runs[runs["testbed"] == testbed]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
-    def _series(self, scenario: str, testbed: str, subject: Subject) -> Series:
+    def _series(self, scenario: str, testbed: str, subject: ChartSubject) -> Series:
         return self._index.series(scenario, testbed, subject.metric.id, subject.statistic)
 
-    def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
+    def _lines(
+        self, place: _LoadPlace, subject: ChartSubject, names: tuple[str, ...]
+    ) -> list[Line]:
         return lines_of(
             self.series(place.scenario, place.testbed, subject),
             subject.metric,
@@ -111,8 +113,8 @@ class _Histories:
 
     def _chart(
         self,
-        place: _Place,
-        subject: Subject,
+        place: _LoadPlace,
+        subject: ChartSubject,
         names: tuple[str, ...],
         gap: tuple[datetime, datetime] | None,
     ) -> Chart:
@@ -122,16 +124,16 @@ class _Histories:
             mark_gap(chart.figure, *gap, "not measured")
         return with_machine(chart, self.machines_of(place))
 
-    def machines_of(self, place: _Place) -> tuple[MachineChange, ...]:
+    def machines_of(self, place: _LoadPlace) -> tuple[MachineChange, ...]:
         """How the machine changed; over releases no place is a moment."""
         return () if place.over_releases else changes_on(place.testbed, self._index)
 
-    def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
+    def _medians(self, place: _LoadPlace, subject: ChartSubject, name: str) -> tuple[Line, ...]:
         levels, machines = self.levels_of(place, subject), self.machines_of(place)
         along = place.newest, place.over_releases
         return tuple(medians_of(levels, subject.metric, name, *along, machines))
 
-    def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
+    def levels_of(self, place: _LoadPlace, subject: ChartSubject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
         every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
@@ -161,7 +163,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     builds, names = _builds(query, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
-    place = _Place(scenario.value, testbed.value, int(newest.value), over_releases)
+    place = _LoadPlace(scenario.value, testbed.value, int(newest.value), over_releases)
     if not metric.chosen:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
@@ -206,11 +208,11 @@ def _first(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in dict.fromkeys(names.tolist())}
 
 
-def _subjects(cells: pd.DataFrame) -> list[Subject]:
+def _subjects(cells: pd.DataFrame) -> list[ChartSubject]:
     """Every metric that this hybridwatch knows, what matters most first."""
     pairs = cells[["metric", "statistic"]].drop_duplicates().sort_values(["metric", "statistic"])
     known = [
-        Subject(metric_of(metric), statistic)
+        ChartSubject(metric_of(metric), statistic)
         for metric, statistic in pairs.itertuples(index=False)
         if kind_of(metric) is not None
     ]
@@ -225,10 +227,12 @@ def _subjects(cells: pd.DataFrame) -> list[Subject]:
     return sorted(known, key=ranks.__getitem__)
 
 
-def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tuple[str, ...]:
+def _default(
+    subjects: Sequence[ChartSubject], place: _LoadPlace, source: Source
+) -> tuple[str, ...]:
     """What is drawn when nobody says what: of the contracts the one that was broken most."""
 
-    def broken(subject: Subject) -> float:
+    def broken(subject: ChartSubject) -> float:
         histories = _histories(source.index)
         return float(histories.levels_of(place, subject)["value"].max())
 
@@ -260,7 +264,7 @@ def _builds(
     return choice if over_releases else replace(choice, chosen=lines), lines
 
 
-def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
+def _lead(runs: pd.DataFrame, place: _LoadPlace, source: Source) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
     return (
@@ -270,9 +274,9 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
 
 
 def _others(
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, ChartSubject],
     metric: Choice,
-    place: _Place,
+    place: _LoadPlace,
     name: str,
     source: Source,
 ) -> Iterator[Block]:
@@ -295,7 +299,7 @@ def _others(
     yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))
 
 
-def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, ...]:
+def _other(subject: ChartSubject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
     values = line.levels["value"].tolist()
     shown = address(
         "scenario",

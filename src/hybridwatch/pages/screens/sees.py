@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.analysis.calibration.figure import Figure, Form, share
+from hybridwatch.analysis.calibration.figure import Figure, FigureForm, share
 from hybridwatch.analysis.calibration.read import Calibration
 from hybridwatch.analysis.detection import ControlReading, Detection
 from hybridwatch.analysis.wording import numbers
@@ -27,9 +27,9 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Folded,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -78,7 +78,7 @@ def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
     try:
         return checkout.calibration(), ()
     except ExportError as error:
-        return None, (Notice(Kind.LOUD, "The calibration cannot be read", (str(error),)),)
+        return None, (Notice(FieldKind.LOUD, "The calibration cannot be read", (str(error),)),)
 
 
 def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
@@ -91,7 +91,7 @@ def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
             )
             for control in missed
         )
-        yield Notice(Kind.LOUD, title, lines)
+        yield Notice(FieldKind.LOUD, title, lines)
 
 
 def _summary(
@@ -223,7 +223,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
-        yield Notice(Kind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
+        yield Notice(FieldKind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
         Column("kept"),
         Column("promised"),
@@ -274,4 +274,4 @@ def _bound(figure: Figure) -> str:
 def _number(figure: Figure, value: float) -> str:
     if not math.isfinite(value):
         return numbers.ABSENT
-    return f"{100 * value:.1f} %" if figure.form is Form.SHARE else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if figure.form is FigureForm.SHARE else f"{value:.3g}"

@@ -13,7 +13,7 @@ from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
-from hybridwatch.history.judge import Judged
+from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -24,9 +24,9 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
+    FieldKind,
     Filters,
     Inline,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -36,7 +36,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
-    Pair,
+    PairView,
     choose,
     chosen_blocks,
     judged,
@@ -59,7 +59,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     if pair is None:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
     found = judged(source, pair)
-    if isinstance(found, Judged):
+    if isinstance(found, JudgedReport):
         works = [work_of(side.one_side) for side in (found.baseline, found.contender)]
         blocks = (*chosen_blocks(pair, found), *_compared(found), *_work_blocks(works))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
@@ -86,7 +86,7 @@ def _nothing() -> tuple[Block, ...]:
     return (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
 
 
-def _alone(source: Source, pair: Pair) -> Iterator[Block]:
+def _alone(source: Source, pair: PairView) -> Iterator[Block]:
     """A side that has nothing to be compared with still tells of itself."""
     if pair.baseline.named != pair.contender.named:
         return
@@ -95,7 +95,7 @@ def _alone(source: Source, pair: Pair) -> Iterator[Block]:
         yield from _work_blocks([work_of(OneSide(entry.run, pair.contender.index))])
 
 
-def _compared(found: Judged) -> Iterator[Block]:
+def _compared(found: JudgedReport) -> Iterator[Block]:
     of_host = [c for c in found.report.comparisons if c.metric.id in {READS, BUILDS} | WAITS]
     yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
 
@@ -196,7 +196,7 @@ def _unkept(sides: list[SideWork]) -> Notice:
     whose = "" if len(which) == len(sides) else f" of the {which[0]}"
     text = f"This record{whose} was measured before call sites and phases were kept"
     hint = "Measure it again to see which code reads, and how long each phase of a step takes."
-    return Notice(Kind.QUIET, text, (hint,))
+    return Notice(FieldKind.QUIET, text, (hint,))
 
 
 def _steps(sides: list[SideWork]) -> Iterator[Chart]:
@@ -226,7 +226,7 @@ def _steps(sides: list[SideWork]) -> Iterator[Chart]:
         )
 
 
-def _more(pair: Pair) -> Paragraph:
+def _more(pair: PairView) -> Paragraph:
     to = address(
         "compare",
         scenario=pair.baseline.row.scenario,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from hybridwatch.analysis.change_point import ChangePoint, State
+from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
@@ -287,7 +287,7 @@ def _places(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[st
 
 def _symbol(point: ChangePoint) -> str:
     way = "triangle-up" if point.effect > 0 else "triangle-down"
-    return way if point.state is State.CONFIRMED else f"{way}-open"
+    return way if point.state is HistoryState.CONFIRMED else f"{way}-open"
 
 
 def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:

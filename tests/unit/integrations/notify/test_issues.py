@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from hybridwatch.integrations.notify.channels import Channels, Github, Gitlab
-from hybridwatch.integrations.notify.door import UndeliveredError
-from hybridwatch.integrations.notify.doors import door_of
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.github_tracker import GithubTracker
 from hybridwatch.integrations.notify.gitlab import GitlabTracker
-from hybridwatch.integrations.notify.issues import IssueDoor, comment_of, wanted_of
+from hybridwatch.integrations.notify.issues import IssueClient, build_wanted_issue, render_comment
 from hybridwatch.integrations.notify.message import Content, News
+from hybridwatch.integrations.notify.registry import open_client
 from tests.github.contract import examples
 from tests.github.hub import REPOSITORY, TOKEN, serving
 from tests.github.issue_hub import IssueHub
@@ -27,8 +27,8 @@ class OnGithub:
         self.hub, self.channel = hub, channel
         self.weather = hub.weather
 
-    def door(self) -> IssueDoor:
-        return IssueDoor(GithubTracker(self.channel))
+    def door(self) -> IssueClient:
+        return IssueClient(GithubTracker(self.channel))
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -61,8 +61,8 @@ class OnGitlab:
         self.services, self.channel = services, channel
         self.weather = services.weather
 
-    def door(self) -> IssueDoor:
-        return IssueDoor(GitlabTracker(self.channel))
+    def door(self) -> IssueClient:
+        return IssueClient(GitlabTracker(self.channel))
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -139,7 +139,7 @@ def test_a_number_that_is_gone_is_not_trusted(hub) -> None:
 def test_a_number_of_another_repository_leads_to_nobody_elses_issue(hub) -> None:
     """The file names another repository by now."""
     hub.open("a stranger's", ours=False)
-    hub.open(wanted_of(a_message(topic="cd" * 16)).body)
+    hub.open(build_wanted_issue(a_message(topic="cd" * 16)).body)
     for place in ("1", "2"):
         assert hub.door().deliver(a_message(), place).place == "3"
     assert hub.issues[:2] == [("x", True), ("x", True)]
@@ -156,7 +156,7 @@ def test_an_issue_of_which_somebody_changed_the_text_is_still_it(hub) -> None:
 
 
 def test_a_mark_that_a_stranger_copied_is_not_ours(hub) -> None:
-    hub.open(wanted_of(a_message()).body, ours=False)
+    hub.open(build_wanted_issue(a_message()).body, ours=False)
     hub.door().deliver(a_message(), "")
     assert len(hub.issues) == 2
     assert hub.issues[0] == ("x", True), "a stranger's issue is left alone"
@@ -172,8 +172,8 @@ def test_two_that_came_into_being_are_one_again(hub) -> None:
         return plain(is_marked) if len(looks) > 1 else []
 
     tracker.find = find
-    hub.open(wanted_of(a_message()).body)
-    receipt = IssueDoor(tracker).deliver(a_message(number=2), "")
+    hub.open(build_wanted_issue(a_message()).body)
+    receipt = IssueClient(tracker).deliver(a_message(number=2), "")
     assert receipt.place == "1"
     assert [is_open for _, is_open in hub.issues] == [True, False]
     assert hub.issues[1][0] == "Duplicate of #1"
@@ -197,7 +197,7 @@ def test_a_label_that_was_left_out_is_told(hub) -> None:
 def test_issues_on_many_pages_are_found(hub) -> None:
     for _ in range(105):
         hub.open("another one of ours")
-    hub.open(wanted_of(a_message()).body)
+    hub.open(build_wanted_issue(a_message()).body)
     assert hub.door().deliver(a_message(News.WORSE, 2), "").place == "106"
     assert len(hub.issues) == 106
 
@@ -206,7 +206,7 @@ def test_hostile_texts_stay_texts(hub) -> None:
     content = Content(HOSTILE, HOSTILE, HOSTILE, HOSTILE, "warn", "speed", missing=(HOSTILE,))
     message = a_message(content=content)
     hub.door().deliver(message, "")
-    for text in (hub.body(), comment_of(message)):
+    for text in (hub.body(), render_comment(message)):
         assert "<script" not in text
         assert "@all" not in text
         assert not any(line.lstrip("- ").startswith("/") for line in text.splitlines())
@@ -236,8 +236,8 @@ def test_without_a_token_nothing_is_sent(hub, monkeypatch) -> None:
 
 
 def test_the_file_leads_to_the_way_out(hub, tmp_path) -> None:
-    door = door_of(hub.channel, Channels(tmp_path, "", "/hybridwatch", (hub.channel,)))
-    assert isinstance(door, IssueDoor)
+    door = open_client(hub.channel, Channels(tmp_path, "", "/hybridwatch", (hub.channel,)))
+    assert isinstance(door, IssueClient)
 
 
 def test_a_stand_in_that_takes_anything_would_hide_a_wrong_call(services) -> None:

@@ -6,7 +6,7 @@ from email.policy import default
 import pytest
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.mail import MailDoor, mail_of
 from hybridwatch.integrations.notify.message import Content, News
 from tests.unit.integrations.notify.pretended import HOSTILE, a_message

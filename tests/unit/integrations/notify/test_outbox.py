@@ -17,7 +17,7 @@ from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.message import Content, News
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.topic import Standing, Topic
+from hybridwatch.integrations.notify.topic import Topic, TopicStatus
 from tests.unit.integrations.notify.pretended import CONTENT, NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")
@@ -70,12 +70,12 @@ def test_the_whole_story_of_a_topic_is_told_in_its_order(outbox) -> None:
     timeline = [
         (a_topic(), News.OPENED),
         (a_topic(since=lambda _: Since.WORSE), News.WORSE),
-        (a_topic(Standing.QUIET), None),
+        (a_topic(TopicStatus.QUIET), None),
         (a_topic(), News.AGAIN),
-        (a_topic(Standing.CLOSED), News.CLOSED),
-        (a_topic(Standing.OVER), None),
+        (a_topic(TopicStatus.CLOSED), News.CLOSED),
+        (a_topic(TopicStatus.OVER), None),
         (a_topic(), News.BACK),
-        (a_topic(Standing.OVER), News.RECOVERED),
+        (a_topic(TopicStatus.OVER), News.RECOVERED),
     ]
     for topic, news in timeline:
         assert find(outbox, topic) == ([news] if news else [])
@@ -99,8 +99,8 @@ def test_what_nothing_speaks_of_any_more_is_over(outbox) -> None:
 
 
 def test_what_somebody_answered_before_anybody_heard_is_not_told(outbox) -> None:
-    assert find(outbox, a_topic(Standing.QUIET)) == []
-    assert find(outbox, a_topic(Standing.OVER)) == []
+    assert find(outbox, a_topic(TopicStatus.QUIET)) == []
+    assert find(outbox, a_topic(TopicStatus.OVER)) == []
     assert find(outbox, a_topic()) == [News.OPENED]
 
 
@@ -110,7 +110,7 @@ def test_who_does_not_want_to_hear_of_it_does_not_and_who_heard_hears_the_end(ou
     assert find(outbox, other, channel=smoke) == []
     find(outbox, a_topic(), channel=smoke)
     curated = Slack(name="team", url_from="X", scenarios=["curated"], gaps=False)
-    assert find(outbox, a_topic(Standing.OVER), channel=curated) == [News.RECOVERED]
+    assert find(outbox, a_topic(TopicStatus.OVER), channel=curated) == [News.RECOVERED]
     gap = a_topic(key="0" * 32, is_gap=True, scenarios=(), content=lambda: GAP)
     assert find(outbox, gap, channel=curated) == []
 
@@ -119,7 +119,7 @@ def test_what_is_skipped_is_heard_and_not_sent(outbox) -> None:
     assert find(outbox, a_topic(), silently=True) == [News.OPENED]
     assert outbox.waiting("team") == []
     assert find(outbox, a_topic()) == []
-    assert find(outbox, a_topic(Standing.OVER)) == [News.RECOVERED]
+    assert find(outbox, a_topic(TopicStatus.OVER)) == [News.RECOVERED]
 
 
 def test_the_same_news_has_the_same_id_though_the_database_was_lost(outbox, tmp_path) -> None:
@@ -178,7 +178,7 @@ def test_who_waits_comes_in_when_the_other_ends(outbox, place) -> None:
     assert entered
 
 
-def places(*standings: Standing, **changes) -> list[Topic]:
+def places(*standings: TopicStatus, **changes) -> list[Topic]:
     """What one cause does in several places; of the first one others are told."""
     return [
         a_topic(one, key=f"{number:032x}", cause="0" * 32, **changes)
@@ -186,7 +186,7 @@ def places(*standings: Standing, **changes) -> list[Topic]:
     ]
 
 
-OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = Standing
+OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = TopicStatus
 
 
 def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError
+from hybridwatch.integrations.notify.client import Receipt, UndeliveredError
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.sending import Sender
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.topic import TopicStatus
 from tests.unit.integrations.notify.pretended import NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")
@@ -37,7 +37,10 @@ class Scripted:
 @pytest.fixture
 def send(outbox):
     """Two topics open and the first one ends, then everything is sent."""
-    for topics in ((a_topic(key=FIRST), a_topic(key=SECOND)), (a_topic(Standing.OVER, key=FIRST),)):
+    for topics in (
+        (a_topic(key=FIRST), a_topic(key=SECOND)),
+        (a_topic(TopicStatus.OVER, key=FIRST),),
+    ):
         rest = (a_topic(key=SECOND),) if len(topics) == 1 else ()
         outbox.keep(outbox.plan(TEAM, [*topics, *rest], NOW))
     slept: list[float] = []

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
 from hybridwatch.integrations.notify.slack import SlackDoor, payload_of
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, a_message

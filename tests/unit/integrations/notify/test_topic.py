@@ -8,11 +8,11 @@ from hybridwatch.analysis.alerts import Since, build_alerts, since
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import Standing, news_of
+from hybridwatch.integrations.notify.topic import TopicStatus, news_of
 from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 from tests.unit.integrations.notify.pretended import a_topic, told
 
-OPEN, QUIET, CLOSED, OVER, ONCE = Standing
+OPEN, QUIET, CLOSED, OVER, ONCE = TopicStatus
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from hybridwatch.integrations.notify.channels import Webhook
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
 from hybridwatch.integrations.notify.webhook import WebhookDoor, event_of
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message

@@ -22,7 +22,13 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    Form,
+    FoundBenchmarks,
+    TrackedMetric,
+    tracked,
+)
 from hybridwatch.metrics import Direction, Kind, Unit
 from hybridwatch.orchestration.nightly.suite import STATS_MARK
 from hybridwatch.orchestration.nightly.suite import suites as suites_of
@@ -145,7 +151,7 @@ def test_only_throughputs_are_better_when_higher_and_each_has_its_twin():
         assert len(twins) == 1, name
 
 
-def sides_of(one: Tracked):
+def sides_of(one: TrackedMetric):
     """A healthy side of a metric, and one that is worse by a fifth or by what breaks."""
     match one.metric.kind:
         case Kind.EXACT:
@@ -206,7 +212,7 @@ def test_asv_gets_enough_samples_not_to_be_in_doubt():
 def test_a_number_that_an_engine_lacks_is_skipped_not_zero(benchmarks):
     track = benchmarks[0].func
     name = benchmarks[0].name.rpartition("track_")[2]
-    handed = track({name: Found((), None)})
+    handed = track({name: FoundBenchmarks((), None)})
     assert math.isnan(handed)
 
 
@@ -219,7 +225,7 @@ def test_units_are_words_that_asv_knows_or_shows():
 def test_a_count_is_shown_whole(benchmarks):
     name = "smoke.padded_graph_rows.PaddedGraphRows.track_wrong_tokens"
     track = next(one.func for one in benchmarks if one.name == name)
-    assert json.dumps(track({"wrong_tokens": Found((0.0, 27.0), None)})) == "27"
+    assert json.dumps(track({"wrong_tokens": FoundBenchmarks((0.0, 27.0), None)})) == "27"
 
 
 @pytest.mark.parametrize(("earlier", "known"), [(25, True), (5, False)])

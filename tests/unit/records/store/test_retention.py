@@ -15,7 +15,7 @@ from hybridwatch.records.store.integrity import check_store
 from hybridwatch.records.store.retention import (
     PRUNED,
     OldRun,
-    Policy,
+    RetentionPolicy,
     What,
     may_remove,
     plan_removals,
@@ -24,7 +24,7 @@ from hybridwatch.records.store.retention import (
 from tests.builders import STARTED, a_run, noisy
 
 NOW = STARTED + timedelta(days=400)
-POLICY = Policy(answers_days=30, every_days=180)
+POLICY = RetentionPolicy(answers_days=30, every_days=180)
 BASELINE = """\
 [[baseline]]
 scenario = "{scenario}"
@@ -160,7 +160,7 @@ def test_answers_that_were_lost_are_still_a_fault(tmp_path):
 
 def test_stopped_at_any_time_what_is_left_is_whole(tmp_path):
     results = stored(tmp_path)
-    policy, now = Policy(0, 0), datetime.now(UTC)
+    policy, now = RetentionPolicy(0, 0), datetime.now(UTC)
     runs = [OldRun(str(path.relative_to(results)), path.stem[-8:], ("s",), now - timedelta(days=9))
             for path in list_records(results)]  # fmt: skip
     plan = plan_removals(results, runs, {}, policy, now)

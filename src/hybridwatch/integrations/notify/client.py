@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import httpx
 
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.github.door import discreet
+from hybridwatch.integrations.github.client import discreet
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.reports.escape import one_line
 
@@ -31,7 +31,7 @@ class Receipt:
     complaint: str = ""
 
 
-class Door(Protocol):
+class ChannelClient(Protocol):
     """A way out."""
 
     def deliver(self, message: Message, place: str) -> Receipt:
@@ -65,7 +65,7 @@ class UndeliveredError(NotifyError):
         self.wait_s = wait_s
 
 
-def secret_of(variable: str, form: str, expected: str) -> str:
+def read_secret(variable: str, form: str, expected: str) -> str:
     """Read a secret.
 
     Args:

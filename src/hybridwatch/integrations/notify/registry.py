@@ -9,11 +9,11 @@ from hybridwatch.integrations.notify.channels import (
     Slack,
     Webhook,
 )
-from hybridwatch.integrations.notify.door import Door, UndeliveredError
-from hybridwatch.integrations.notify.issues import IssueDoor
+from hybridwatch.integrations.notify.client import ChannelClient, UndeliveredError
+from hybridwatch.integrations.notify.issues import IssueClient
 
 
-def door_of(channel: Channel, channels: Channels) -> Door:
+def open_client(channel: Channel, channels: Channels) -> ChannelClient:
     """Open the way out of a channel.
 
     The libraries that it takes are loaded here, and only those.
@@ -30,7 +30,7 @@ def door_of(channel: Channel, channels: Channels) -> Door:
         ) from error
 
 
-def _opened(channel: Channel, channels: Channels) -> Door:
+def _opened(channel: Channel, channels: Channels) -> ChannelClient:
     match channel:
         case Slack():
             from hybridwatch.integrations.notify.slack import SlackDoor
@@ -47,8 +47,8 @@ def _opened(channel: Channel, channels: Channels) -> Door:
         case Github():
             from hybridwatch.integrations.notify.github_tracker import GithubTracker
 
-            return IssueDoor(GithubTracker(channel))
+            return IssueClient(GithubTracker(channel))
         case Gitlab():
             from hybridwatch.integrations.notify.gitlab import GitlabTracker
 
-            return IssueDoor(GitlabTracker(channel))
+            return IssueClient(GitlabTracker(channel))

@@ -64,7 +64,7 @@ _REQUESTS: Final = logging.getLogger("github.Requester")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RepositoryAccess:
     """How to get in.
 
     Attributes:
@@ -80,14 +80,14 @@ class Access:
 
     def __repr__(self) -> str:
         """Show everything but the token."""
-        return f"Access(api={self.api!r})"
+        return f"RepositoryAccess(api={self.api!r})"
 
     def redact(self, text: str) -> str:
         """Take the token out of a text."""
         return text.replace(self.token, _HIDDEN) if self.token else text
 
 
-class Door:
+class GitHubClient:
     """GitHub, entered.
 
     Args:
@@ -102,7 +102,11 @@ class Door:
     """
 
     def __init__(
-        self, access: Access, name: str, retried: Collection[str], hints: Mapping[int, str]
+        self,
+        access: RepositoryAccess,
+        name: str,
+        retried: Collection[str],
+        hints: Mapping[int, str],
     ) -> None:
         self.name = name
         self._access = access
@@ -164,7 +168,7 @@ class Door:
             ) from None
 
 
-def author_of(written: IssueComment | Issue) -> int | None:
+def find_author(written: IssueComment | Issue) -> int | None:
     """Give the number of who wrote something; ``None`` for an account that is gone."""
     user: NamedUser | Organization | None = written.user
     return None if user is None else user.id
