@@ -126,7 +126,7 @@ def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monke
 
 def hostile(hub: AskingHub, login: str) -> None:
     """Let hypothesis make comments up, and look at what each of them makes the bot do."""
-    door = RepositoryAccess(TOKEN, hub.base)
+    client = RepositoryAccess(TOKEN, hub.base)
 
     def ask(body: str) -> None:
         hub.comments.clear()
@@ -134,7 +134,7 @@ def hostile(hub: AskingHub, login: str) -> None:
         claim = Claim(
             comment=comment["id"], pull_request=NUMBER, author=comment["user"]["id"], body=body
         )
-        assert answering.take(door, REPOSITORY, claim, lambda: KNOWN, ()) is None
+        assert answering.take(client, REPOSITORY, claim, lambda: KNOWN, ()) is None
         assert all(method == "GET" for method, _, _ in hub.requests)
 
     against(ask)

@@ -135,7 +135,7 @@ def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detec
     """Say what a known-bad control showed.
 
     Args:
-        deterministic: What its comparisons of telling metrics say.
+        deterministic: What its comparisons of deterministic metrics say.
         deadly: Whether the fault ends the engine, so that its contract trials must fail.
     """
     if _giving_away(deadly=deadly) & set(deterministic):

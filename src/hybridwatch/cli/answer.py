@@ -83,13 +83,13 @@ def comment_command(
     help are answered at once. run goes into the queue of the home's fleet, if its fleet.toml has
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
-    door = access("answer", writes=True)
+    client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import take
     from hybridwatch.integrations.github.claim import read_claim
     from hybridwatch.integrations.github.vocabulary import vocabulary_of
 
     claim = read_claim(event, repo)
-    order = claim and take(door, repo, claim, partial(vocabulary_of, results), builds)
+    order = claim and take(client, repo, claim, partial(vocabulary_of, results), builds)
     if not order:
         say("answer: nothing to do")
         return

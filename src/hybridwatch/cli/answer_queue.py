@@ -79,13 +79,13 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         raise FleetError(
             f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
         )
-    door = access("answer", writes=True)
+    client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.our_comment import read_comment
     from hybridwatch.integrations.github.pull_request import PullRequest
 
     for jobs in requested_jobs(job_queue, repo):
-        pull = PullRequest(door, repo, jobs.pull_request)
+        pull = PullRequest(client, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:
             continue  # it was told before

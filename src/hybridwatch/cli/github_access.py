@@ -70,7 +70,7 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
         HybridwatchError: PyGithub is not installed.
         GithubError: A token is needed and there is none, or GitHub refuses.
     """
-    door = access(verb, writes=writes)
+    client = access(verb, writes=writes)
     from hybridwatch.integrations.github.pull_request import PullRequest
 
-    return PullRequest(door, repository, number)
+    return PullRequest(client, repository, number)

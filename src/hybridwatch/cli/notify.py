@@ -69,7 +69,7 @@ def command(
     channels = read_channels(file or home_or_shipped() / CHANNELS_FILE)
     wanted = chosen_channels(channels, names)
     outbox, look = outbox_of(results), partial(place_of, results, channels, policy)
-    _name_stranded(outbox, channels)
+    _name_orphaned(outbox, channels)
     if dry_run:
         _show(preview(outbox, wanted, look()), as_json=as_json)
     elif skips:
@@ -129,7 +129,7 @@ def _print(found: Sequence[Preview | Sent]) -> None:
     click.echo(json.dumps(notify_to_json(found), indent=2, allow_nan=False))
 
 
-def _name_stranded(outbox: Outbox, channels: Channels) -> None:
-    for name, count in outbox.stranded([one.name for one in channels.all]).items():
+def _name_orphaned(outbox: Outbox, channels: Channels) -> None:
+    for name, count in outbox.orphaned([one.name for one in channels.all]).items():
         counted = plural(count, "message")
         say(f"{counted} for {name}, which is no channel of {channels.path} any more", err=True)

@@ -47,7 +47,7 @@ def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool)
 
 
 def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
-    door = access("suspects", writes=not dry_run)
+    client = access("suspects", writes=not dry_run)
     from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
 
     def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
@@ -60,5 +60,5 @@ def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Itera
             click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
             yield row(suspect.name, None, "would be told")
     else:
-        for one in tell_authors(door, repo, found):
+        for one in tell_authors(client, repo, found):
             yield row(one.suspect.name, one.number, one.done)

@@ -209,28 +209,28 @@ def asker_of(access: RepositoryAccess, repository: str, claim: Claim) -> Asker |
     Raises:
         GithubError: GitHub refuses us.
     """
-    door = GitHubClient(access, f"{repository}#{claim.pull_request}", _RETRIED, _HINTS)
-    with door.errors("read a comment on"):
+    client = GitHubClient(access, f"{repository}#{claim.pull_request}", _RETRIED, _HINTS)
+    with client.errors("read a comment on"):
         try:
-            comment = _comment(door, repository, claim)
+            comment = _comment(client, repository, claim)
         except GithubException as error:
             if error.status == _NOBODY:
                 return None
             raise
         if not _is_as_claimed(comment, claim):
             return None
-    with door.errors("read who may write to"):
+    with client.errors("read who may write to"):
         login = comment.user.login
-        if not _may_write(door, repository, login, claim.author):
+        if not _may_write(client, repository, login, claim.author):
             return None
         return Asker(login, comment.created_at)
 
 
-def _comment(door: GitHubClient, repository: str, claim: Claim) -> IssueComment:
+def _comment(client: GitHubClient, repository: str, claim: Claim) -> IssueComment:
     """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
     path = f"/repos/{repository}/issues/comments/{claim.comment}"
-    headers, data = door.github.requester.requestJsonAndCheck("GET", path)
-    return IssueComment(door.github.requester, headers, data)
+    headers, data = client.github.requester.requestJsonAndCheck("GET", path)
+    return IssueComment(client.github.requester, headers, data)
 
 
 def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
@@ -242,10 +242,10 @@ def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
     )
 
 
-def _may_write(door: GitHubClient, repository: str, login: str, author: int) -> bool:
+def _may_write(client: GitHubClient, repository: str, login: str, author: int) -> bool:
     path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
     try:
-        _, found = door.github.requester.requestJsonAndCheck("GET", path)
+        _, found = client.github.requester.requestJsonAndCheck("GET", path)
     except GithubException as error:
         if error.status == _NOBODY:
             return False

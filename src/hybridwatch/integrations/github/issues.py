@@ -51,8 +51,8 @@ class OurIssues:
     """
 
     def __init__(self, access: RepositoryAccess, repository: str, label: str) -> None:
-        self._door = GitHubClient(access, repository, _RETRIED, _HINTS)
-        self._repository = self._door.github.get_repo(repository)
+        self._client = GitHubClient(access, repository, _RETRIED, _HINTS)
+        self._repository = self._client.github.get_repo(repository)
         self._label = label
         self._me: int | None = None
 
@@ -62,7 +62,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors("list the issues of"):
+        with self._client.errors("list the issues of"):
             me = self._myself()
             found = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
@@ -79,7 +79,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"read issue {number} of"):
+        with self._client.errors(f"read issue {number} of"):
             me = self._myself()
             try:
                 found = self._repository.get_issue(number)
@@ -95,7 +95,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors("make an issue in"):
+        with self._client.errors("make an issue in"):
             made = self._repository.create_issue(title, body=body, labels=[self._label])
             return self._written(made)
 
@@ -112,7 +112,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"change issue {number} of"):
+        with self._client.errors(f"change issue {number} of"):
             self._repository.get_issue(number).edit(
                 title=title, body=body, state=state, state_reason=reason
             )
@@ -123,7 +123,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"read the comments on issue {number} of"):
+        with self._client.errors(f"read the comments on issue {number} of"):
             me = self._myself()
             found = self._repository.get_issue(number).get_comments()
             texts = [plain(comment.body) for comment in found if find_author(comment) == me]
@@ -135,12 +135,12 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"comment on issue {number} of"):
+        with self._client.errors(f"comment on issue {number} of"):
             self._repository.get_issue(number).create_comment(text)
 
     def _myself(self) -> int:
         if self._me is None:
-            self._me = self._door.me()
+            self._me = self._client.me()
         return self._me
 
     def _written(self, found: Issue) -> Written:

@@ -60,16 +60,16 @@ class PullRequest:
     """
 
     def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
-        self._door = GitHubClient(access, f"{repository}#{number}", _RETRIED, _HINTS)
-        with self._door.errors("read"):
-            self._repository = self._door.github.get_repo(repository)
+        self._client = GitHubClient(access, f"{repository}#{number}", _RETRIED, _HINTS)
+        with self._client.errors("read"):
+            self._repository = self._client.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
             self.head: str = self._pull.head.sha
             self.number = number
 
     def has_commit(self, sha: str) -> bool:
         """Whether a commit is one of the pull request's, its head or an earlier one."""
-        with self._door.errors("read the commits of"):
+        with self._client.errors("read the commits of"):
             return sha == self.head or any(c.sha == sha for c in self._pull.get_commits())
 
     @property
@@ -93,8 +93,8 @@ class PullRequest:
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
         """
-        with self._door.errors("read the comments on"):
-            ours = self._ours(is_marked, self._door.me())
+        with self._client.errors("read the comments on"):
+            ours = self._ours(is_marked, self._client.me())
             return ours[0].body if ours else None
 
     def comment(
@@ -119,8 +119,8 @@ class PullRequest:
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
         """
-        with self._door.errors("comment on"):
-            me = self._door.me()
+        with self._client.errors("comment on"):
+            me = self._client.me()
             ours = self._ours(is_marked, me)
             text = text_after(ours[0].body if ours else None)
             if text is None:
@@ -130,7 +130,7 @@ class PullRequest:
                 made = self._pull.create_issue_comment(text)
                 if not _is_by(made, me):  # it would not be found again, and be there twice
                     raise GithubError(
-                        f"GitHub: the comment on {self._door.name} was written by "
+                        f"GitHub: the comment on {self._client.name} was written by "
                         f"{find_author(made)}, the token is of {me}: remove the comment, and mend "
                         "the token"
                     )
@@ -140,7 +140,7 @@ class PullRequest:
 
     def check(self, sha: str, check: Check) -> str:
         """Give a commit its status, unless it has this one already."""
-        with self._door.errors(f"give a check to commit {sha[:12]} of"):
+        with self._client.errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))
             shown = {

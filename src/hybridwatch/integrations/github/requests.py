@@ -89,8 +89,8 @@ class RequestQueue(BaseModel):
 
     def is_full(self, now: datetime) -> bool:
         """Whether no other command may wait; a job without an end counts for a day."""
-        lately = [one for one in self.asked if one.is_open and now - one.at < _FORGOTTEN]
-        return len(lately) >= MOST_OPEN
+        recent = [one for one in self.asked if one.is_open and now - one.at < _FORGOTTEN]
+        return len(recent) >= MOST_OPEN
 
     def knows(self, comment: int) -> bool:
         """Whether a comment was answered before: webhooks come twice."""

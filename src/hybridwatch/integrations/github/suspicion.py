@@ -148,10 +148,10 @@ def tell_authors(
     Raises:
         GithubError: GitHub refuses us.
     """
-    door = GitHubClient(access, repository, _RETRIED, _HINTS)
+    client = GitHubClient(access, repository, _RETRIED, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
-        number = _pull_request_of(door, repository, suspect.name)
+        number = _pull_request_of(client, repository, suspect.name)
         if number is None:
             yield Telling(suspect, None, "no merged pull request has this commit")
             continue
@@ -173,11 +173,11 @@ def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
     return pull.comment(lambda body: kind_in(body) is not None, text_after)
 
 
-def _pull_request_of(door: GitHubClient, repository: str, sha: str) -> int | None:
+def _pull_request_of(client: GitHubClient, repository: str, sha: str) -> int | None:
     """Give the first merged pull request that has a commit."""
-    with door.errors(f"read the pull requests of commit {sha[:12]} of"):
+    with client.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:
-            pulls = list(door.github.get_repo(repository).get_commit(sha).get_pulls())
+            pulls = list(client.github.get_repo(repository).get_commit(sha).get_pulls())
         except GithubException as error:
             if error.status in _UNKNOWN:
                 return None

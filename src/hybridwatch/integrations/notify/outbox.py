@@ -126,7 +126,7 @@ class Outbox:
                 return []
             return [_message_of(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))]
 
-    def stranded(self, channels: Sequence[str]) -> Mapping[str, int]:
+    def orphaned(self, channels: Sequence[str]) -> Mapping[str, int]:
         """Count what waits for channels that nobody names any more."""
         waits = MESSAGE.c.sent_at.is_(None), MESSAGE.c.channel.not_in(channels)
         counted = select(MESSAGE.c.channel, func.count()).where(*waits).group_by(MESSAGE.c.channel)

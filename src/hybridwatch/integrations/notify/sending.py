@@ -74,13 +74,13 @@ class Sender:
                 found.troubles.append(str(error))
         return found
 
-    def _send_all(self, door: ChannelClient, found: Sent) -> None:
+    def _send_all(self, client: ChannelClient, found: Sent) -> None:
         held: set[str] = set()
         for message in list(found.waiting):
             if message.topic in held:
                 continue
             try:
-                receipt = self._deliver(door, message)
+                receipt = self._deliver(client, message)
             except UndeliveredError as error:
                 self._outbox.failed(message, str(error))
                 if not error.alone:
@@ -94,16 +94,16 @@ class Sender:
             if receipt.complaint:
                 found.troubles.append(receipt.complaint)
 
-    def _deliver(self, door: ChannelClient, message: Message) -> Receipt:
+    def _deliver(self, client: ChannelClient, message: Message) -> Receipt:
         """Send a message, up to three times while the service is only busy."""
         for pause in _PAUSES_S:
             try:
-                return door.deliver(message, self._outbox.place(message))
+                return client.deliver(message, self._outbox.place(message))
             except UndeliveredError as error:
                 if not error.again or error.wait_s > _LONGEST_WAIT_S:
                     raise
                 self._sleep(max(pause, error.wait_s))
-        return door.deliver(message, self._outbox.place(message))
+        return client.deliver(message, self._outbox.place(message))
 
 
 _PATIENCE_S: Final = 120.0

@@ -87,9 +87,9 @@ def left_today(job_queue: JobQueue, per_day: int) -> int:
     What was cancelled before it began does not count.
     """
     asked_for = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
-    lately = JOB.c.planned_at > job_queue.clock() - _DAY
+    recent = JOB.c.planned_at > job_queue.clock() - _DAY
     counts = or_(JOB.c.attempt > 0, JOB.c.state != JobState.CANCELLED.value)
-    wanted = select(func.count()).select_from(JOB).where(asked_for, lately, counts)
+    wanted = select(func.count()).select_from(JOB).where(asked_for, recent, counts)
     with job_queue.database.reading() as connection:
         return max(0, per_day - int(connection.scalar(wanted) or 0))
 

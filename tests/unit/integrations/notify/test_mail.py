@@ -87,9 +87,9 @@ def test_a_password_that_is_refused_is_not_shown(channel, monkeypatch) -> None:
         raise smtplib.SMTPAuthenticationError(535, b"no planted-secret here")
 
     monkeypatch.setattr(smtplib.SMTP, "login", login)
-    door = MailDoor(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
+    client = MailDoor(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
     with pytest.raises(UndeliveredError) as failure:
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
     assert "planted-secret" not in str(failure.value)
     assert "***" in str(failure.value)
     assert (failure.value.alone, failure.value.again) == (False, False)

@@ -141,8 +141,8 @@ def test_what_is_heard_and_what_is_to_be_sent_are_kept_together_or_not_at_all(ou
 
 def test_what_waits_for_a_channel_that_is_gone_is_counted(outbox) -> None:
     find(outbox, a_topic())
-    assert outbox.stranded(["team"]) == {}
-    assert outbox.stranded(["other"]) == {"team": 1}
+    assert outbox.orphaned(["team"]) == {}
+    assert outbox.orphaned(["other"]) == {"team": 1}
 
 
 def test_looking_makes_no_database(tmp_path) -> None:
@@ -152,7 +152,7 @@ def test_looking_makes_no_database(tmp_path) -> None:
         News.OPENED
     ]
     assert outbox.waiting("team") == []
-    assert outbox.stranded([]) == {}
+    assert outbox.orphaned([]) == {}
     assert not path.exists()
 
 

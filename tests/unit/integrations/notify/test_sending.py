@@ -45,9 +45,9 @@ def send(outbox):
         outbox.keep(outbox.plan(TEAM, [*topics, *rest], NOW))
     slept: list[float] = []
 
-    def call(door: Scripted):
+    def call(client: Scripted):
         def door_of(_):
-            return door
+            return client
 
         return Sender(outbox, door_of, slept.append).send(TEAM), slept
 
@@ -55,12 +55,12 @@ def send(outbox):
 
 
 def test_all_is_sent_in_order_and_once(send, outbox) -> None:
-    door = Scripted()
-    found, _ = send(door)
+    client = Scripted()
+    found, _ = send(client)
     assert [(one.topic, one.number) for one in found.sent] == [(FIRST, 1), (SECOND, 1), (FIRST, 2)]
     assert (found.waiting, found.troubles) == ([], [])
-    again, _ = send(door)
-    assert (again.sent, len(door.came)) == ([], 3)
+    again, _ = send(client)
+    assert (again.sent, len(client.came)) == ([], 3)
 
 
 def test_a_busy_service_is_tried_three_times(send) -> None:
@@ -99,9 +99,9 @@ def test_what_is_refused_holds_up_only_its_own_topic(send, outbox) -> None:
 
 
 def test_a_channel_that_is_down_is_not_asked_again(send) -> None:
-    door = Scripted([DOWN])
-    found, slept = send(door)
-    assert (len(found.waiting), door.came, slept) == (3, [], [])
+    client = Scripted([DOWN])
+    found, slept = send(client)
+    assert (len(found.waiting), client.came, slept) == (3, [], [])
 
 
 def test_a_way_out_that_cannot_be_opened_keeps_everything(outbox, send) -> None:

@@ -47,9 +47,9 @@ def test_hostile_texts_arrive_as_they_were(services) -> None:
 
 
 def test_what_is_sent_again_has_the_same_id_and_a_new_signature(services) -> None:
-    door = WebhookDoor(CHANNEL, "/hybridwatch")
+    client = WebhookDoor(CHANNEL, "/hybridwatch")
     for _ in range(2):
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
     first, second = services.events
     assert first == second
 
@@ -85,9 +85,9 @@ def test_a_signature_by_another_secret_is_refused(services, monkeypatch) -> None
 
 def test_an_old_signature_is_refused(services) -> None:
     """Planted: a clock that stands still."""
-    door = WebhookDoor(CHANNEL, "/hybridwatch", clock=lambda: 1_000_000_000.0)
+    client = WebhookDoor(CHANNEL, "/hybridwatch", clock=lambda: 1_000_000_000.0)
     with pytest.raises(UndeliveredError, match="Message timestamp too old"):
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type", "specversion"])

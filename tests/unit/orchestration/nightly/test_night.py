@@ -48,9 +48,9 @@ class Measuring(GuardedProcess):
 night.GuardedProcess = Measuring
 night.time = SimpleNamespace(monotonic=lambda: now)
 POLICY = Policy((Rule("*", margin=0.04),))
-plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1", "a" * 40,
-            Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
-            float(seconds))
+plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1",
+            "a" * 40, Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"),
+            Path.cwd(), float(seconds))
 try:
     with stoppable():
         folder, findings = hold(plan, date.fromisoformat(day), lambda line: print(line, flush=True))
