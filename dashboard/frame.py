@@ -23,7 +23,7 @@ from hybridwatch.database.stamps import stamp_of
 from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import FieldKind, Notice
@@ -124,7 +124,7 @@ def _shelf(results: Path) -> _Shelf:
 def _read(path: Path, stamp: object) -> Entry | Broken:
     """Read a record once; ``stamp`` differs when its files have changed."""
     del stamp
-    return entry_of(path)
+    return load_entry(path)
 
 
 @st.cache_resource(ttl=_LOOK_S, show_spinner=False)

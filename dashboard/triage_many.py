@@ -17,7 +17,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import FieldKind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
-from hybridwatch.pages.screens.alerts import address_of, listed, name_of
+from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"
@@ -62,7 +62,7 @@ def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
         with st.expander("Or some of them"):
             for alert in alerts:
                 # A label is read as Markdown: what a record says must not be.
-                st.checkbox(markdown_of(name_of(alert)), key=f"{alert.key} {place}")
+                st.checkbox(markdown_of(render_alert_name(alert)), key=f"{alert.key} {place}")
         ask(deed, place)
         st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
 
@@ -98,7 +98,7 @@ def _lost(alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]) -> It
         errors = [failed[k] for one in alert.members if (k := one.matter.key) in failed]
         if not errors:
             continue
-        error, way = errors[0], Link(name_of(alert), address_of(alert.key, here))
+        error, way = errors[0], Link(render_alert_name(alert), render_address(alert.key, here))
         if isinstance(error, TriageConflict) and error.meanwhile:
             last = error.meanwhile[-1]
             yield (way, ": somebody was faster: ", entry_line(last), ", ", When(last.at))

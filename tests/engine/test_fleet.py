@@ -12,10 +12,10 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import select
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.bisect.candidate_lists import list_builds
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection
@@ -86,7 +86,7 @@ def on_ray() -> Iterator[Cluster]:
 def drained(request, sides, tmp_path_factory):
     """One job for each of two hosts, measured."""
     results = tmp_path_factory.mktemp("results")
-    database = Database(url_of(results))
+    database = Database(find_database_url(results))
     job_queue = JobQueue(database)
     job_queue.make()
     options = JobWish(30.0, trials=7)
@@ -122,7 +122,7 @@ def test_they_took_turns(drained) -> None:
 def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     """The contracts of both ends are two jobs, measured by whoever drains the queue."""
     (scenario,) = find(home() / "scenarios", (SCENARIO,))
-    database = Database(url_of(tmp_path))
+    database = Database(find_database_url(tmp_path))
     job_queue = JobQueue(database)
     job_queue.make()
     journal = open_journal(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
@@ -161,7 +161,7 @@ def test_each_verdict_is_that_of_a_run_by_hand(drained) -> None:
     """The build without its fix breaks the contract, the other one keeps it."""
     results, _ = drained
     for path in list_records(results):
-        report = report_of(read_run(path))
+        report = build_report(read_run(path))
         (broken,) = [
             one for one in report.comparisons if one.metric.id == "contract.padded_rows_prefilling"
         ]

@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.fitting import model_runner_of
+from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
@@ -29,7 +29,7 @@ DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 """Its engine also shows that steps are counted rightly while it speculates."""
 
 SCENARIOS = {
-    one.id: one.on(model_runner_of(one, parse_label(BUILD)))
+    one.id: one.on(find_model_runner(one, parse_label(BUILD)))
     for one in find(home() / "scenarios", [])
     if one.fits("cpu")
 }

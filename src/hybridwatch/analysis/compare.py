@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
-from hybridwatch.analysis.answers import Answers, answers_of, pair
+from hybridwatch.analysis.answers import Answers, list_answers, pair
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
@@ -167,7 +167,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
             return replace(judged, verdict=Verdict.REGRESSION) if broken else judged
         case Kind.PROPORTION:
             task = pair.subject.metric.id.partition(".")[2]
-            return _compare_answers(draft, *(answers_of(side.side, task) for side in pair.sides))
+            return _compare_answers(draft, *(list_answers(side.side, task) for side in pair.sides))
         case Kind.COUNT if pair.repeats:
             return compare_repeated(draft, left, right)
         case Kind.COUNT | Kind.RATE | Kind.TIME:

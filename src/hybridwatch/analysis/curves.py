@@ -26,7 +26,7 @@ def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
     return found
 
 
-def curve_of(side: OneSide) -> SideCurve | None:
+def build_curve(side: OneSide) -> SideCurve | None:
     """Lay out the curve of a side; ``None`` where no trial of it went through loads."""
     indices = swept_trials(side)
     trials = [trial for trial in _trials(side) if trial.index in indices]

@@ -9,7 +9,7 @@ from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
 from hybridwatch.records.run import Phase
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 
 LONGEST: Final = 160
 """Characters of a reason: a message about memory goes on with advice for several lines."""
@@ -56,8 +56,8 @@ def death_of(report: Report, cause: Cause) -> Death | None:
     if not failed:
         return None
     # The first that says why; a later engine only dies of the same again.
-    worst = min(failed, key=lambda one: (not one.engine_died, root_of(one.log_tail) is None))
-    root = root_of(worst.log_tail)
+    worst = min(failed, key=lambda one: (not one.engine_died, find_root(one.log_tail) is None))
+    root = find_root(worst.log_tail)
     return Death(
         trial=worst,
         reason=bounded(plain(root)) if root else bounded(worst.reason),

@@ -21,7 +21,7 @@ from typing import Final
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.noise import FEWEST_RUNS
-from hybridwatch.analysis.place import names_of
+from hybridwatch.analysis.place import list_names
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
@@ -79,9 +79,9 @@ def gate_all(
         policy: Whose rules hold.
         absent: What should have been judged and was not, one line each: never green.
         left_out: What was not judged and stops nothing, one line each: a warning.
-        names: What to call each report; as ``names_of`` by themselves.
+        names: What to call each report; as ``list_names`` by themselves.
     """
-    shown_names = names_of(reports) if names is None else names
+    shown_names = list_names(reports) if names is None else names
     results = [
         (name, gate(report, policy)) for name, report in zip(shown_names, reports, strict=True)
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, family_of, holm
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, find_family, holm
 from hybridwatch.analysis.noisy_machine import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
@@ -52,7 +52,7 @@ def judge_together(
     families: defaultdict[str, list[int]] = defaultdict(list)
     for place, draft in enumerate(drafts):
         if draft.p_value is not None or draft.ratios:
-            families[family_of(draft.metric, action_of(draft.metric))].append(place)
+            families[find_family(draft.metric, action_of(draft.metric))].append(place)
     judged = list(drafts)
     for name, members in families.items():
         found = _controlled([drafts[place] for place in members])

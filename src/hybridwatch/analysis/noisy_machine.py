@@ -16,7 +16,7 @@ from typing import Final
 
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
@@ -40,7 +40,7 @@ def blocks_missing(run: Run) -> int:
     """
     baseline, contender = (OneSide(run, side) for side in range(2))
     metric = metric_of(DECIDES)
-    pair = pair_of(Subject(metric, metric.kind.statistic), baseline, contender)
+    pair = build_pair(Subject(metric, metric.kind.statistic), baseline, contender)
     if not is_noisy_machine(pair):
         return 0
     return max(0, BLOCKS - min(len(side.trials) for side in pair.sides))

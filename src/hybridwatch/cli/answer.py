@@ -86,10 +86,10 @@ def comment_command(
     client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import take
     from hybridwatch.integrations.github.claim import read_claim
-    from hybridwatch.integrations.github.vocabulary import vocabulary_of
+    from hybridwatch.integrations.github.vocabulary import build_vocabulary
 
     claim = read_claim(event, repo)
-    order = claim and take(client, repo, claim, partial(vocabulary_of, results), builds)
+    order = claim and take(client, repo, claim, partial(build_vocabulary, results), builds)
     if not order:
         say("answer: nothing to do")
         return

@@ -19,7 +19,7 @@ from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
-from hybridwatch.reports.pull_request import title_of
+from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 
@@ -115,7 +115,7 @@ def _result(entry: "CommentRequest", jobs: RequestedJobs, results: Path, policy:
     lines = []
     for record in jobs.records:
         try:
-            said = title_of(findings_for((str(results / record),), results, policy))
+            said = render_title(findings_for((str(results / record),), results, policy))
         except HybridwatchError as error:
             said = str(error)
         lines.append(f"- {as_code(Path(record).stem)}: {escape(said, 400)}")

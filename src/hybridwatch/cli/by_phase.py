@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 from rich.text import Text
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.cli.board import Board
-from hybridwatch.cli.outcome import RunOutcome, summary_of
+from hybridwatch.cli.outcome import RunOutcome, render_summary
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
@@ -125,17 +125,17 @@ def measure_by_phase(
 
 def found_in(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
     """Say what all of a run shows so far, and what some phases of it alone have shown."""
-    report = report_of(run) if len(run.builds) > 1 else None
+    report = build_report(run) if len(run.builds) > 1 else None
     own = replace(run, trials=tuple(one for one in run.trials if one.phase in phases))
     if report is None:
-        return _text(*summary_of(run, None, None)), _text(*summary_of(own, None, None))
+        return _text(*render_summary(run, None, None)), _text(*render_summary(own, None, None))
     control = known_bad_in(report)
-    everything = _text(*summary_of(run, report, control))
+    everything = _text(*render_summary(run, report, control))
     by = [] if control is None else [c for c in control.by if phase_of(c.metric) in phases]
     news = tuple(c for c in report.comparisons if phase_of(c.metric) in phases)
     # That a bug is not seen here says nothing: another phase may be there to see it.
     seen = replace(control, by=tuple(by)) if control is not None and by else None
-    return everything, _text(*summary_of(own, replace(report, comparisons=news), seen))
+    return everything, _text(*render_summary(own, replace(report, comparisons=news), seen))
 
 
 def _text(word: str, style: str, by: str) -> Text:

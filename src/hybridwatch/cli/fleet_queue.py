@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 
 
@@ -13,4 +13,4 @@ def open_queue(results: Path, tries: int = 3) -> JobQueue:
     Raises:
         UrlError: The environment names a database that cannot be used.
     """
-    return JobQueue(Database(url_of(results)), tries=tries)
+    return JobQueue(Database(find_database_url(results)), tries=tries)

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.noisy_machine import blocks_missing, leaves_work_open
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.by_phase import (
@@ -249,7 +249,7 @@ def _measure(
         with losses.of(plan[0]):
             run = measuring.measure(plan, _budget(plan[0], wanted))
             records.keep(plan[0], run).show(console, whole=losses.alone)
-            if wanted.may_go_to_duet(plan) and leaves_work_open(report_of(run)):
+            if wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
                 duet = measuring.measure_duet(plan)
                 records.keep(plan[0], duet, noted=False).show(console, whole=losses.alone)
 
@@ -292,7 +292,7 @@ def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
 
 
 def _standing(run: Run) -> BudgetStatus:
-    report = report_of(run)
+    report = build_report(run)
     return BudgetStatus(len(open_metrics(report)), len(timed(report)))
 
 

@@ -11,7 +11,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.update import open_index
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.gather import TopicPlace
@@ -33,7 +33,7 @@ def channels_here() -> Channels | None:
     return read_channels(path) if path.is_file() else None
 
 
-def outbox_of(results: Path) -> Outbox:
+def open_outbox(results: Path) -> Outbox:
     """Open the outbox of a results folder.
 
     Raises:
@@ -41,7 +41,7 @@ def outbox_of(results: Path) -> Outbox:
     """
     if not results.is_dir():
         raise NotifyError(f"{results}: expected a results folder, found none")
-    return Outbox(Database(url_of(results), NotifyError))
+    return Outbox(Database(find_database_url(results), NotifyError))
 
 
 def place_of(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
@@ -61,7 +61,7 @@ def place_of(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
     )
 
 
-def sender_of(outbox: Outbox, channels: Channels) -> Sender:
+def build_sender(outbox: Outbox, channels: Channels) -> Sender:
     """Give what sends."""
     return Sender(outbox, lambda channel: open_client(channel, channels))
 
@@ -83,17 +83,17 @@ def tell_at_the_end(
     if channels is None:
         return True
     try:
-        outbox = outbox_of(results)
+        outbox = open_outbox(results)
         look = partial(place_of, results, channels, policy)
-        found = tell(outbox, sender_of(outbox, channels), channels.all, look)
+        found = tell(outbox, build_sender(outbox, channels), channels.all, look)
     except HybridwatchError as error:
         say(f"notify: {error}", err=err)
         return False
-    say(*(f"notify: {line}" for line in lines_of(found)), err=err)
+    say(*(f"notify: {line}" for line in render_lines(found)), err=err)
     return not any(one.waiting for one in found)
 
 
-def lines_of(found: Sequence[Sent]) -> list[str]:
+def render_lines(found: Sequence[Sent]) -> list[str]:
     """Say what became of each channel."""
     lines: list[str] = []
     for one in found:

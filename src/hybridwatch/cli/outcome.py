@@ -18,12 +18,12 @@ from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.caught import bugs_caught, readings_of, seen_by
+from hybridwatch.reports.caught import bugs_caught, list_readings, seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
 from hybridwatch.reports.stacked import StackedTable
@@ -100,7 +100,7 @@ class RunOutcome:
 
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
-        word, style, by = summary_of(self.run, self.report, self.control)
+        word, style, by = render_summary(self.run, self.report, self.control)
         by = "; ".join(filter(None, (by, self.stopped)))
         return word, _BAD if self.control is not None and self.troubles else style, by
 
@@ -134,18 +134,20 @@ def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> RunOutc
     return RunOutcome(scenario, run, record, shown.report, save(results, found))
 
 
-def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
+def render_summary(
+    run: Run, report: Report | None, control: KnownBad | None
+) -> tuple[str, str, str]:
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
         caught = control.detection is Detection.CAUGHT
         return control.detection.value, _GOOD if caught else _BAD, seen_by(control)
     if report is None:
         return "measured", "", values_line(run, _VALUES)
-    loudest = verdict_of(report)
+    loudest = find_line_verdict(report)
     alike = [c for c in report.comparisons if c.verdict is loudest]
     by = plural(len(alike), "comparison")
     if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
-        by = readings_of(alike, most=1)
+        by = list_readings(alike, most=1)
     return loudest.value, STYLES[loudest], by
 
 

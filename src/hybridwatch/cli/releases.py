@@ -34,7 +34,7 @@ from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text, say
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.home import home
 
 _GROUPS = ("smoke", "curated")
@@ -195,7 +195,7 @@ def _judged(place: _Place, run: Run) -> ReleaseCell:
 
 
 def _cause(reason: str, log: str) -> str:
-    root = root_of(log)
+    root = find_root(log)
     return bounded(plain(root) if root else reason)
 
 

@@ -25,7 +25,7 @@ from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
-from hybridwatch.reports.caught import readings_of
+from hybridwatch.reports.caught import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
@@ -192,7 +192,7 @@ class _Trying:
         release = self.labels[0]
         lines = [
             f"worse than {release} in {one.scenario}: "
-            f"{readings_of(one.bad_news, most=_READINGS) or one.troubles[0]}"
+            f"{list_readings(one.bad_news, most=_READINGS) or one.troubles[0]}"
             for one in self.worse
         ]
         if self._lost:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.blindness import Blindness, blindness_of
+from hybridwatch.analysis.blindness import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import MOST_TRIALS
@@ -49,7 +49,7 @@ def unseen(outcomes: Sequence[RunOutcome], labels: Sequence[str], results: Path)
     """
     timed = [one for one in outcomes if set(TIMED_PHASES) & set(looked_at([one]))]
     reports = tuple(one.report for one in timed if one.report is not None)
-    blind = blindness_of(reports, STRICT, beyond=_MARGINS)
+    blind = find_blindness(reports, STRICT, beyond=_MARGINS)
     if not blind.spots:
         return
     yield blind_sentence(blind, lambda report: report.scenario.id)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from hybridwatch.database.url import DATABASE_FILE, file_url, secrets_of, shown
+from hybridwatch.database.url import DATABASE_FILE, file_url, find_secrets, shown
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.system.file_lock import claimed
 
@@ -56,7 +56,7 @@ class Database:
         self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self.kept = True
         self._error = error
-        self._secrets = secrets_of(url)
+        self._secrets = find_secrets(url)
         self._engine = _sqlite(url) if self.file else self._server(url)
         weakref.finalize(self, self._engine.dispose)
 

@@ -32,7 +32,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ACT
-from hybridwatch.database.url import UrlError, file_url, parsed, url_of
+from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
 from hybridwatch.records.line import derived_line
 
@@ -170,7 +170,7 @@ def open_triage(results: Path, given: str = "") -> Triage:
         if given:
             url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
             return Triage(Database(url, TriageError))
-        return Triage(Database(url_of(results), TriageError), results / EARLIER_FILE)
+        return Triage(Database(find_database_url(results), TriageError), results / EARLIER_FILE)
     except UrlError as error:
         raise TriageError(str(error)) from None
 

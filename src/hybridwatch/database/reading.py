@@ -11,7 +11,7 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
@@ -158,7 +158,7 @@ def _machine(testbed: Testbed) -> Mapping[str, str]:
 
 def _judged(run: Run) -> tuple[Report | None, str]:
     try:
-        return report_of(run), ""
+        return build_report(run), ""
     except HybridwatchError as error:
         return None, str(error)
 

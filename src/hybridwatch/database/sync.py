@@ -8,11 +8,11 @@ from hybridwatch.database.stamps import Stamp
 from hybridwatch.database.writing import (
     KnownRecords,
     add,
+    find_rules,
     forget,
     known_records,
     made_anew,
     make_tables,
-    rules_of,
 )
 from hybridwatch.errors import DatabaseError
 
@@ -22,7 +22,7 @@ def known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
     if database.file is not None and not database.file.exists():
         return {}
     with database.reading() as connection:
-        return known_records(connection) if rules_of(connection) == rules else {}
+        return known_records(connection) if find_rules(connection) == rules else {}
 
 
 def forget_vanished(
@@ -37,7 +37,7 @@ def forget_vanished(
     gone = [one.number for name, one in known.items() if name not in listed]
     if rebuild or gone or not known:
         with database.writing() as connection:
-            if rebuild or rules_of(connection) != rules:
+            if rebuild or find_rules(connection) != rules:
                 make_tables(connection, rules)
             forget(connection, gone)
 
@@ -45,7 +45,7 @@ def forget_vanished(
 def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) -> None:
     """Put records in place of what was known of them, unless another process was faster."""
     with database.writing() as connection:
-        if rules_of(connection) != rules:
+        if find_rules(connection) != rules:
             raise DatabaseError(made_anew(database))
         known = known_records(connection, [rows.record["path"] for rows in batch])
         new = [rows for rows in batch if not _is_there(rows, known)]

@@ -32,7 +32,7 @@ _AT_A_TIME: Final = 500
 """Parameters of one statement; databases have a limit."""
 
 
-def rules_of(connection: Connection) -> str:
+def find_rules(connection: Connection) -> str:
     """Name the rules by which what is derived was made; empty where nothing is."""
     if not inspect(connection).has_table(RULES.name):
         return ""

@@ -195,6 +195,6 @@ def _switched(name: str, entry: Any, shown: Path) -> Any:
     return {**entry, "fixes": dict.fromkeys(switched, _KINDS[kind])}
 
 
-def variant_of(entry: Mapping[str, Any]) -> str:
+def build_variant(entry: Mapping[str, Any]) -> str:
     """The build that an entry says no more about than which fixes are switched on it."""
     return entry["like"] if set(entry) == _OF_A_VARIANT else ""

@@ -27,7 +27,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
 from hybridwatch.history.judged import judged_from
-from hybridwatch.history.runs import contenders_of
+from hybridwatch.history.runs import list_contenders
 from hybridwatch.records.role import Role
 
 _VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
@@ -76,7 +76,7 @@ def find_groups(
 ) -> tuple[AlertGroup, ...]:
     """Derive every alert as ``find_alerts`` does, those of one cause together."""
     # A label may be the same for many commits: the release goes with it.
-    builds = {run: " ".join(build) for run, build in contenders_of(index).items()}
+    builds = {run: " ".join(build) for run, build in list_contenders(index).items()}
     return group_alerts(find_alerts(results, index, checkout, now, triage), builds)
 
 

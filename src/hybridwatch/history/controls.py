@@ -135,17 +135,17 @@ class ControlRun:
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
-def roles_of(index: Index) -> Mapping[str, Role]:
+def list_roles(index: Index) -> Mapping[str, Role]:
     """Say of each run of two builds what it is for, by its record."""
     return {record: Role(role) for record, role in index.roles().items()}
 
 
 def bad_on_purpose(index: Index) -> frozenset[str]:
     """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
-    return frozenset(record for record, role in roles_of(index).items() if role.is_on_purpose)
+    return frozenset(record for record, role in list_roles(index).items() if role.is_on_purpose)
 
 
-def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
+def list_controls(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, oldest first.
 
     A run without a fix that its scenario does not guard is no control of it, and left out.
@@ -175,7 +175,7 @@ def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[KnownScenarios]:
 
 @lru_cache(maxsize=1)
 def controls_among(index: Index, known: frozenset[KnownScenarios]) -> tuple[ControlRun, ...]:
-    """List the controls among the runs, as ``controls_of``."""
+    """List the controls among the runs, as ``list_controls``."""
     tallies, scenarios = _tallies(index), {one.scenario: one for one in known}
     found = (
         _control(index, sides, tallies.get(sides[0].record, _Tally()), scenarios.get)
@@ -184,7 +184,7 @@ def controls_among(index: Index, known: frozenset[KnownScenarios]) -> tuple[Cont
     return tuple(control for control in found if control is not None)
 
 
-def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
+def find_newest(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
     """Give each scenario's newest known-bad control that could be judged; else its newest."""
     newest: dict[str, ControlRun] = {}
     for control in controls:
@@ -263,13 +263,13 @@ def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
 @lru_cache(maxsize=1024)  # a store has few pairs of builds
 def _lost(*engines: tuple[str, str, str]) -> tuple[str, ...]:
     old, new = (
-        _ControlEngine(label, release, fixes_of(fixes)) for label, release, fixes in engines
+        _ControlEngine(label, release, list_fixes(fixes)) for label, release, fixes in engines
     )
     return lost_fixes(old, new)
 
 
 @lru_cache(maxsize=1024)  # a store has few builds
-def fixes_of(states: str) -> Mapping[str, FixState]:
+def list_fixes(states: str) -> Mapping[str, FixState]:
     """Read the states of a build's fixes, as the index keeps them."""
     return {fix: FixState(state) for fix, state in json.loads(states).items()}
 

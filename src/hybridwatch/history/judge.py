@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from hybridwatch.analysis.difference import differences_between
 from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
-from hybridwatch.analysis.one_side import OneSide, sides_of
+from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.replay import parameters_of
+from hybridwatch.analysis.replay import list_parameters
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import ComparisonError
@@ -58,7 +58,7 @@ class JudgedReport:
     @property
     def parameters(self) -> dict[str, Any]:
         """Every number besides the records that the report hangs on."""
-        return parameters_of(
+        return list_parameters(
             self.report.false_discovery_rate,
             self.terms.noise,
             across_testbeds=self.terms.across_testbeds,
@@ -71,7 +71,7 @@ def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
     Raises:
         ComparisonError: The run has one build only.
     """
-    baseline, contender = sides_of(run)
+    baseline, contender = list_sides(run)
     return Chosen(record, run, baseline.index), Chosen(record, run, contender.index)
 
 

@@ -110,7 +110,7 @@ def current(latest: pd.DataFrame) -> pd.DataFrame:
     return latest[of_pair > of_scenario - _SAME_NIGHT]
 
 
-def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
+def build_grid(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
     """Lay out verdicts as a grid, the loudest row first.
 
     Args:
@@ -129,13 +129,13 @@ def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRo
 
 
 @lru_cache(maxsize=1024)
-def heading_of(metric_id: str) -> str:
+def render_heading(metric_id: str) -> str:
     """Find the heading under which a metric is shown."""
     return next(name for name, wanted in COLUMNS.items() if fnmatchcase(metric_id, wanted))
 
 
 @lru_cache(maxsize=1024)
-def name_of(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
+def render_name(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
     """Find a metric and name it with its statistic; one that is not known keeps both words."""
     try:
         metric = metric_of(metric_id)
@@ -158,7 +158,7 @@ def _row(
 ) -> GridRow:
     found: defaultdict[str, list[CellStatus]] = defaultdict(list)
     for row in part:
-        found[heading_of(row.metric)].append(_standing(row, medians.get(row.question, ())))
+        found[render_heading(row.metric)].append(_standing(row, medians.get(row.question, ())))
     ordered = [standing.row for each in found.values() for standing in each]
     return GridRow(
         scenario=scenario,
@@ -171,7 +171,7 @@ def _row(
 
 
 def _standing(row: VerdictRow, medians: Sequence[float]) -> CellStatus:
-    metric, name = name_of(row.metric, row.statistic)
+    metric, name = render_name(row.metric, row.statistic)
     return CellStatus(row, metric, name, Verdict(row.verdict), tuple(medians))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.history.controls import bad_on_purpose, roles_of
+from hybridwatch.history.controls import bad_on_purpose, list_roles
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.severity import ORDER
@@ -24,7 +24,7 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
 
     Definitions of a scenario that have ended say nothing of what holds now.
     """
-    roles = roles_of(index).items()
+    roles = list_roles(index).items()
     controls = {record for record, role in roles if role is not Role.COMPARISON}
     latest, ended = index.latest_verdicts(), ended_definitions(index)
     places = zip(latest["scenario"], latest["testbed"], latest["digest"], strict=True)
@@ -114,7 +114,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Run
 
 
 @kept_of_one_index
-def contenders_of(index: Index, /) -> Mapping[str, tuple[str, str]]:
+def list_contenders(index: Index, /) -> Mapping[str, tuple[str, str]]:
     """Give the label and the release of what each run measured last, by the run's id."""
     runs = index.runs()
     last = runs[runs["side"] == runs["sides"] - 1]

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.checkpoint import checkpoint_of, draft_of
+from hybridwatch.engines.checkpoint import find_checkpoint, find_draft
 from hybridwatch.engines.control import EngineControl
 from hybridwatch.engines.deployment import Server, start_server
 from hybridwatch.engines.fitting import on_usual_runner
@@ -27,7 +27,7 @@ from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.measurement.live_engine import EngineSetting, LiveEngine
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.engine import EngineArgs
-from hybridwatch.scenarios.fixes import NO_FIX, parts_of, start_fixes
+from hybridwatch.scenarios.fixes import NO_FIX, list_parts, start_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
 MAX_STARTS: Final = 3
@@ -131,7 +131,7 @@ class EnginePool:
     def _make_slot(self, number: int) -> _Slot:
         side = self.sides[number]
         spec = side.spec
-        model = checkpoint_of(self.scenario, spec, self.models)
+        model = find_checkpoint(self.scenario, spec, self.models)
         launch = Launch(
             python=unspaced_interpreter(spec, self.work),
             model=model.folder,
@@ -143,7 +143,7 @@ class EnginePool:
             flags=spec.flags,
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
-            draft=draft_of(self.scenario, self.models),
+            draft=find_draft(self.scenario, self.models),
             own={**own_settings(), **self.told},
             hash_seed=self._first_draw if self.apart else None,
         )
@@ -271,7 +271,7 @@ class EnginePool:
     def _needed(self, engine: LiveEngine) -> list[str]:
         """The fixes without which an engine does not say what is right."""
         fix = self.scenario.fix
-        needed = {*parts_of(fix), *self.scenario.requires} - start_fixes() - {NO_FIX}
+        needed = {*list_parts(fix), *self.scenario.requires} - start_fixes() - {NO_FIX}
         # What means nothing to a release is not missed in it.
         lacking = FixState.NOT_APPLICABLE
         return sorted(one for one in needed if engine.native.get(one, lacking) is not lacking)

@@ -44,7 +44,7 @@ from hybridwatch.records.side_names import side_names
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,7 +505,7 @@ def _measured(phase: Phase, trial: TrialContext) -> TrialResult:
 
 def _reason_of_death(error: EngineError) -> str:
     """Add what the engine's own processes said first: the client only sees that nobody answers."""
-    reason, root = str(error), root_of(error.log_tail)
+    reason, root = str(error), find_root(error.log_tail)
     return reason if root is None or root in reason else f"{reason}: {root}"
 
 

@@ -363,7 +363,7 @@ def plain(line: Line) -> str:
     return "".join(map(_plain, pieces(line)))
 
 
-def cell_of(cell: Cell | Inline) -> Cell:
+def build_cell(cell: Cell | Inline) -> Cell:
     """Make a cell of a bare piece of a line."""
     return cell if isinstance(cell, Cell) else Cell(cell)
 

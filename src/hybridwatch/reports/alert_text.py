@@ -95,6 +95,6 @@ def change_of(part: Part) -> str:
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT
 
 
-def rank_of(alert: Alert | AlertGroup) -> str:
+def compute_rank(alert: Alert | AlertGroup) -> str:
     """Say what the gate's policy makes of it."""
     return "blocks" if alert.rank is Action.BLOCK else "warns"

@@ -65,10 +65,10 @@ def seen_by(control: KnownBad) -> str:
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
     first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
     rest = [found for found in control.by if found not in first]
-    return readings_of([*first, *rest], most=1)
+    return list_readings([*first, *rest], most=1)
 
 
-def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:
+def list_readings(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:
     """Name the first comparisons with both sides' numbers, and count the others."""
     return _some([_reading(comparison) for comparison in comparisons], most)
 

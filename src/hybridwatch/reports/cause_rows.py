@@ -11,7 +11,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
-from hybridwatch.analysis.culprit import commits_of
+from hybridwatch.analysis.culprit import find_commits
 from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
@@ -68,7 +68,7 @@ def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
-def rows_of(findings: ChangeReview) -> tuple[CauseRow, ...]:
+def build_rows(findings: ChangeReview) -> tuple[CauseRow, ...]:
     """List everything there is to tell: what stops, what warns, what was left out, what is better.
 
     Of each group comes the first before any second, so that no group hides another.
@@ -104,7 +104,7 @@ def _urgency(row: CauseRow) -> int:
 
 def render_rows(findings: ChangeReview) -> str:
     """Write the first rows as Markdown: sentences, then a table, then how many more there are."""
-    rows = rows_of(findings)
+    rows = build_rows(findings)
     shown = rows[:SHOWN]
     many = len(findings.reports) + len(findings.absent) > 1
     sentences = "\n".join(as_item(row.sentence) for row in shown if row.sentence)
@@ -129,7 +129,7 @@ def render_log(death: Death, place: str = "") -> str:
 
 def render_differences(report: Report) -> list[str]:
     """Write what differs between the sides as items of a list, the range of commits first."""
-    commits = commits_of(report.baseline.build, report.contender.build)
+    commits = find_commits(report.baseline.build, report.contender.build)
     items = list(map(as_item, report.differences))
     if commits is None:
         return items

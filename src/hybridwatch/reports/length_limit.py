@@ -37,7 +37,7 @@ class TextPart:
     weight: int
 
 
-def page_of(parts: Iterable[TextPart], end: str, limit: int) -> Page:
+def cut_page(parts: Iterable[TextPart], end: str, limit: int) -> Page:
     """Lay parts on a page in their order, as many as there is room for.
 
     Args:

@@ -32,7 +32,7 @@ from hybridwatch.reports.cause_rows import (
     render_rows,
 )
 from hybridwatch.reports.escape import escape, fenced, in_html, one_line
-from hybridwatch.reports.length_limit import Page, TextPart, page_of
+from hybridwatch.reports.length_limit import Page, TextPart, cut_page
 from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.reason_text import blind_sentence, settling
 
@@ -125,7 +125,7 @@ def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int 
     over = TextPart(farewell, "", 0)
     # What is over heads the comment; a doubt about it follows the verdict.
     parts = [first, over, *rest] if news is ChangeNews.BLIND_TO_BAD else [over, first, *rest]
-    return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
+    return cut_page(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
 
 
 def _news(findings: ChangeReview, before: ChangeNews | None) -> ChangeNews:
@@ -139,14 +139,14 @@ def _news(findings: ChangeReview, before: ChangeNews | None) -> ChangeNews:
     return ChangeNews.BLIND if before is None else before.blind
 
 
-def title_of(findings: ChangeReview) -> str:
+def render_title(findings: ChangeReview) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
     return one_line(_sentence(findings))
 
 
 def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     many = _many(findings)
-    yield TextPart(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
+    yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
     yield TextPart(render_rows(findings), "what changed", 1)
     yield TextPart(_blind(findings), "what could not be seen", 1)
     dead = first_death(findings)

@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import metric_of
-from hybridwatch.reports.escape import as_item, escape, table_of
+from hybridwatch.reports.escape import as_item, escape, render_table
 from hybridwatch.reports.releases.card import Card, CardPair, Reason, Step
 from hybridwatch.reports.releases.cell import CellState, ReleaseCell
 
@@ -114,7 +114,7 @@ def _cells(card: Card) -> Iterator[str]:
         for one in card.scenarios
     ]
     rows.append(["measured", *(measured_words(card, column) for column in columns)])
-    yield table_of(["scenario", *map(column_words, columns)], rows)
+    yield render_table(["scenario", *map(column_words, columns)], rows)
 
 
 def _short(card: Card, cell: ReleaseCell | None) -> str:

@@ -154,7 +154,7 @@ def catalogue() -> dict[str, FixEntry]:
     return {**CATALOGUE, **own_fixes()}
 
 
-def parts_of(fix: str) -> tuple[str, ...]:
+def list_parts(fix: str) -> tuple[str, ...]:
     """Name the fixes by which one is switched: its parts, or itself.
 
     Raises:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
@@ -55,7 +55,7 @@ def write_full(results: Path) -> None:
     append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
     for release, *wrong in (("0.32.0", TOKENS), ("0.31.0",)):
         append_entry(cells_file(results), a_cell_of(release, "v2", *wrong))
-    queue = JobQueue(Database(url_of(results)))
+    queue = JobQueue(Database(find_database_url(results)))
     queue.make()
     queue.plan([JOB])
 

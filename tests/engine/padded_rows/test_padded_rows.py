@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
-from hybridwatch.analysis.one_side import sides_of
+from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.sign_flips import BlockRow, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
@@ -133,11 +133,13 @@ def test_fault_with_and_without_graphs_is_caught_from_outside(
     counts = counts_in(faulty)
     assert counts[WRONG_TOKENS] == 0
     assert counts[WRONG_ANSWERS] > 0
-    across = tokens_across(*sides_of(a_run_that_said([healthy.completions], [faulty.completions])))
+    across = tokens_across(
+        *list_sides(a_run_that_said([healthy.completions], [faulty.completions]))
+    )
     assert across is not None
     assert across.counts[0] > 0
     again = measure(Phase.CONTRACT, trial(HEALTHY)).completions
-    calm = tokens_across(*sides_of(a_run_that_said([healthy.completions], [again])))
+    calm = tokens_across(*list_sides(a_run_that_said([healthy.completions], [again])))
     assert calm is not None
     assert calm.counts == (0.0,)
 

@@ -12,7 +12,7 @@ from hybridwatch.analysis.detection import (
     is_control,
 )
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase
@@ -24,7 +24,7 @@ SLOW: tuple[dict[str, Trials], ...] = {"tpot": noisy(1.0, 7, 0.01)}, {"tpot": no
 
 
 def told(*sides, **changes) -> Report:
-    return report_of(a_run(*sides, **changes))
+    return build_report(a_run(*sides, **changes))
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_fewer_right_answers_than_the_scenario_expects_are_a_blemish() -> None:
 def test_a_fault_that_ends_the_engine_is_caught_by_its_end_and_not_by_the_healthy_ones() -> None:
     deadly = DetectionPromise(deadly=True)
     one = a_run({PADDED: (0.0,)}, {"accuracy.recall": "1"})
-    assert find_known_bad(report_of(with_failures(one, 1, Phase.CONTRACT, 1)), deadly).ok
+    assert find_known_bad(build_report(with_failures(one, 1, Phase.CONTRACT, 1)), deadly).ok
     both = with_failures(with_failures(a_run(*SLOW), 0, Phase.CONTRACT, 1), 1, Phase.CONTRACT, 1)
-    assert not find_known_bad(report_of(both), deadly).ok
+    assert not find_known_bad(build_report(both), deadly).ok
 
 
 def test_a_run_with_its_own_fix_switched_off_is_a_control() -> None:
@@ -91,7 +91,7 @@ def test_anything_else_is_judged_as_what_it_is(contender) -> None:
 
 def test_a_fix_that_the_scenario_does_not_guard_makes_no_control() -> None:
     run = a_run(CLEAN, CLEAN)
-    assert not is_control(report_of(replace(run, scenario=replace(run.scenario, fix="other"))))
+    assert not is_control(build_report(replace(run, scenario=replace(run.scenario, fix="other"))))
 
 
 def test_sides_of_two_runs_are_no_control() -> None:

@@ -10,7 +10,7 @@ from hybridwatch.analysis import judge
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.noisy_machine import blocks_missing
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import metric_of
@@ -46,11 +46,11 @@ def of(report: Report, metric: str) -> Comparison:
 
 
 def verdicts(run: Run) -> dict[str, Verdict]:
-    return {c.metric.id: c.verdict for c in report_of(run).comparisons}
+    return {c.metric.id: c.verdict for c in build_report(run).comparisons}
 
 
 def test_a_time_alone_is_held_back_and_says_so() -> None:
-    report = report_of(session({"tpot": 1.2, WORK: 1.0}))
+    report = build_report(session({"tpot": 1.2, WORK: 1.0}))
     found = of(report, "tpot")
     assert found.restless
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -58,15 +58,15 @@ def test_a_time_alone_is_held_back_and_says_so() -> None:
 
 
 def test_a_gate_warns_of_a_time_that_was_held_back() -> None:
-    result = gate(report_of(session({"tpot": 1.2, WORK: 1.0})))
+    result = gate(build_report(session({"tpot": 1.2, WORK: 1.0})))
     assert result.passed
     (warning,) = result.warnings
     assert warning.startswith("tpot median: inconclusive, worse, measured on a restless machine")
 
 
 def test_a_gate_is_silent_about_what_became_better_or_stayed_there() -> None:
-    assert not gate(report_of(session({"tpot": 0.8, WORK: 1.0}))).warnings
-    assert not gate(report_of(session({"tpot": 1.0, WORK: 1.0}))).warnings
+    assert not gate(build_report(session({"tpot": 0.8, WORK: 1.0}))).warnings
+    assert not gate(build_report(session({"tpot": 1.0, WORK: 1.0}))).warnings
 
 
 def test_the_same_on_a_quiet_machine_is_a_regression() -> None:
@@ -101,13 +101,13 @@ def test_a_time_is_never_called_the_same() -> None:
 
 
 def test_without_processor_time_nothing_timed_is_red() -> None:
-    report = report_of(session({"tpot": 1.5, "output_throughput": 0.6}))
+    report = build_report(session({"tpot": 1.5, "output_throughput": 0.6}))
     assert {c.verdict for c in report.comparisons} == {Verdict.INCONCLUSIVE}
     assert {c.p_adjusted for c in report.comparisons} == {1.0}
 
 
 def test_fewer_than_six_blocks_are_held_back() -> None:
-    report = report_of(session({"tpot": 1.5, WORK: 1.5}, blocks=5, seed=2))
+    report = build_report(session({"tpot": 1.5, WORK: 1.5}, blocks=5, seed=2))
     assert {c.verdict for c in report.comparisons} == {Verdict.INCONCLUSIVE}
     assert all(any("Held back" in doubt for doubt in c.doubts) for c in report.comparisons)
     assert all(c.interval is not None for c in report.comparisons)
@@ -164,7 +164,7 @@ def share_changed(reports: int = 100) -> float:
             for _ in run.trials
         )
         trials = (replace(t, surroundings=s) for t, s in zip(run.trials, seen, strict=True))
-        found = report_of(replace(run, trials=tuple(trials))).comparisons
+        found = build_report(replace(run, trials=tuple(trials))).comparisons
         changed += any(
             c.verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT} for c in found if c.restless
         )

@@ -13,8 +13,8 @@ from hybridwatch.analysis.replay import (
     VerdictReplay,
     changes_between,
     deviations_between,
+    list_parameters,
     noise_in,
-    parameters_of,
 )
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
@@ -81,7 +81,7 @@ def test_what_is_said_in_addition_is_no_deviation_what_is_missing_is() -> None:
 
 def test_noise_goes_through_the_parameters_and_back() -> None:
     noise = {("ttft", "p99"): 0.1, ("tpot", "median"): 0.012345678901234567}
-    parameters = json.loads(json.dumps(parameters_of(0.05, noise)))
+    parameters = json.loads(json.dumps(list_parameters(0.05, noise)))
     assert noise_in(parameters) == noise
     assert parameters["level"] == 0.05
 

@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_most
 from hybridwatch.analysis.paired_proportion import Pairs
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import HistoryError
 from hybridwatch_lab.calibration import (
@@ -86,7 +86,7 @@ def uncontrolled(drafts, level):
 
 def blind(run):
     """Never finds anything."""
-    report = report_of(run)
+    report = build_report(run)
     comparisons = tuple(
         replace(one, p_adjusted=1.0, verdict=Verdict.INCONCLUSIVE) for one in report.comparisons
     )
@@ -195,7 +195,7 @@ def test_reports_of_many_metrics_have_the_verdicts_that_ship(pairs) -> None:
             for c in report.comparisons
         ]
 
-    assert judged(reports.report_on([100 * side for side in sides])) == judged(report_of(run))
+    assert judged(reports.report_on([100 * side for side in sides])) == judged(build_report(run))
 
 
 def test_accuracy_loses_what_it_says() -> None:

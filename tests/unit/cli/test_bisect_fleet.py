@@ -14,7 +14,7 @@ from sqlalchemy import select
 from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import JOB
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.cluster import JobCommand, Result, Work
 from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
@@ -70,7 +70,7 @@ def drained(results: Path, change: int) -> Iterator[None]:
 
     def drive() -> None:
         results.mkdir(exist_ok=True)
-        job_queue = JobQueue(Database(url_of(results)))
+        job_queue = JobQueue(Database(find_database_url(results)))
         job_queue.make()
         nodes = [Node(name, {"kind": "made-up"}) for name in ("h0", "h1")]
         while not enough.wait(0.05):
@@ -120,7 +120,7 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(home, tmp_path) -> None
     done = bisect(*words, "--fleet", "made-up", "--max-minutes", "0.001")
     assert done.exit_code == 2
     assert "is still waiting: no driver has run it (hybridwatch fleet run)" in done.output
-    with Database(url_of(tmp_path / "results")).reading() as connection:
+    with Database(find_database_url(tmp_path / "results")).reading() as connection:
         jobs = [parse_job_row(row) for row in connection.execute(select(JOB))]
     job = next(job for job in jobs if job.builds == (f"bisect-{shas[0][:10]}",))
     install, add = (words[4:] for words in build_job_command(job, "h0", "h0").prepare)

@@ -10,7 +10,7 @@ import pynvml
 import pytest
 from click.testing import CliRunner, Result
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
@@ -58,7 +58,7 @@ def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
     assert run.looks is not None
     assert run.looks.planned == schedule(7)
     assert 1 <= len(run.looks.made) < 6
-    assert is_decided(report_of(run))
+    assert is_decided(build_report(run))
     last = f"look {len(run.looks.made)} of 6, {run.looks.made[-1]} trials a side: all 2 timed"
     assert last in result.output
 
@@ -71,7 +71,7 @@ def test_every_look_before_the_last_left_something_open(checkout, monkeypatch):
     assert len(run.looks.made) > 2
     for number, blocks in enumerate(run.looks.made[:-1], start=1):
         earlier = cut_back(run, blocks, Looks(run.looks.planned, run.looks.made[:number]))
-        assert not is_decided(report_of(earlier))
+        assert not is_decided(build_report(earlier))
 
 
 def cut_back(run: Run, blocks: int, looks: Looks) -> Run:
@@ -465,7 +465,7 @@ def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypa
     runs = [read_run(path) for path in list_records(checkout / "results")]
     (whole,) = [run for run in runs if run.id != stopped.id]
     assert whole.looks is not None
-    assert is_decided(report_of(whole))
+    assert is_decided(build_report(whole))
 
 
 def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkout, monkeypatch):

@@ -337,7 +337,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
     monkeypatch.setattr(Triage, "_has_acts", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
-    monkeypatch.setattr(connection, "secrets_of", lambda _: (SECRET,))
+    monkeypatch.setattr(connection, "find_secrets", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")
 
 

@@ -15,7 +15,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.lines import Line, lines_of
+from hybridwatch.history.lines import Line, build_lines
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
@@ -72,7 +72,7 @@ def open_alerts(results: Path, index: Index) -> list[Alert]:
 def histories(index: Index) -> list[Line]:
     series = index.series(SCENARIO.id, TESTBED.id, "ttft", "median")
     settings = index.settings(SCENARIO.id)
-    return lines_of(series, TTFT, newest=200, over_releases=False, settings=settings)
+    return build_lines(series, TTFT, newest=200, over_releases=False, settings=settings)
 
 
 @pytest.mark.parametrize(

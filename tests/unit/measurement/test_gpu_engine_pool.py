@@ -109,7 +109,7 @@ def test_a_cpu_engine_beside_one_on_a_gpu_gets_nothing_of_it(pool):
 
 def test_the_record_has_the_commit_of_a_model_of_the_hub(pool, monkeypatch):
     fetched = Checkpoint(Path("/cache/snapshots/c0ffee"), revision="c0ffee")
-    monkeypatch.setattr(module, "checkpoint_of", lambda *_: fetched)
+    monkeypatch.setattr(module, "find_checkpoint", lambda *_: fetched)
     with pool(HUB, CUDA, gpus=("0",)) as made:
         assert made.client(0).launch.model == fetched.folder
         assert made.identify(0).flags["model_revision"] == "c0ffee"
@@ -117,7 +117,7 @@ def test_the_record_has_the_commit_of_a_model_of_the_hub(pool, monkeypatch):
 
 def test_what_comes_from_the_hub_is_fetched_once_for_each_build(monkeypatch, tmp_path):
     asked: list[Any] = []
-    monkeypatch.setattr(ready, "checkpoint_of", lambda _, build, __: asked.append(build.name))
+    monkeypatch.setattr(ready, "find_checkpoint", lambda _, build, __: asked.append(build.name))
     monkeypatch.setattr(ready, "fetch_tasks", lambda tasks, _: asked.append(tasks))
     make_ready(HUB, (CUDA, KNOWN_BAD, OTHER), tmp_path)
     assert asked == ["cuda-0.23.0", "cuda-0.21.0", ("gsm8k",)]

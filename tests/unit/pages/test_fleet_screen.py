@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.job import AttemptEnd
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.placing import Start
@@ -20,7 +20,9 @@ from tests.unit.pages.suite_stores import notices, rows, view
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(
-        Database(url_of(tmp_path)), tmp_path, Simulated({"h0": Machine(), "h1": Machine()})
+        Database(find_database_url(tmp_path)),
+        tmp_path,
+        Simulated({"h0": Machine(), "h1": Machine()}),
     )
 
 

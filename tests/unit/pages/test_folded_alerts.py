@@ -19,10 +19,10 @@ from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Link, Paragraph, cell_of, pieces, plain
+from hybridwatch.pages.document import Link, Paragraph, build_cell, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.cause_rows import SHOWN, rows_of
+from hybridwatch.reports.cause_rows import SHOWN, build_rows
 from hybridwatch.reports.jsonform import alert_to_json
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of
@@ -89,7 +89,7 @@ def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault:
     assert row[3] == "nightly|against cpu-0.27.1, 3 testbeds"
     link = next(
         p
-        for p in pieces(cell_of(table(view(one_fault, "alerts"), "Alerts").rows[0][1]).content)
+        for p in pieces(build_cell(table(view(one_fault, "alerts"), "Alerts").rows[0][1]).content)
         if isinstance(p, Link)
     )
     assert isinstance(link.to, Address)
@@ -215,7 +215,7 @@ def test_what_stops_comes_before_what_was_left_out(releases: Path) -> None:
         )
     found = findings_for((), releases, STRICT, now=STARTED + timedelta(days=1, hours=9))
     assert len(found.left_out) == 1 + SHOWN
-    shown = rows_of(found)[:SHOWN]
+    shown = build_rows(found)[:SHOWN]
     assert all(row.found is not None for row in shown)
 
 

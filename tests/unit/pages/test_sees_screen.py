@@ -13,7 +13,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import controls_of
+from hybridwatch.history.controls import list_controls
 from hybridwatch.pages.document import FieldKind
 from hybridwatch.records.role import Role
 from hybridwatch.records.run import Phase
@@ -136,10 +136,10 @@ def test_a_planted_control_that_is_not_caught_is_loud_and_first(tmp_path: Path) 
 def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_path: Path) -> None:
     put(tmp_path, 1, builds=KNOWN_BAD, scenario="smoke/dummy-run")
     index = open_index(tmp_path)
-    assert controls_of(index, knowing("smoke/dummy-run").scenarios) == ()
+    assert list_controls(index, knowing("smoke/dummy-run").scenarios) == ()
     of_v2 = knowing("smoke/dummy-run", fix_v2="padded-rows-prefilling").scenarios
     for scenarios in ({}, of_v2):
-        (control,) = controls_of(index, scenarios)
+        (control,) = list_controls(index, scenarios)
         assert control.detection is Detection.MISSED
 
 
@@ -149,7 +149,7 @@ def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     name = "smoke/padded-graph-rows"
     sights = {
-        harm: controls_of(index, knowing(name, harm=harm).scenarios)[0].detection
+        harm: list_controls(index, knowing(name, harm=harm).scenarios)[0].detection
         for harm in ("death", "answers")
     }
     assert sights == {"death": Detection.CAUGHT, "answers": Detection.MISSED}
@@ -260,7 +260,7 @@ def test_the_committed_controls_are_all_caught(tmp_path: Path) -> None:
         scenarios={s.stem: load_scenario(s, SCENARIOS) for s in SCENARIOS.glob("smoke/*.toml")}
     )
     scenarios = {scenario.id: scenario for scenario in known.scenarios.values()}
-    controls = controls_of(open_index(tmp_path), scenarios)
+    controls = list_controls(open_index(tmp_path), scenarios)
     known_bad = [control for control in controls if control.role is Role.KNOWN_BAD]
     assert len(known_bad) >= 3
     assert {control.detection for control in known_bad} == {Detection.CAUGHT}

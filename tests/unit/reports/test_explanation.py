@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.replay import Deviation, VerdictReplay, parameters_of
+from hybridwatch.analysis.replay import Deviation, VerdictReplay, list_parameters
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.reports.explanation import print_explanation
@@ -83,7 +83,7 @@ def test_two_numbers_never_look_alike_unless_they_are(number, bound, text) -> No
 def explained(report, left: OneSide, right: OneSide, noise=()) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=False)
-    parameters = parameters_of(report.false_discovery_rate, dict(noise))
+    parameters = list_parameters(report.false_discovery_rate, dict(noise))
     for comparison in report.comparisons:
         print_explanation(comparison, report, (left, right), parameters, console)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"

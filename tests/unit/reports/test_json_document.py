@@ -16,7 +16,7 @@ from hybridwatch.analysis.control import Control, ControlKind
 from hybridwatch.analysis.detection import find_known_bad
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.index import index_to_json
@@ -153,10 +153,10 @@ def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
 def test_every_field_is_documented_and_exists(tmp_path) -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
-    dead = report_of(dead_contender())
+    dead = build_report(dead_contender())
     fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
-    fields |= set(keys_of(to_json(report_of(a_swept_run(even, tilted)))))
+    fields |= set(keys_of(to_json(build_report(a_swept_run(even, tilted)))))
     fields |= set(keys_of(known_bad_to_json(find_known_bad(report))))
     stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
     fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.junit import to_junit
@@ -49,7 +49,7 @@ def test_a_test_fails_exactly_where_the_gate_stops(situation) -> None:
 
 
 def test_each_comparison_is_a_test_and_says_what_changed() -> None:
-    findings = ChangeReview((report_of(a_comparison(GOOD, BAD)),))
+    findings = ChangeReview((build_report(a_comparison(GOOD, BAD)),))
     written = to_junit(findings)
     assert outcomes(written) == {
         "contract.padded_rows_prefilling": "failure",

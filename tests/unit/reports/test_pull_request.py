@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from hybridwatch.reports.escape import in_html
 from hybridwatch.reports.pull_request import (
@@ -18,7 +18,7 @@ from hybridwatch.reports.pull_request import (
     ChangeNews,
     news_in,
     render,
-    title_of,
+    render_title,
 )
 from tests.broken_engines import healthy, with_deaths
 from tests.builders import a_run, noisy
@@ -228,9 +228,9 @@ def test_unlike_causes_of_one_area_are_not_counted_together() -> None:
         {"acceptance_length": noisy(2.0, 10, 0.01)},
         {"acceptance_length": noisy(1.5, 10, 0.01)},
     )
-    slow = report_of(a_run(*drafts))
+    slow = build_report(a_run(*drafts))
     findings = ChangeReview((slow, named("regression", "smoke/dummy-run")))
-    title = title_of(findings)
+    title = render_title(findings)
     assert "Slower in smoke/dummy-run: " in title
     assert "Fewer drafts are accepted in smoke/padded-graph-rows: " in title
 
@@ -278,7 +278,7 @@ def test_the_range_of_commits_is_told_with_its_size_and_a_link() -> None:
 @pytest.mark.parametrize("log", [HOSTILE * 40, "```\n# x\n````\n</details>", "\x1b[31m@x"])
 def test_a_log_from_a_stranger_stays_inside_its_block(log) -> None:
     run = with_deaths(a_run(healthy(), {}), 1, Failure("it died", log, engine_died=True))
-    text = render(ChangeReview((report_of(run),))).text
+    text = render(ChangeReview((build_report(run),))).text
     page = Elements(text)
     assert {tag for tag, _ in page.found} <= OURS
     assert not page.crossed
@@ -334,7 +334,7 @@ def test_hostile_floods_fit_too() -> None:
 
 
 def test_a_title_is_one_line() -> None:
-    assert "\n" not in title_of(CASES["hostile"]().findings)
+    assert "\n" not in render_title(CASES["hostile"]().findings)
 
 
 def test_in_html_no_markdown_is_escaped() -> None:

@@ -22,7 +22,7 @@ from numpy.random import Generator
 from hybridwatch.analysis.calibration.figure import at_most, percent, share
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch_lab.calibration.accuracy import two_sides
 from hybridwatch_lab.calibration.in_common import correlations_in
@@ -177,7 +177,7 @@ def _print_sight(lab: Laboratory, blocks: int, shared: float, reports: int) -> N
 
 def _draft(rng: Generator) -> Comparison:
     """A task about which nothing has been said yet."""
-    (judged,) = report_of(answers_run(two_sides(rng, DOCUMENTS, CHURN, 0.0))).comparisons
+    (judged,) = build_report(answers_run(two_sides(rng, DOCUMENTS, CHURN, 0.0))).comparisons
     return replace(judged, verdict=Verdict.INCONCLUSIVE, p_adjusted=None, p_holm=None, doubts=())
 
 

@@ -23,7 +23,7 @@ from hybridwatch.analysis.calibration.figure import at_least, at_level, part, pe
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.noisy_machine import BLOCKS
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
@@ -255,7 +255,7 @@ def compared(sessions: Sequence[Sequence[RecordedTrial]], contender: str) -> lis
         ]
         kernel = np.log([[one.kernel_median_s for one in side] for side in around])
         others = np.asarray([[one.others or 0.0 for one in side] for side in around])
-        drafts = tuple(one for one in report_of(run).comparisons if one.ratios)
+        drafts = tuple(one for one in build_report(run).comparisons if one.ratios)
         found.append(JudgedSession(drafts, kernel[1] - kernel[0], others[1] - others[0]))
     return found
 

@@ -16,7 +16,7 @@ from hybridwatch.analysis.calibration.figure import at_most, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import Run
 from hybridwatch_lab.calibration import noise
@@ -39,7 +39,7 @@ _BOUND: Final = at_most(0.05)
 
 def shipped(run: Run) -> Report:
     """Judge as every command does."""
-    return report_of(run)
+    return build_report(run)
 
 
 def together(drafts: Sequence[Comparison], level: float) -> tuple[Comparison, ...]:
@@ -96,7 +96,7 @@ def report_on(
 ) -> Report:
     """Make the report of a session with any number of rates.
 
-    Its verdicts are those of ``report_of`` on such a run. What no verdict hangs on is left out:
+    Its verdicts are those of ``build_report`` on such a run. What no verdict hangs on is left out:
     the interval alone takes nine tenths of the time.
 
     Args:
@@ -114,7 +114,7 @@ def report_on(
 @cache
 def _model(pairs: int) -> Report:
     """Make a report of one metric about which nothing is said yet."""
-    return undecided(report_of(rates_run([np.ones((1, pairs))] * 2, SimulatedSession(pairs))))
+    return undecided(build_report(rates_run([np.ones((1, pairs))] * 2, SimulatedSession(pairs))))
 
 
 def _draft(blank: Comparison, left: Array, right: Array) -> Comparison:

@@ -17,7 +17,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.checkpoint import find_checkpoint
 from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
@@ -146,7 +146,7 @@ def _search(job: _Job, tell: Callable[[str], None]) -> tuple[FuzzFailure | None,
     tell(f"{scenario.id} on {job.side.label}, seed {seed}, {minutes:g} minutes")
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybridwatch-")))
-        folder = checkpoint_of(scenario, job.side.spec, models).folder
+        folder = find_checkpoint(scenario, job.side.spec, models).folder
         worker = stack.enter_context(OracleWorker(job.side.spec, folder, work / "oracle.log"))
         judge = Judge(worker, near_tie_within({scenario.engine.dtype}))
         engine_target = EngineTarget(scenario, job.side, models, work, tell, job.options.mutant)

@@ -13,7 +13,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
-from hybridwatch.reports.escape import as_code, as_item, escape, table_of
+from hybridwatch.reports.escape import as_code, as_item, escape, render_table
 from hybridwatch_lab.gpu.findings_analysis import (
     QUANTITIES,
     Evidence,
@@ -93,14 +93,14 @@ def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
         yield "### Figures"
     else:
         yield "## Figures"
-    yield table_of(
+    yield render_table(
         ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
         # What is owed comes last.
         (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
     )
     if part.controls:
         yield "### Controls" if part.testbed is not None else "## Controls"
-        yield table_of(
+        yield render_table(
             ("scenario", "release", "control", "answer"),
             (
                 _control(judged, numbered)
@@ -175,7 +175,7 @@ def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
         "rounds and its 95 % interval (engine/README.md)."
     )
     heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
-    yield table_of(heads, (_cost(cost, folder) for cost in costs))
+    yield render_table(heads, (_cost(cost, folder) for cost in costs))
 
 
 def _cost(cost: Cost, folder: str) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from hybridwatch.analysis.alerts.alert_key import (
     JudgedMetric,
     area_for,
 )
-from hybridwatch.analysis.cause import Area, Cause, Part, causes_of
+from hybridwatch.analysis.cause import Area, Cause, Part, find_causes
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
@@ -281,8 +281,8 @@ def _part(one: JudgedMetric, rank: Action) -> Part:
 
 
 def _cause(parts: Iterable[Part], area: Area) -> Cause:
-    # ``causes_of`` knows nothing of controls, which fail without an engine that did.
-    found = tuple(part for cause in causes_of(parts) for part in cause.parts)
+    # ``find_causes`` knows nothing of controls, which fail without an engine that did.
+    found = tuple(part for cause in find_causes(parts) for part in cause.parts)
     return Cause(area, is_better=False, parts=found)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, run_of, short
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "aiperf"
@@ -34,7 +34,7 @@ _NS: Final = 10**9
 _STAMP_OF_0_1: Final = "timestamp_ns"
 
 
-def version_of(document: ForeignDocument) -> str | None:
+def parse_version(document: ForeignDocument) -> str | None:
     """Name the aiperf that wrote a file, where the file names it."""
     root = DocumentNode(document.root)
     return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
@@ -106,7 +106,7 @@ def read_report(
         # Local time, without a word on which.
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
 def _is_0_1(root: DocumentNode) -> bool:

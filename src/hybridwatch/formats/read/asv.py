@@ -17,8 +17,8 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, moment_of
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, run_of
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, parse_moment
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
@@ -175,7 +175,7 @@ def read_results(
     for row in _rows(root):
         classes[row.name.rpartition(".")[0] or row.name].append(row)
     for name, rows in classes.items():
-        yield run_of(
+        yield build_run(
             document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
         )
 
@@ -183,7 +183,7 @@ def read_results(
 def _foreign_run(
     root: DocumentNode, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
 ) -> ForeignRun:
-    committed = moment_of(root.at("date").number() / 1000, root.at("date"))
+    committed = parse_moment(root.at("date").number() / 1000, root.at("date"))
     started = min((row.started_at for row in rows if row.started_at), default=committed)
     ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
@@ -254,7 +254,7 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         yield _Row(
             name=name,
             version=_version(row),
-            started_at=None if started is None else moment_of(started / 1000, row["started_at"]),
+            started_at=None if started is None else parse_moment(started / 1000, row["started_at"]),
             seconds=seconds or 0.0,
             cells=dict(_cells(row)),
         )

@@ -106,7 +106,7 @@ class DocumentNode:
 
     def moment(self) -> datetime:
         """Give a time from seconds since 1970."""
-        return moment_of(self.number(), self)
+        return parse_moment(self.number(), self)
 
     def wrong(self, wanted: str) -> IngestError:
         """Say what was expected here, and what is here instead."""
@@ -116,7 +116,7 @@ class DocumentNode:
         return IngestError(f"{prefix}expected {wanted}, found {shown}")
 
 
-def moment_of(seconds: float, node: DocumentNode) -> datetime:
+def parse_moment(seconds: float, node: DocumentNode) -> datetime:
     """Turn seconds since 1970 into a time in UTC.
 
     Raises:

@@ -76,7 +76,7 @@ class ForeignRun:
     committed_at: datetime | None = None
 
 
-def run_of(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
+def build_run(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
     Args:
@@ -103,7 +103,7 @@ def run_of(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInp
         started_at=foreign_run.started_at,
         finished_at=foreign_run.finished_at,
         harness=Harness(foreign_run.tool, foreign_run.revision),
-        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, settings_of(json.loads(workload))),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, build_settings(json.loads(workload))),
         testbed=testbed,
         builds=(build,),
         trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
@@ -133,7 +133,7 @@ def _check_amounts(trials: Sequence[Trial]) -> None:
                 )
 
 
-def settings_of(workload: Any) -> dict[str, str]:
+def build_settings(workload: Any) -> dict[str, str]:
     """Name what a workload consists of, part by part, as far as it is short."""
     parts = dict(_parts(workload, "")) if isinstance(workload, dict) else {}
     brief = (name for name, text in parts.items() if 0 < len(text) <= _SHORT and text.isprintable())
@@ -156,7 +156,7 @@ def after(started: datetime, seconds: float) -> datetime:
 def short(name: str) -> str:
     """Leave of a model's name what is no folder of somebody's machine.
 
-    A snapshot of the hub stays one here: ``run_of`` makes of all of a model the same name.
+    A snapshot of the hub stays one here: ``build_run`` makes of all of a model the same name.
     """
     if snapshot := _SNAPSHOT.search(name):
         return snapshot[0]

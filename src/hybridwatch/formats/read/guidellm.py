@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, run_of, short
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 _NEWEST_FORM: Final = 2
@@ -38,14 +38,14 @@ def is_first(benchmark: DocumentNode) -> bool:
     return all(key in benchmark for key in ("mode", "results", "concurrencies"))
 
 
-def version_of(root: DocumentNode) -> str:
+def parse_version(root: DocumentNode) -> str:
     """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
 
 
-def load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
+def parse_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     """Give the workload that an engine had.
 
     Raises:
@@ -62,7 +62,9 @@ def load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
             "benchmarks: this report is of guidellm 0.1 and has neither totals nor a measured "
             "time: expected one of 0.2 or later"
         )
-    raise benchmark.wrong(f"what was asked, as guidellm 0.2 to 0.8 tell it, in {version_of(root)}")
+    raise benchmark.wrong(
+        f"what was asked, as guidellm 0.2 to 0.8 tell it, in {parse_version(root)}"
+    )
 
 
 def _form_of(root: DocumentNode) -> Any:
@@ -139,7 +141,7 @@ _SLACK_S: Final = 0.1
 """How much longer than the work the time called measured may be."""
 
 
-def release_of(document: ForeignDocument) -> str | None:
+def parse_release(document: ForeignDocument) -> str | None:
     """Name the guidellm that wrote a file, where the file names it."""
     root = DocumentNode(document.root)
     metadata = root.at("metadata") if "metadata" in root else DocumentNode(None)
@@ -164,11 +166,11 @@ def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")
     for benchmark in benchmarks:
-        workload = load_of(root, benchmark)
+        workload = parse_load(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
         foreign_run = ForeignRun(
             format=FORMAT,
-            tool=f"guidellm {version_of(root)}",
+            tool=f"guidellm {parse_version(root)}",
             scenario=f"guidellm/{workload['model']}",
             workload=workload,
             started_at=started.moment(),
@@ -176,7 +178,7 @@ def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]
             trials=(_trial(benchmark),),
             unknown=_untold(root, benchmark),
         )
-        yield run_of(document, foreign_run, given)
+        yield build_run(document, foreign_run, given)
 
 
 def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:

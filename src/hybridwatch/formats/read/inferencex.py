@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, run_of, short
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.formats.read.inferencex_sessions import (
     DURATION,
     is_sessions,
@@ -82,7 +82,7 @@ def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInpu
         testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
         unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
 def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, run_of, short
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
 from hybridwatch.records.evaluation import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
@@ -131,7 +131,7 @@ def _run(
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
 def _seconds(root: DocumentNode) -> float:

@@ -82,7 +82,7 @@ COMPANIONS: Final = (
 )
 
 
-def companion_of(document: ForeignDocument) -> Companion | None:
+def find_companion(document: ForeignDocument) -> Companion | None:
     """Name the kind of a file that only says something together with another one."""
     return next((one for one in COMPANIONS if one.fits(document)), None)
 
@@ -136,8 +136,8 @@ KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
 """What is looked for, in words."""
 
 _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
-    "guidellm": guidellm.release_of,
-    "aiperf": aiperf.version_of,
+    "guidellm": guidellm.parse_release,
+    "aiperf": aiperf.parse_version,
 }
 """Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
 
@@ -149,7 +149,7 @@ def companion(document: ForeignDocument) -> str | None:
         IngestError: It holds measurements, and that other one is not beside it or does not take
             them.
     """
-    kind = companion_of(document)
+    kind = find_companion(document)
     if kind is None:
         return None
     if len(document.raw) > _LARGEST_COMPANION:

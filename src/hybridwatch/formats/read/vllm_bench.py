@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, run_of, short
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
 from hybridwatch.records.client import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
 
@@ -100,7 +100,7 @@ def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
         )
-        yield run_of(document, foreign_run, given)
+        yield build_run(document, foreign_run, given)
 
 
 def _results(document: ForeignDocument) -> Iterator[DocumentNode]:
@@ -155,7 +155,7 @@ def _offline(
         trials=trials,
         unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:

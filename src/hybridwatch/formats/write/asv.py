@@ -26,11 +26,11 @@ from hybridwatch.formats.write.asv_benchmarks import (
     Form,
     TrackedMetric,
     benchmark_name,
-    benchmark_of,
-    noise_of,
-    stats_of,
+    build_benchmark,
+    compute_noise,
+    compute_stats,
 )
-from hybridwatch.formats.write.points import ExportedPoint, points_of, time_of
+from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.naming import safe_name
@@ -80,7 +80,7 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     for run in runs:
         facts = _facts(run)
         machines[facts["machine"]] = facts
-        for point in points_of(run):
+        for point in build_points(run):
             by_file[f"{facts['machine']}/{_file_name(point)}"].append(point)
     learned = _learned(point for points in by_file.values() for point in points)
     benchmarks = dict(known("benchmarks.json")) | {"version": _BENCHMARKS_VERSION}
@@ -95,7 +95,7 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     return files | {"benchmarks.json": _json(benchmarks)}
 
 
-def commit_of(run: Run) -> str | None:
+def find_commit(run: Run) -> str | None:
     """Name the commit under which asv files a run, if it knows of one."""
     commit = run.source.commit if run.source else run.harness.revision
     return None if commit is None else commit.removesuffix("+")
@@ -125,7 +125,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _commit(run: Run) -> str:
-    commit = commit_of(run)
+    commit = find_commit(run)
     if commit is None:
         raise ExportError(
             f"run {run.id}: asv files its results by commit, and this run knows of none"
@@ -158,7 +158,7 @@ def _file_name(point: ExportedPoint) -> str:
 
 
 def _benchmark(point: ExportedPoint) -> TrackedMetric:
-    benchmark = benchmark_of(point.subject.metric, point.subject.statistic)
+    benchmark = build_benchmark(point.subject.metric, point.subject.statistic)
     if benchmark.form is Form.INVERSE and point.low_high[0] <= 0:
         raise ExportError(f"run {point.run.id}: {benchmark.metric.id}: 0 has no inverse for asv")
     return benchmark
@@ -230,7 +230,7 @@ def _results(
     return {
         "commit_hash": _commit(first.run),
         "env_name": _environment(first),
-        "date": int(time_of(first.run).timestamp() * 1000),
+        "date": int(render_time(first.run).timestamp() * 1000),
         "params": {**facts, "python": _python(first.run)},
         "python": _python(first.run),
         "requirements": {},
@@ -249,13 +249,16 @@ def _row(
     # Other versions of the scenario are not comparable; the newest stands.
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
     told = [
-        (noise_of(point.subject, OneSide(point.run, point.side), learned[_series(point)]), point)
+        (
+            compute_noise(point.subject, OneSide(point.run, point.side), learned[_series(point)]),
+            point,
+        )
         for point in _oldest_first(same)
     ]
     told = [one for one in told if one[0] != IN_DOUBT] or told
     noise, sure = told[-1][0], [point for _, point in told]
     benchmark, values = _benchmark(newest), _values(sure)
-    stats = stats_of(benchmark, values, noise) or {}
+    stats = compute_stats(benchmark, values, noise) or {}
     own = [benchmark.form.of(value) for value in values]
     seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in sure)
     columns = (stats.get(name.removeprefix("stats_")) for name in _COLUMNS[_STATS])

@@ -122,11 +122,11 @@ def tracked(scenario: Scenario) -> tuple[TrackedMetric, ...]:
         *(("acceptance_length",) if drafts else ()),
         *(f"acceptance_rate.position_{position}" for position in range(1, drafts + 1)),
     )
-    lower = (benchmark_of(metric, metric.kind.statistic) for metric in map(metric_of, wanted))
+    lower = (build_benchmark(metric, metric.kind.statistic) for metric in map(metric_of, wanted))
     return (*lower, *_as_they_are())
 
 
-def benchmark_of(metric: Metric, statistic: str) -> TrackedMetric:
+def build_benchmark(metric: Metric, statistic: str) -> TrackedMetric:
     """Give the benchmark for which lower is better; the usual statistic of a metric has no name."""
     tail = "" if statistic == metric.kind.statistic else f"_{statistic}"
     name, form, unit = _lower(metric)
@@ -135,15 +135,15 @@ def benchmark_of(metric: Metric, statistic: str) -> TrackedMetric:
 
 def benchmark_name(scenario_id: str, benchmark: str) -> str:
     """Give a benchmark's whole name, such as ``smoke.dummy_run.DummyRun.track_ttft``."""
-    return f"{module_of(scenario_id)}.{class_of(scenario_id)}.track_{benchmark}"
+    return f"{render_module_name(scenario_id)}.{render_class_name(scenario_id)}.track_{benchmark}"
 
 
-def module_of(scenario_id: str) -> str:
+def render_module_name(scenario_id: str) -> str:
     """Give the path of a scenario as a module."""
     return ".".join(re.sub(r"\W", "_", part) for part in scenario_id.split("/"))
 
 
-def class_of(scenario_id: str) -> str:
+def render_class_name(scenario_id: str) -> str:
     """Give the name of a scenario as a class."""
     words = re.findall(r"[^\W_]+", scenario_id.rpartition("/")[2])
     return "".join(word.capitalize() for word in words)
@@ -182,7 +182,7 @@ _WEIGHTLESS: Final = (-1e308, 1e308)
 while it takes a missing or an infinite interval for one of the usual width."""
 
 
-def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | None:
+def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> float | None:
     """Say by how much a number may differ in another run of the same build, as a fraction.
 
     Args:
@@ -200,7 +200,7 @@ def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | 
     return IN_DOUBT if few or was_noisy_machine(trials) else learned
 
 
-def stats_of(
+def compute_stats(
     benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
     """Give what asv keeps beside a number; ``None`` for what counts exactly.
@@ -208,7 +208,7 @@ def stats_of(
     Args:
         benchmark: Which number.
         values: In our terms: one per trial, or for answers one per document.
-        noise: From ``noise_of``; without meaning for answers.
+        noise: From ``compute_noise``; without meaning for answers.
     """
     if benchmark.form is Form.WORST:
         return None

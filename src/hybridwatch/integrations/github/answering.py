@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, asker_of
+from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, find_asker
 from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.grammar import (
     Bisect,
@@ -71,7 +71,7 @@ def take(
     lines = addressed_to_us(claim.body)
     if not lines:
         return None
-    asker = asker_of(access, repository, claim)
+    asker = find_asker(access, repository, claim)
     if asker is None:
         return None
     pull = PullRequest(access, repository, claim.pull_request)

@@ -198,7 +198,7 @@ class Asker:
     at: datetime
 
 
-def asker_of(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
+def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
     """Say who asked; ``None`` for anybody without the right to write, and for a claim that is off.
 
     Args:

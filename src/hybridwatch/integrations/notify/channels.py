@@ -186,6 +186,6 @@ def read_channels(path: Path) -> Channels:
     return Channels(path, (file.dashboard or "").rstrip("/"), file.source, tuple(file.channels))
 
 
-def kind_of(channel: Channel) -> str:
+def find_kind(channel: Channel) -> str:
     """Name the table that a channel stands in."""
     return type(channel).__name__.lower()

@@ -21,7 +21,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
@@ -149,7 +149,7 @@ def _report_of(alert: Alert, place: TopicPlace) -> Report | None:
     if alert.matter.area is not Area.ENGINE:
         return None
     row = runs_by_id(place.index).get(alert.bad.run_id)
-    entry = entry_of(place.results / row.record) if row else None
+    entry = load_entry(place.results / row.record) if row else None
     if not isinstance(entry, Entry) or entry.report is None:
         return None
     return own_report(alert, entry.report)

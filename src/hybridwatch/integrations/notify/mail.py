@@ -42,7 +42,7 @@ class MailDoor:
         Raises:
             UndeliveredError: No recipient was sent it.
         """
-        mail = mail_of(message, self._channel)
+        mail = build_mail(message, self._channel)
         try:
             with self._connected() as server:
                 refused = server.send_message(mail, self._channel.sender, self._channel.to)
@@ -80,7 +80,7 @@ class MailDoor:
         return UndeliveredError(line[:300], alone=alone, again=not refused)
 
 
-def mail_of(message: Message, channel: Email) -> EmailMessage:
+def build_mail(message: Message, channel: Email) -> EmailMessage:
     """Write a message as a mail; those about one topic are one conversation."""
     mail = EmailMessage()
     domain = channel.sender.rpartition("@")[2]

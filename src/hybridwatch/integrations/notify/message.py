@@ -214,7 +214,7 @@ class Message:
         }
 
 
-def id_of(channel: str, topic: str, news: News, number: int, seen: str) -> str:
+def compute_id(channel: str, topic: str, news: News, number: int, seen: str) -> str:
     """Name a message: the same news has the same name, though the database was lost meanwhile."""
     text = json.dumps([channel, topic, news.value, number, seen])
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]

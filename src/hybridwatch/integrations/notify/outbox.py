@@ -20,12 +20,12 @@ from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import MESSAGE, TOLD
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Channel
-from hybridwatch.integrations.notify.message import Content, Message, News, id_of
+from hybridwatch.integrations.notify.message import Content, Message, News, compute_id
 from hybridwatch.integrations.notify.topic import (
     DeliveryState,
     Topic,
     TopicStatus,
-    news_of,
+    find_news,
     news_of_cause,
 )
 
@@ -191,7 +191,7 @@ def _steps(
     speaker = next(heard, topics[0].key)
     for topic in topics:
         key, before = topic.key, told.get(topic.key)
-        moved = news_of(topic, before) is not None
+        moved = find_news(topic, before) is not None
         speaks = news is not None and key == speaker
         if not speaks and not moved and (before is None or before.standing is topic.standing):
             continue
@@ -218,7 +218,7 @@ def _step(
 ) -> OutboxStep:
     message = None
     if news is not None:
-        name = id_of(channel, topic, news, told.messages, told.seen)
+        name = compute_id(channel, topic, news, told.messages, told.seen)
         message = Message(name, channel, topic, told.messages, news, told.content, now)
     return OutboxStep(channel, topic, told, message)
 

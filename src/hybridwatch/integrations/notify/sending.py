@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.notify.channels import Channel, Channels, kind_of
+from hybridwatch.integrations.notify.channels import Channel, Channels, find_kind
 from hybridwatch.integrations.notify.client import ChannelClient, Receipt, UndeliveredError
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
@@ -65,7 +65,7 @@ class Sender:
 
     def send(self, channel: Channel) -> Sent:
         """Send everything that waits for a channel, as far as it gets through."""
-        found = Sent(channel.name, kind_of(channel))
+        found = Sent(channel.name, find_kind(channel))
         found.waiting = self._outbox.waiting(channel.name)
         if found.waiting:
             try:
@@ -149,7 +149,7 @@ def preview(outbox: Outbox, channels: Sequence[Channel], place: TopicPlace) -> l
     return [
         Preview(
             channel.name,
-            kind_of(channel),
+            find_kind(channel),
             tuple(_messages(outbox.plan(channel, topics, now))),
             tuple(outbox.waiting(channel.name)),
         )

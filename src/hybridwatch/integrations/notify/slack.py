@@ -37,13 +37,13 @@ class SlackDoor:
         Raises:
             UndeliveredError: It did not get through.
         """
-        said = self._http.call("POST", self._url, json=payload_of(message)).text
+        said = self._http.call("POST", self._url, json=build_payload(message)).text
         if said != "ok":
             raise UndeliveredError(f"expected Slack's answer ok, found {said[:100]!r}", alone=True)
         return Receipt()
 
 
-def payload_of(message: Message) -> dict[str, Any]:
+def build_payload(message: Message) -> dict[str, Any]:
     """Write what Slack is sent: blocks, and the line that a notification shows."""
     # Slack looks for its own marks in this one text, and takes these three for the whole of them.
     text = message.headline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -84,7 +84,7 @@ class DeliveryState:
 _MOVED = {Since.WORSE: News.WORSE, Since.BACK: News.BACK}
 
 
-def news_of(topic: Topic, told: DeliveryState | None) -> News | None:
+def find_news(topic: Topic, told: DeliveryState | None) -> News | None:
     """Say what of a topic is news to a channel; ``None`` for nothing.
 
     Args:
@@ -110,7 +110,7 @@ def news_of(topic: Topic, told: DeliveryState | None) -> News | None:
 
 
 def news_of_cause(topics: Sequence[Topic], told: Mapping[str, DeliveryState]) -> News | None:
-    """Say what of the topics of one cause is news to a channel; of one topic as ``news_of``.
+    """Say what of the topics of one cause is news to a channel; of one topic as ``find_news``.
 
     That another place shows it is no news, unless it blocks what only warned; and it ends when it
     has ended everywhere.
@@ -119,7 +119,7 @@ def news_of_cause(topics: Sequence[Topic], told: Mapping[str, DeliveryState]) ->
         topics: As they stand.
         told: What the channel heard of each, by its key.
     """
-    found = {topic.key: news_of(topic, told.get(topic.key)) for topic in topics}
+    found = {topic.key: find_news(topic, told.get(topic.key)) for topic in topics}
     standings = {topic.standing for topic in topics}
     if TopicStatus.OPEN not in standings:
         ended = TopicStatus.QUIET not in standings

@@ -50,7 +50,7 @@ class WebhookDoor:
         Raises:
             UndeliveredError: It did not get through.
         """
-        body = json.dumps(event_of(message, self._source)).encode()
+        body = json.dumps(build_event(message, self._source)).encode()
         at = str(int(self._clock()))
         headers = {
             "Content-Type": "application/cloudevents+json; charset=utf-8",
@@ -62,7 +62,7 @@ class WebhookDoor:
         return Receipt()
 
 
-def event_of(message: Message, source: str) -> dict[str, Any]:
+def build_event(message: Message, source: str) -> dict[str, Any]:
     """Write a message as a CloudEvent 1.0."""
     return {
         "specversion": "1.0",

@@ -15,8 +15,8 @@ from hybridwatch.engines.commits import (
     PACKAGE,
     Commit,
     commits_between,
+    find_sha,
     python_changes,
-    sha_of,
 )
 from hybridwatch.engines.install import InstallState, install, state
 from hybridwatch.engines.own_builds import add_source, remove_build
@@ -253,7 +253,7 @@ def release_tag(repo: Path, release: str) -> str:
         BuildError: The clone does not have its tag.
     """
     try:
-        return sha_of(repo, f"refs/tags/v{release}")
+        return find_sha(repo, f"refs/tags/v{release}")
     except BuildError as error:
         raise BuildError(f"{error}; run there: git fetch --tags") from error
 

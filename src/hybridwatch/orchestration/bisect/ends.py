@@ -6,7 +6,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
-from hybridwatch.engines.commits import common_ancestor, sha_of
+from hybridwatch.engines.commits import common_ancestor, find_sha
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.candidate_lists import release_tag
 from hybridwatch.orchestration.bisect.question import ChangeDirection
@@ -93,7 +93,7 @@ def _of_builds(good: str, bad: str, wanted: ChangeDirection, home: Path) -> Ends
 
 def _commit_of(word: str, label: str, repo: Path, home: Path) -> str:
     if not label:
-        return sha_of(repo, word)
+        return find_sha(repo, word)
     spec = parse_label(label, home).spec
     if spec.name != label or spec.origin:
         raise BuildError(f"{word}: expected a commit or a release, as the other end is a commit")

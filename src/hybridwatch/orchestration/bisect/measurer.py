@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import sides_of
-from hybridwatch.analysis.pair import pair_of
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.one_side import list_sides
+from hybridwatch.analysis.pair import build_pair
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import Subject, phase_of
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.engines.builds import BuildRequest, parse_label
@@ -21,7 +21,7 @@ from hybridwatch.metrics import Metric, metric_of
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 
 _Reader = Callable[[Run, float], ProbeOutcome]
 """Reads a run that took so many minutes."""
@@ -126,7 +126,7 @@ class Measurer:
         except (BuildError, LateEngineError) as error:
             return ProbeOutcome(state=ProbeState.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
-            reason = root_of(error.log_tail) or str(error)
+            reason = find_root(error.log_tail) or str(error)
             return ProbeOutcome(
                 state=ProbeState.NOT_UP, reason=_line(reason), minutes=_since(begin)
             )
@@ -141,7 +141,7 @@ def parse_contracts(run: Run, side: int, minutes: float) -> ProbeOutcome:
         first = failed[0].failure
         assert first is not None  # noqa: S101 - that is what failed means
         state = ProbeState.DIES if first.engine_died else ProbeState.NO_VALUE
-        reason = (root_of(first.log_tail) if first.engine_died else None) or first.reason
+        reason = (find_root(first.log_tail) if first.engine_died else None) or first.reason
         return ProbeOutcome(
             state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
         )
@@ -157,7 +157,7 @@ def parse_contracts(run: Run, side: int, minutes: float) -> ProbeOutcome:
 def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
     """Read the blocks of a run of two sides."""
     label = run.builds[1].label
-    blocks = pair_of(Subject(metric, metric.kind.statistic), *sides_of(run)).blocks
+    blocks = build_pair(Subject(metric, metric.kind.statistic), *list_sides(run)).blocks
     if blocks is None or not blocks.n or not blocks.has_ratios:
         failed = (*run.failed(0), *run.failed(1))
         reasons = [trial.failure.reason for trial in failed if trial.failure]
@@ -186,7 +186,7 @@ def _clearest(run: Run, verdict: Verdict) -> Metric | None:
     """Find the time or rate with a verdict whose change stands out most from its noise."""
     found = [
         one
-        for one in report_of(run).comparisons
+        for one in build_report(run).comparisons
         if one.verdict is verdict
         and one.metric.hangs_on_the_clock
         and one.statistic == one.metric.kind.statistic

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.gate import stands
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import DatabaseError, FleetError, RecordError
 from hybridwatch.orchestration.fleet.cluster import (
@@ -372,7 +372,7 @@ class QueueDriver:
 
 def unsteady(run: Run) -> str:
     """Say what an A/A shows to differ, although nothing does; empty for a steady host."""
-    report = report_of(run)
+    report = build_report(run)
     if report.failures:
         return f"its A/A has failed trials: {report.failures[0]}"
     moved = [

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.connection import Database
 from hybridwatch.database.queries import Index
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.gaps import find_gaps
@@ -58,7 +58,7 @@ def to_openmetrics(
 
     gaps = find_gaps(results, index, checkout, now)
     alerts = find_alerts(results, index, checkout, now, triage)
-    job_queue = JobQueue(Database(url_of(results)), lambda: now)
+    job_queue = JobQueue(Database(find_database_url(results)), lambda: now)
     show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, _verdicts(index))
     show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, _newest(index))
     show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, _alerts(alerts))

@@ -24,8 +24,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
     Form,
     TrackedMetric,
     benchmark_name,
-    class_of,
-    module_of,
+    render_class_name,
+    render_module_name,
     tracked,
 )
 from hybridwatch.orchestration.nightly.suite_session import can_run
@@ -110,7 +110,7 @@ def _suite(scenario: Scenario, package: str) -> type[Suite]:
     }
     for one in tracked(scenario):
         content[f"track_{one.name}"] = _benchmark(one, scenario)
-    return cast("type[Suite]", type(class_of(scenario.id), (Suite,), content))
+    return cast("type[Suite]", type(render_class_name(scenario.id), (Suite,), content))
 
 
 def _failing(scenario_id: str, problem: str, package: str) -> type:
@@ -119,12 +119,12 @@ def _failing(scenario_id: str, problem: str, package: str) -> type:
 
     track.benchmark_name = benchmark_name(scenario_id, "scenario_file")  # type: ignore[attr-defined]
     content = {"__module__": _module(scenario_id, package), "track_scenario_file": track}
-    return type(class_of(scenario_id), (), content)
+    return type(render_class_name(scenario_id), (), content)
 
 
 def _module(scenario_id: str, package: str) -> str:
     """Have a module of a scenario's own, which asv tells sessions apart by."""
-    name = f"{package}.{module_of(scenario_id)}"
+    name = f"{package}.{render_module_name(scenario_id)}"
     sys.modules.setdefault(name, ModuleType(name))
     return name
 

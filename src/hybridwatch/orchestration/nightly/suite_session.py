@@ -29,8 +29,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
     FoundBenchmarks,
     TrackedMetric,
-    noise_of,
-    stats_of,
+    compute_noise,
+    compute_stats,
 )
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
@@ -108,14 +108,16 @@ def measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
         raise
 
 
-def values_of(side: OneSide, wanted: Sequence[TrackedMetric], learned: Noise) -> Values:
+def list_values(side: OneSide, wanted: Sequence[TrackedMetric], learned: Noise) -> Values:
     """Reduce a side to what benchmarks hand out, the noise between runs being known."""
     found = {}
     for one in wanted:
         subject = Subject(one.metric, one.statistic)
         values = reduce_side(side, subject).values
-        noise = noise_of(subject, side, learned.get((one.metric.id, one.statistic)))
-        found[one.name] = FoundBenchmarks(values, stats_of(one, values, noise) if values else None)
+        noise = compute_noise(subject, side, learned.get((one.metric.id, one.statistic)))
+        found[one.name] = FoundBenchmarks(
+            values, compute_stats(one, values, noise) if values else None
+        )
     return found
 
 
@@ -130,7 +132,7 @@ def _measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
         raise MeasurementError(f"trial {trial.index}: {trial.failure.reason}")
     alike = read_alike(_results(), run, {side.build.label}, REMEMBERED)
     history = (OneSide(other, at) for other in alike for at in range(len(other.builds)))
-    return values_of(side, wanted, noise_between(history, side, side))
+    return list_values(side, wanted, noise_between(history, side, side))
 
 
 def _results() -> Path:
@@ -160,7 +162,7 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
 
 
 def enough_trials(scenario: Scenario) -> Scenario:
-    """Raise the timed trials to seven: fewer are in doubt by themselves (``noise_of``)."""
+    """Raise the timed trials to seven: fewer are in doubt by themselves (``compute_noise``)."""
     least = MIN_PERFORMANCE_TRIALS
     counts = scenario.trials.model_copy(
         update={

@@ -12,8 +12,8 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.overview_rows import name_of
-from hybridwatch.history.trials import trials_of
+from hybridwatch.history.overview_rows import render_name
+from hybridwatch.history.trials import load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
@@ -44,7 +44,13 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
-from hybridwatch.reports.alert_text import alert_text, change_of, is_control, own_report, rank_of
+from hybridwatch.reports.alert_text import (
+    alert_text,
+    change_of,
+    compute_rank,
+    is_control,
+    own_report,
+)
 from hybridwatch.reports.sentence import repeat_command
 
 _STORY_OPEN: Final = 8
@@ -134,7 +140,7 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
         return
     drawn = [
         trials_chart(series)
-        for series in trials_of(entry)
+        for series in load_trials(entry)
         if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
     ]
     yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
@@ -162,7 +168,7 @@ def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
     decided, newest = alert.decisions, alert.newest
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
-    yield "By the gate's policy it", rank_of(alert)
+    yield "By the gate's policy it", compute_rank(alert)
     yield "Assigned to", decided.assignee or NOBODY
     yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
@@ -201,7 +207,7 @@ def _did(act: Act, *, is_earlier: bool) -> Line:
     if is_earlier:
         # Its words stand as they were; only what they were about is added.
         (part,) = act.seen.parts
-        return f"{line} (about {name_of(part.metric, part.statistic)[1]} alone)"
+        return f"{line} (about {render_name(part.metric, part.statistic)[1]} alone)"
     if act.act.deed is Deed.DUPLICATE and "/" not in act.act.text:
         to = address("alerts", alert=act.act.text)
         return (line.removesuffix(act.act.text), Link(act.act.text, to))

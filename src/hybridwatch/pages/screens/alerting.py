@@ -5,7 +5,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import AlertGroup, RunVerdict, Timeline
 from hybridwatch.history.alerts import find_groups, find_timelines
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import contenders_of
+from hybridwatch.history.runs import list_contenders
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
@@ -53,5 +53,5 @@ def run_line(run_verdict: RunVerdict, source: Source) -> tuple[Inline, ...]:
     link = Link(
         f"run\N{NO-BREAK SPACE}{run_verdict.run_id}", address("run", run=run_verdict.run_id)
     )
-    _, release = contenders_of(source.index).get(run_verdict.run_id, ("", ""))
+    _, release = list_contenders(source.index).get(run_verdict.run_id, ("", ""))
     return (link, f" of {release}") if release else (link,)

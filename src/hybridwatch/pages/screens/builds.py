@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.controls import ControlRun, controls_of, fixes_of, newest_of
+from hybridwatch.history.controls import ControlRun, find_newest, list_controls, list_fixes
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import status_line
 from hybridwatch.pages.document import (
@@ -74,13 +74,13 @@ class ScreenBuild:
 def show(source: Source, query: ViewQuery) -> Document:
     """Show every fix in every build, and every build, measured or not."""
     checkout = source.checkout()
-    builds = builds_of(source.index.runs())
+    builds = list_screen_builds(source.index.runs())
     choice = query.many("Builds", "build", {build.label: build.label for build in builds})
     shown = [build for build in builds if build.label in choice.chosen] or _first(builds)
     title = "Builds and fixes"
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if builds:
-        newest = newest_of(controls_of(source.index, checkout.scenarios))
+        newest = find_newest(list_controls(source.index, checkout.scenarios))
         proofs = _proofs(checkout.scenarios.values(), newest)
         blocks += [
             Filters((choice,)),
@@ -94,7 +94,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(title, tuple(blocks), lead=lead)
 
 
-def builds_of(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
+def list_screen_builds(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
     """Collect builds from the sides of runs, the newest release first.
 
     Args:
@@ -105,7 +105,7 @@ def builds_of(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
     sides = defaultdict(list)
     columns = (runs[name] for name in ("build", "release", "run", "started_at", "fixes"))
     for label, release, run, started, fixes in zip(*columns, strict=True):
-        if probed := fixes_of(fixes):
+        if probed := list_fixes(fixes):
             sides[label].append((release, run, started.to_pydatetime(), probed))
     found = [_build(label, some) for label, some in sides.items()]
     return tuple(sorted(found, key=_order))

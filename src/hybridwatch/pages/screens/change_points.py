@@ -8,7 +8,7 @@ from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, HistoryState
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.lines import Line, verdict_of
+from hybridwatch.history.lines import Line, find_verdict
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -107,7 +107,9 @@ def _change(
     confirmed = point.state is HistoryState.CONFIRMED
     return (
         Cell(
-            Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
+            Grade(find_verdict(point, subject.metric), worse)
+            if confirmed
+            else f"suspected {worse}",
             "confirmed" if confirmed else "look again after the next runs",
         ),
         Cell(subject.label, line.title),

@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
@@ -42,7 +42,7 @@ _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on
 
 def open_source_queue(source: Source) -> JobQueue:
     """Open the queue of a store, as of the moment that the page is of."""
-    return JobQueue(Database(url_of(source.results)), lambda: source.now)
+    return JobQueue(Database(find_database_url(source.results)), lambda: source.now)
 
 
 def job_link(job: Job) -> Link:

@@ -26,7 +26,7 @@ class ChartSubject:
         return self.metric.label(self.statistic)
 
 
-def charts_of(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Iterator[Block]:
+def build_charts(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Iterator[Block]:
     """Lay out charts, two beside each other, and say how to read them.
 
     Args:
@@ -62,7 +62,7 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
         yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
 
 
-def chart_of(
+def build_chart(
     subject: ChartSubject, lines: Sequence[Line], scenario: str, *, over_releases: bool
 ) -> Chart:
     """Draw a metric.

@@ -14,11 +14,11 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
-from hybridwatch.history.controls import ControlRun, controls_of, newest_of
+from hybridwatch.history.controls import ControlRun, find_newest, list_controls
 from hybridwatch.history.overview_rows import (
+    build_grid,
     current,
-    grid_of,
-    name_of,
+    render_name,
 )
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.pages.address import address
@@ -79,9 +79,9 @@ def show(source: Source, query: ViewQuery) -> Document:
     loud = (*gaps_notice(unmeasured), *broken_in(source), *checkout_notice(checkout))
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
-    controls = controls_of(index, checkout.scenarios)
+    controls = list_controls(index, checkout.scenarios)
     latest = _chosen(latest_comparisons(index), filters)
-    rows = grid_of(current(latest), index, _RUNS_BACK)
+    rows = build_grid(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
     blocks: tuple[Block, ...] = (
         *_open_alerts(source),
@@ -163,7 +163,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
 
 
 def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
-    missed = [c for c in newest_of(controls).values() if c.detection is Detection.MISSED]
+    missed = [c for c in find_newest(controls).values() if c.detection is Detection.MISSED]
     if missed:
         lines = tuple(
             (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
@@ -176,7 +176,7 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
     """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
-    newest = newest_of(controls).values()
+    newest = find_newest(controls).values()
     equal = [control for control in controls if control.role is Role.A_A]
     alarms = sum(control.regressions > 0 for control in equal)
     if not controls:
@@ -214,7 +214,7 @@ def _seen(control: ControlRun) -> str:
     """Say what the engine without its fix did otherwise."""
     names = []
     for one in control.alarms:
-        metric, name = name_of(one.metric, one.statistic)
+        metric, name = render_name(one.metric, one.statistic)
         if metric is not None and one.is_deterministic:
             sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
             names.append(f"{name} {sides}")

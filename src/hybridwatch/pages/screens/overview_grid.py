@@ -81,7 +81,7 @@ def several(names: Iterable[str]) -> str:
     return f"{first} and {len(rest)} more" if rest else first
 
 
-def history_of(found: VerdictRow, names: Sequence[str]) -> Address:
+def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
     """Lead to the history of some metrics of the two builds of a verdict."""
     builds = dict.fromkeys((found.baseline, found.contender))
     return address(
@@ -179,7 +179,7 @@ def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
         parts.append("no more than chance gives from run to run: no alert until it repeats")
     drawn = standing.name if _effect(standing) != standing.verdict.value else None
     run = address("run", run=standing.row.run, metric=drawn)
-    history = history_of(standing.row, (standing.name,))
+    history = render_history(standing.row, (standing.name,))
     old, luck = "(old)" if standing.row.stale else "", "(may be chance)" if is_luck else ""
     said = filter(None, (_short(standing, name), "run", old, luck))
     return Cell(

@@ -20,13 +20,13 @@ from hybridwatch.analysis.alerts import (
     Transition,
     TransitionKind,
 )
-from hybridwatch.analysis.cause import Area, Part, area_of, causes_of
+from hybridwatch.analysis.cause import Area, Part, area_of, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import find_timelines
-from hybridwatch.history.overview_rows import VerdictRow, name_of, since_when, verdict_rows
+from hybridwatch.history.overview_rows import VerdictRow, render_name, since_when, verdict_rows
 from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -182,7 +182,7 @@ def _ended(timeline: Timeline, transition: Transition) -> str:
         one.cause for one in reversed(timeline.run_verdicts) if one.place < transition.by.place
     )
     cause = next(one for one in earlier if one is not None)
-    names = list(dict.fromkeys(name_of(part.metric, part.statistic)[1] for part in cause.parts))
+    names = list(dict.fromkeys(render_name(part.metric, part.statistic)[1] for part in cause.parts))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     word = "Recovered" if transition.change is TransitionKind.RESOLVED else "Not repeated"
     return f"{word}: {', '.join(names[:_NAMED])}{more}"
@@ -200,7 +200,7 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterato
             part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
             found.setdefault((row.run, matter), []).append((part, row))
     for (run, matter), parts in found.items():
-        (cause,) = causes_of(part for part, _ in parts)
+        (cause,) = find_causes(part for part, _ in parts)
         begun = min(since[row.question] for _, row in parts)
         yield _Change(
             matter=matter,
@@ -208,6 +208,8 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterato
             text=cause_sentence(cause),
             run=run,
             at=parts[0][1].started_at.to_pydatetime(),
-            to=address("run", run=run, metric=name_of(cause.lead.metric, cause.lead.statistic)[1]),
+            to=address(
+                "run", run=run, metric=render_name(cause.lead.metric, cause.lead.statistic)[1]
+            ),
             now=f"better since {begun:%Y-%m-%d}",
         )

@@ -40,7 +40,7 @@ class PagePart(Generic[T]):
         yield Paragraph(tuple(line), quiet=True)
 
 
-def part_of(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
+def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
     """Give the part of a list that the address asks for, else the first."""
     pages = max(1, ceil(len(rows) / _ROWS))
     page = query.whole("Page", "page", 1, 1, pages)

@@ -182,7 +182,7 @@ def chosen_blocks(pair: PairView, judged: JudgedReport) -> tuple[Block, ...]:
     return (Filters(choices),)
 
 
-def lead_of(pair: PairView) -> Line:
+def render_lead(pair: PairView) -> Line:
     """Say which two sides are looked at, with ways to their runs."""
     left, right = pair.baseline, pair.contender
     return (

@@ -8,8 +8,8 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import basis_of, centers_of, name_of, plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
-from hybridwatch.history.severity import verdict_of, worst_first
-from hybridwatch.history.trials import Trials, trials_of
+from hybridwatch.history.severity import find_line_verdict, worst_first
+from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -43,7 +43,12 @@ from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
 from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.reports.run_notes import (
+    answer_title,
+    render_flips,
+    render_notes,
+    render_repeat_command,
+)
 from hybridwatch.reports.sentence import headline, reason
 
 _SIBLINGS: Final = 100
@@ -67,7 +72,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     if isinstance(entry, Broken):
         _metric((), None, query)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
-    everything = trials_of(entry)
+    everything = load_trials(entry)
     metric = _metric({s.metric.label(s.statistic): s for s in everything}, entry, query)
     blocks = (
         Filters((chosen,)),
@@ -147,19 +152,19 @@ def _entry(entry: Entry) -> Iterator[Block]:
     if report is None:
         yield Notice(FieldKind.QUIET, "No verdicts", (entry.trouble,))
     else:
-        yield Paragraph((verdict_of(report), "  ", headline(report)))
+        yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
         yield comparisons_table(report)
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
-        for title, lines in notes_of(report):
+        for title, lines in render_notes(report):
             yield _note(title, lines)
         yield from changed_answers(report)
     yield Section(
         "Repeat it",
         (
-            Command(repeat_command_of(entry)),
+            Command(render_repeat_command(entry)),
             Command(str(entry.path), "Everything measured is in"),
         ),
     )
@@ -202,7 +207,7 @@ def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
 def changed_answers(report: Report) -> Iterator[Block]:
     """Show the answers that only one side got right, side by side; nothing without any."""
     blocks: list[Block] = []
-    for metric, flips in flips_of(report):
+    for metric, flips in render_flips(report):
         shown = flips[:_FLIPS_SHOWN]
         line = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
         more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""

@@ -25,8 +25,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import headlines_of
-from hybridwatch.pages.screens.pager import PagePart, part_of
+from hybridwatch.pages.screens.headlines import build_headlines
+from hybridwatch.pages.screens.pager import PagePart, find_page
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.records.identity import Testbed
@@ -64,7 +64,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
-    part = part_of(chosen, query)
+    part = find_page(chosen, query)
     title = "Runs and testbeds"
     if not rows:
         return Document(title, empty_store(source))
@@ -112,7 +112,7 @@ def _list(part: PagePart[RunRow], count: str, here: Address, source: Source) -> 
         Column("measured, run"),
         Column("testbed"),
     )
-    said = headlines_of(part.shown, source.index)
+    said = build_headlines(part.shown, source.index)
     yield Table("Runs", columns, tuple(_row(row, said[row.record], source) for row in part.shown))
     if any(row.is_control for row in part.shown):
         yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)

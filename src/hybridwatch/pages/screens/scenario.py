@@ -15,7 +15,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.frames import Series
 from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
+from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metrics import Kind, metric_of
@@ -41,12 +41,12 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import headlines_of
-from hybridwatch.pages.screens.histories import ChartSubject, chart_of, charts_of
+from hybridwatch.pages.screens.headlines import build_headlines
+from hybridwatch.pages.screens.histories import ChartSubject, build_chart, build_charts
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
-from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
+from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
 from hybridwatch.reports.figures.marks import mark_gap
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
@@ -101,7 +101,7 @@ class _Histories:
     def _lines(
         self, place: _LoadPlace, subject: ChartSubject, names: tuple[str, ...]
     ) -> list[Line]:
-        return lines_of(
+        return build_lines(
             self.series(place.scenario, place.testbed, subject),
             subject.metric,
             newest=place.newest,
@@ -119,7 +119,7 @@ class _Histories:
         gap: tuple[datetime, datetime] | None,
     ) -> Chart:
         lines = self.lines(place, subject, names)
-        chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+        chart = build_chart(subject, lines, place.scenario, over_releases=place.over_releases)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
         return with_machine(chart, self.machines_of(place))
@@ -131,7 +131,7 @@ class _Histories:
     def _medians(self, place: _LoadPlace, subject: ChartSubject, name: str) -> tuple[Line, ...]:
         levels, machines = self.levels_of(place, subject), self.machines_of(place)
         along = place.newest, place.over_releases
-        return tuple(medians_of(levels, subject.metric, name, *along, machines))
+        return tuple(compute_medians(levels, subject.metric, name, *along, machines))
 
     def levels_of(self, place: _LoadPlace, subject: ChartSubject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
@@ -168,7 +168,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [testbed] if len(testbed.options) > 1 else []
-    gap = gap_of(place.scenario, place.testbed, source)
+    gap = render_gap(place.scenario, place.testbed, source)
     hole = _hole(gap, source)
     drawn = [
         (subject, lines, histories.chart(place, subject, names, hole))
@@ -180,7 +180,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *broken_in(source),
         Filters(tuple(choices)),
         *change_points(drawn, histories.machines_of(place), source),
-        *charts_of(drawn),
+        *build_charts(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
     )
@@ -256,7 +256,7 @@ def _builds(
     ordered = [*healthy, *(line for line in dict.fromkeys(every.tolist()) if line not in healthy)]
     labels = dict(zip(runs["build"], runs["line"], strict=True))
     choice = query.many("Build", "build", {line: line for line in ordered}, labels)
-    names = dict(zip(every, names_of(runs, over_releases=over_releases)[::-1], strict=True))
+    names = dict(zip(every, list_line_names(runs, over_releases=over_releases)[::-1], strict=True))
     if choice.chosen:
         return choice, tuple(dict.fromkeys(names[line] for line in choice.chosen))
     lines = tuple(dict.fromkeys(names[line] for line in ordered))[:_LINES]
@@ -324,7 +324,7 @@ def _table_of_runs(
     over_releases: bool,
 ) -> Block:
     scenario = str(runs["scenario"].iloc[0])
-    chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
+    chosen = pd.Series(list_line_names(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     rows = {row.record: row for row in runs_by_id(source.index, scenario).values()}
     wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
@@ -335,7 +335,7 @@ def _table_of_runs(
         Column("measured"),
     )
     shown_rows = wanted[:_RUNS]
-    said = headlines_of(shown_rows, source.index)
+    said = build_headlines(shown_rows, source.index)
     entries = [
         (
             verdict_cell(row),

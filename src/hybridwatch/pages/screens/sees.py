@@ -14,9 +14,9 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import (
     ControlRun,
     broken_contracts,
-    controls_of,
+    find_newest,
+    list_controls,
     lost_answers,
-    newest_of,
 )
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
@@ -55,8 +55,8 @@ _ALARMS_SHOWN: Final = 20
 def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show what the controls, the runs of equal sides and the calibration say of the suite."""
     checkout = source.checkout()
-    controls = controls_of(source.index, checkout.scenarios)
-    newest = newest_of(controls)
+    controls = list_controls(source.index, checkout.scenarios)
+    newest = find_newest(controls)
     equal = [control for control in controls if control.role is Role.A_A]
     calibration, trouble = _read(checkout)
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]

@@ -12,7 +12,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
+from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
@@ -40,7 +40,7 @@ from hybridwatch.pages.screens.pair import (
     choose,
     chosen_blocks,
     judged,
-    lead_of,
+    render_lead,
     repeat_section,
 )
 from hybridwatch.pages.screens.run import comparisons_table
@@ -60,13 +60,13 @@ def show(source: Source, query: ViewQuery) -> Document:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
     found = judged(source, pair)
     if isinstance(found, JudgedReport):
-        works = [work_of(side.one_side) for side in (found.baseline, found.contender)]
+        works = [load_host_work(side.one_side) for side in (found.baseline, found.contender)]
         blocks = (*chosen_blocks(pair, found), *_compared(found), *_work_blocks(works))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
     else:
         blocks = (Filters(found.choices), *found.blocks, *_alone(source, pair))
         end = ()
-    return Document(_TITLE, (*broken_in(source), *blocks, *end), lead=lead_of(pair))
+    return Document(_TITLE, (*broken_in(source), *blocks, *end), lead=render_lead(pair))
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
@@ -92,7 +92,7 @@ def _alone(source: Source, pair: PairView) -> Iterator[Block]:
         return
     entry = source.read(source.results / pair.contender.row.record)
     if not isinstance(entry, Broken):
-        yield from _work_blocks([work_of(OneSide(entry.run, pair.contender.index))])
+        yield from _work_blocks([load_host_work(OneSide(entry.run, pair.contender.index))])
 
 
 def _compared(found: JudgedReport) -> Iterator[Block]:

@@ -19,7 +19,7 @@ def gaps_here(source: Source) -> tuple[Gap, ...]:
     return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
-def gap_of(scenario: str, testbed: str, source: Source) -> Gap | None:
+def render_gap(scenario: str, testbed: str, source: Source) -> Gap | None:
     """Find whether a scenario was not measured lately on a testbed."""
     places = {(scenario, testbed), (scenario, "")}
     return next((gap for gap in gaps_here(source) if (gap.scenario, gap.testbed) in places), None)

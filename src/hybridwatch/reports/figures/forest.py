@@ -16,7 +16,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import change_of, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import base_figure, escaped
-from hybridwatch.reports.reason_text import band_of
+from hybridwatch.reports.reason_text import render_band
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",
@@ -66,7 +66,7 @@ class ForestRow:
         return max(abs(self.low), abs(self.high), abs(self.at))
 
 
-def rows_of(comparisons: Sequence[Comparison]) -> list[ForestRow]:
+def build_rows(comparisons: Sequence[Comparison]) -> list[ForestRow]:
     """Lay out what has a relative change or one in points; counts without noise have none."""
     return [
         _row(comparison, comparison.effect)
@@ -78,7 +78,7 @@ def rows_of(comparisons: Sequence[Comparison]) -> list[ForestRow]:
     ]
 
 
-def reach_of(rows: Sequence[ForestRow]) -> float:
+def compute_reach(rows: Sequence[ForestRow]) -> float:
     """Give how far the axis goes; one wild interval must not squeeze all others."""
     reaches = [row.reach for row in rows]
     wanted = max(_BANDS_SEEN * max(row.band for row in rows), _INTERVALS_SEEN * median(reaches))
@@ -91,7 +91,7 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
     Returns:
         A figure whose texts are escaped.
     """
-    reach, placed = reach_of(rows), list(enumerate(rows))
+    reach, placed = compute_reach(rows), list(enumerate(rows))
     return base_figure(
         [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
         shapes=[_band(row, place) for place, row in placed],
@@ -153,7 +153,7 @@ def _row(comparison: Comparison, effect: float) -> ForestRow:
     if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
         ends = (found.low, found.high)
     low, high = sorted(sign * end for end in ends)
-    return ForestRow(comparison, sign * effect, low, high, _PER_CENT * band_of(comparison))
+    return ForestRow(comparison, sign * effect, low, high, _PER_CENT * render_band(comparison))
 
 
 def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:

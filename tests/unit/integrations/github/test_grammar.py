@@ -22,7 +22,7 @@ from hybridwatch.integrations.github.grammar import (
     arguments,
     parse,
 )
-from hybridwatch.integrations.github.vocabulary import Vocabulary, vocabulary_of
+from hybridwatch.integrations.github.vocabulary import Vocabulary, build_vocabulary
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 ROOT = Path(__file__).parents[4]
@@ -140,7 +140,7 @@ def test_what_is_not_understood_is_one_short_line(line, reason) -> None:
 
 def test_every_name_of_this_checkout_can_be_asked_for(monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
-    known = vocabulary_of(ROOT / "results")
+    known = build_vocabulary(ROOT / "results")
     assert {"smoke", "curated", "gpu", "reported"} <= known.groups
     for scenario in known.scenarios:
         assert parse(f"run {scenario}", known) == Measure((scenario,))

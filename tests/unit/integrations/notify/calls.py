@@ -15,7 +15,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.cli.notify_round import outbox_of
+from hybridwatch.cli.notify_round import open_outbox
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify import (  # loaded before the fork
@@ -37,7 +37,7 @@ BUSY = 1
 
 def call(results: Path, channels: Channels) -> int:
     """Tell what is new, as the verb does, without its pauses."""
-    outbox = outbox_of(results)
+    outbox = open_outbox(results)
     sender = Sender(outbox, partial(open_client, channels=channels), sleep=lambda _: None)
     found = tell(
         outbox, sender, channels.all, lambda: TopicPlace(results, open_index(results), Checkout())

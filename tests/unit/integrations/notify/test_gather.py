@@ -11,7 +11,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.message import News, id_of
+from hybridwatch.integrations.notify.message import News, compute_id
 from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
@@ -119,7 +119,7 @@ def test_two_stores_with_the_same_records_have_the_same_topics(tmp_path) -> None
         put(tmp_path / name, 1, broken=7.0, builds=UPGRADE)
     first, second = (topics(tmp_path / name)[0] for name in ("a", "b"))
     assert (first.key, first.seen) == (second.key, second.seen)
-    ids = {id_of("team", one.key, News.OPENED, 1, one.seen) for one in (first, second)}
+    ids = {compute_id("team", one.key, News.OPENED, 1, one.seen) for one in (first, second)}
     assert len(ids) == 1
 
 

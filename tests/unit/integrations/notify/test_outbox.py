@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import NEWEST, version_of
+from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import METADATA
 from hybridwatch.database.url import parsed
 from hybridwatch.errors import NotifyError
@@ -34,7 +34,7 @@ def find(outbox, *topics, channel=TEAM, now=NOW, silently=False) -> list[News]:
 
 def test_the_migration_makes_the_tables_that_the_schema_has(outbox, place) -> None:
     with Database(parsed(place, "test")).reading() as connection:
-        assert version_of(connection) == NEWEST
+        assert find_version(connection) == NEWEST
         found = inspect(connection)
         tables = [one for one in METADATA.tables.values() if one.name.startswith("notify_")]
         assert len(tables) == 2

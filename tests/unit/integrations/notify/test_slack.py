@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.slack import SlackDoor, payload_of
+from hybridwatch.integrations.notify.slack import SlackDoor, build_payload
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, a_message
 from tests.unit.integrations.notify.services import SLACK_PATH
 
@@ -29,7 +29,7 @@ def test_each_kind_of_news_is_what_slack_takes(services, client, news) -> None:
 
 
 def test_what_a_message_says() -> None:
-    payload = payload_of(a_message(News.WORSE))
+    payload = build_payload(a_message(News.WORSE))
     assert payload["text"] == "Worse now: slower in smoke/dummy-run"
     head, detail, facts, lines, link = payload["blocks"]
     assert detail["text"]["text"] == "ttft +54.1 % and 1 more metric"

@@ -8,7 +8,7 @@ from hybridwatch.analysis.alerts import Since, build_alerts, since
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import TopicStatus, news_of
+from hybridwatch.integrations.notify.topic import TopicStatus, find_news
 from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 from tests.unit.integrations.notify.pretended import a_topic, told
 
@@ -47,16 +47,16 @@ BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCON
     ],
 )
 def test_news_by_what_was_heard_and_what_is(before, now, news) -> None:
-    assert news_of(a_topic(now), None if before is None else told(before)) is news
+    assert find_news(a_topic(now), None if before is None else told(before)) is news
 
 
 @pytest.mark.parametrize(
     ("moved", "news"), [(Since.WORSE, News.WORSE), (Since.BACK, News.BACK), (Since.NOTHING, None)]
 )
 def test_what_stays_open_is_news_when_it_moves(moved, news) -> None:
-    assert news_of(a_topic(since=lambda _: moved), told()) is news
+    assert find_news(a_topic(since=lambda _: moved), told()) is news
     again = news or News.AGAIN
-    assert news_of(a_topic(since=lambda _: moved), told(QUIET)) is again
+    assert find_news(a_topic(since=lambda _: moved), told(QUIET)) is again
 
 
 def judged(*effects: float | None):

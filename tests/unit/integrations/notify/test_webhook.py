@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.integrations.notify.channels import Webhook
 from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.webhook import WebhookDoor, event_of
+from hybridwatch.integrations.notify.webhook import WebhookDoor, build_event
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message
 from tests.unit.integrations.notify.services import SECRET
 
@@ -93,14 +93,14 @@ def test_an_old_signature_is_refused(services) -> None:
 @pytest.mark.parametrize("missing", ["id", "source", "type", "specversion"])
 def test_the_receiver_refuses_what_is_no_event(services, monkeypatch, missing) -> None:
     """Planted: an event without an attribute that it has to have."""
-    event = event_of(a_message(), "/hybridwatch")
+    event = build_event(a_message(), "/hybridwatch")
     del event[missing]
-    monkeypatch.setattr("hybridwatch.integrations.notify.webhook.event_of", lambda *_: event)
+    monkeypatch.setattr("hybridwatch.integrations.notify.webhook.build_event", lambda *_: event)
     with pytest.raises(UndeliveredError, match="answered 400"):
         WebhookDoor(CHANNEL, "/hybridwatch").deliver(a_message(), "")
     assert services.events == []
 
 
 def test_the_receiver_refuses_what_is_not_signed(services) -> None:
-    body = json.dumps(event_of(a_message(), "/hybridwatch"))
+    body = json.dumps(build_event(a_message(), "/hybridwatch"))
     assert httpx.post(f"{services.url}/hook", content=body).status_code == 400

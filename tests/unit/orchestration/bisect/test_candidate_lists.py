@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import sha_of
+from hybridwatch.engines.commits import find_sha
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.candidate import Candidate, changed_files, mixture
@@ -69,7 +69,7 @@ def test_releases_between_two_are_in_their_order_and_must_be_installed(home):
 
 def test_commits_are_made_only_when_their_turn_comes_and_removed_at_the_end(home, clone):
     factory = a_factory(home, clone)
-    candidates = list_commits(factory, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    candidates = list_commits(factory, find_sha(clone, "v1.0"), find_sha(clone, "HEAD"))
     assert [one.title[11:] for one in candidates.entries[1:]] == [
         *("Two rows (#1)", "Break it (#2)", "Mend it (#3)", "Kernel (#4)", "Four rows (#5)")
     ]
@@ -86,17 +86,17 @@ def test_commits_are_made_only_when_their_turn_comes_and_removed_at_the_end(home
 
 
 def test_search_that_ends_takes_no_build_from_another(home, clone):
-    first, last = sha_of(clone, "v1.0"), sha_of(clone, "HEAD")
+    first, last = find_sha(clone, "v1.0"), find_sha(clone, "HEAD")
     searches = [a_factory(home, clone, search=name * 10) for name in "ab"]
     made = [list_commits(one, first, last).entries[1].make() for one in searches]
-    sha = sha_of(clone, "HEAD~4")[:10]
+    sha = find_sha(clone, "HEAD~4")[:10]
     assert made == [f"bisect-aaaaaa-{sha}", f"bisect-bbbbbb-{sha}"]
     searches[0].clear()
     assert set(made) & set(load_builds(home)) == {made[1]}
 
 
 def test_clone_without_a_change_between_the_ends_is_refused(home, clone):
-    head = sha_of(clone, "HEAD")
+    head = find_sha(clone, "HEAD")
     with pytest.raises(BuildError, match=r"no commit from .* changes the engine"):
         list_commits(a_factory(home, clone), head, head)
 
@@ -184,7 +184,7 @@ def test_ends_are_releases_by_version_or_by_build(home):
 
 def test_ends_are_commits_where_one_of_them_is(home, clone):
     found = ends("1.0", "HEAD", home, clone)
-    assert found.commits == (sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    assert found.commits == (find_sha(clone, "v1.0"), find_sha(clone, "HEAD"))
     assert ends("HEAD", "v1.0", home, clone, ChangeDirection.FIX).commits == found.commits
     with pytest.raises(BuildError, match="--find fix looks for"):
         ends("HEAD", "1.0", home, clone)

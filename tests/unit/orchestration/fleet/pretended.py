@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.cluster import HealthCheck, JobCommand, JobResult, Result, Work
 from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.health import HealthReport
@@ -77,7 +77,7 @@ def main(address: str, results: str) -> None:
     from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
 
     folder = Path(results)
-    database = Database(url_of(folder))
+    database = Database(find_database_url(folder))
     job_queue = JobQueue(database)
     deps = DriverDeps(
         job_queue,

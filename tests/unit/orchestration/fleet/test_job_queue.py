@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import inspect, select
 
-from hybridwatch.database.migration import NEWEST, version_of
+from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import JOB, METADATA, PLACEMENT
 from hybridwatch.errors import FleetError, RecordError, TriageError
 from hybridwatch.orchestration.fleet.health import HealthVerdict
@@ -72,7 +72,7 @@ def state_of(job_queue, job) -> str:
 
 def test_migrations_make_the_tables_that_the_schema_has(job_queue) -> None:
     with job_queue.database.reading() as connection:
-        assert version_of(connection) == NEWEST
+        assert find_version(connection) == NEWEST
         found = inspect(connection)
         for table in METADATA.tables.values():
             if table.name.startswith("fleet_"):

@@ -19,7 +19,7 @@ from asv_runner.statistics import compute_stats
 
 from hybridwatch.analysis.noise import REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.formats.write.asv_benchmarks import (
@@ -38,8 +38,8 @@ from hybridwatch.orchestration.nightly.suite_session import (
     RECEIPT_VARIABLE,
     can_run,
     enough_trials,
+    list_values,
     measured,
-    values_of,
 )
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE
@@ -183,7 +183,7 @@ def test_asv_compare_calls_worse_what_we_call_a_regression(name, benchmarks, cap
     run = a_run({one.metric.id: healthy}, {one.metric.id: worse})
     (comparison, *_) = [
         found
-        for found in report_of(run).comparisons
+        for found in build_report(run).comparisons
         if (found.metric.id, found.statistic) == (one.metric.id, one.statistic)
     ]
     assert comparison.verdict is Verdict.REGRESSION
@@ -191,7 +191,9 @@ def test_asv_compare_calls_worse_what_we_call_a_regression(name, benchmarks, cap
 
     def runs(learned):
         for side in (0, 1):
-            values = values_of(OneSide(run, side), [one], {(one.metric.id, one.statistic): learned})
+            values = list_values(
+                OneSide(run, side), [one], {(one.metric.id, one.statistic): learned}
+            )
             handed, said = track(values), capsys.readouterr().err
             yield handed, json.loads(said.removeprefix(STATS_MARK)) if said else None
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
@@ -141,7 +141,7 @@ def test_what_is_left_is_read_judged_and_as_it_was_written(tmp_path):
     checked = check_store(results, lambda _done, _all: None)
     assert (checked.records, checked.wrong) == (answer["kept"], {})
     for path in list_records(results):
-        verdicts = {one.metric.id: one.verdict for one in report_of(read_run(path)).comparisons}
+        verdicts = {one.metric.id: one.verdict for one in build_report(read_run(path)).comparisons}
         kept_whole = path.stem.endswith("00000001")
         expected = Verdict.REGRESSION if kept_whole else Verdict.INCONCLUSIVE
         assert verdicts["accuracy.recall"] is expected
