@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A night's stories: `hybridwatch fuzz` for MINUTES, with the date as its seed. Arguments are its own
-# (--help). A failing story lies in results/fuzz/ as a scenario file, and the status is 1.
+# Fuzzing every night: `hybridwatch fuzz` for MINUTES, with the date as its seed. Arguments are its own
+# (--help). A failing case lies in results/fuzz/ as a scenario file, and the status is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 BUILD=${BUILD:-$(ci/cpu-builds.sh | tail -n 1)}

@@ -26,7 +26,7 @@ from hybridwatch.pages.document import (
     Document,
     Filters,
     Folded,
-    Search,
+    SearchBox,
     Section,
     Table,
 )
@@ -171,7 +171,7 @@ def _is_alive(block: Block) -> bool:
 def _filters(filters: Filters) -> None:
     with st.container(horizontal=True):
         for choice in filters.choices:
-            if isinstance(choice, Search):
+            if isinstance(choice, SearchBox):
                 _search(choice)
             else:
                 _pick(choice)
@@ -209,7 +209,7 @@ def _tell(key: str, value: str | list[str]) -> None:
         st.session_state[key] = value
 
 
-def _search(search: Search) -> None:
+def _search(search: SearchBox) -> None:
     _tell(search.parameter, search.text)
     st.text_input(search.label, key=search.parameter, on_change=_chosen, args=(search.parameter,))
 

@@ -23,10 +23,10 @@ from hybridwatch.database.stamps import stamp_of
 from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Kind, Notice
+from hybridwatch.pages.document import FieldKind, Notice
 from hybridwatch.pages.screens import SCREENS, Source, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
@@ -124,7 +124,7 @@ def _shelf(results: Path) -> _Shelf:
 def _read(path: Path, stamp: object) -> Entry | Broken:
     """Read a record once; ``stamp`` differs when its files have changed."""
     del stamp
-    return entry_of(path)
+    return load_entry(path)
 
 
 @st.cache_resource(ttl=_LOOK_S, show_spinner=False)
@@ -176,7 +176,7 @@ def told_if_away() -> Iterator[None]:
         yield
     except DatabaseError as error:
         lines = tuple(str(error).splitlines())
-        draw_more((Notice(Kind.LOUD, "The database cannot be reached", lines),), "away")
+        draw_more((Notice(FieldKind.LOUD, "The database cannot be reached", lines),), "away")
         # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
         for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
             st.session_state[key] = st.session_state[key]

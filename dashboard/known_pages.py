@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Block, Document, Kind, Link, Notice, Paragraph
+from hybridwatch.pages.document import Block, Document, FieldKind, Link, Notice, Paragraph
 from hybridwatch.pages.screens import SCREENS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def _refuse(asked: str, root: str, send: "Send") -> None:
 
     shown = asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"
     blocks: tuple[Block, ...] = (
-        Notice(Kind.LOUD, f"The address asks for /{shown}, which is none of these:"),
+        Notice(FieldKind.LOUD, f"The address asks for /{shown}, which is none of these:"),
         *(Paragraph(Link(screen.title, address(name))) for name, screen in SCREENS.items()),
     )
     body = static_page(Document("No such page", blocks), base=root).encode()

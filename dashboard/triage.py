@@ -18,7 +18,7 @@ from hybridwatch.analysis.alerts.act import (
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.alert_words import DONE, entry_line
-from hybridwatch.pages.document import Kind, Notice, Section, When
+from hybridwatch.pages.document import FieldKind, Notice, Section, When
 from hybridwatch.pages.screens import Source
 from hybridwatch.pages.screens.alerting import alerts_here
 
@@ -193,9 +193,9 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
     except TriageConflict as conflict:
         outcome = _told(conflict)
     except TriageError as error:
-        outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
+        outcome = Notice(FieldKind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
-        outcome = Notice(Kind.QUIET, f"Kept: {who} {DONE[deed]}{_of(act)}.")
+        outcome = Notice(FieldKind.QUIET, f"Kept: {who} {DONE[deed]}{_of(act)}.")
         next_round()
     st.session_state[_OUTCOME] = (alert.key, outcome)
 
@@ -220,4 +220,4 @@ def _told(conflict: TriageConflict) -> Notice:
     """Say what the other did, and ask again."""
     did = ((entry_line(entry), ", ", When(entry.at)) for entry in conflict.meanwhile)
     ask = "It is part of what you see now. What you wrote is still in the form: send it again?"
-    return Notice(Kind.LOUD, "Nothing was kept: somebody was faster", (*did, ask))
+    return Notice(FieldKind.LOUD, "Nothing was kept: somebody was faster", (*did, ask))

@@ -15,9 +15,9 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.alert_words import DONE, entry_line
-from hybridwatch.pages.document import Kind, Line, Link, Notice, Section, When
+from hybridwatch.pages.document import FieldKind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import Source
-from hybridwatch.pages.screens.alerts import address_of, listed, name_of
+from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
 
 _SHOWN: Final = "triage list shown"
 _OUTCOME: Final = "triage list outcome"
@@ -62,7 +62,7 @@ def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
         with st.expander("Or some of them"):
             for alert in alerts:
                 # A label is read as Markdown: what a record says must not be.
-                st.checkbox(markdown_of(name_of(alert)), key=f"{alert.key} {place}")
+                st.checkbox(markdown_of(render_alert_name(alert)), key=f"{alert.key} {place}")
         ask(deed, place)
         st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
 
@@ -73,7 +73,7 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
     state, now, who = st.session_state, datetime.now(UTC), who_answers()
     ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.key} {place}"]]
     if not ticked:
-        state[_OUTCOME] = Notice(Kind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
+        state[_OUTCOME] = Notice(FieldKind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
         return
     try:
         act = act_of(deed, place, now)
@@ -81,12 +81,12 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
             members = [one for alert in ticked for one in alert.current]
             failed = triage.decide_all(members, act, who, now)
     except TriageError as error:
-        outcome = Notice(Kind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
+        outcome = Notice(FieldKind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
         lost = tuple(_lost(ticked, failed))
         kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(lost), 'alert')}"
         title = f"Kept: {kept}; not kept: {len(lost)}" if lost else f"Kept: {kept}."
-        outcome = Notice(Kind.LOUD if failed else Kind.QUIET, title, lost)
+        outcome = Notice(FieldKind.LOUD if failed else FieldKind.QUIET, title, lost)
         next_round()
     state[_OUTCOME] = outcome
 
@@ -98,7 +98,7 @@ def _lost(alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]) -> It
         errors = [failed[k] for one in alert.members if (k := one.matter.key) in failed]
         if not errors:
             continue
-        error, way = errors[0], Link(name_of(alert), address_of(alert.key, here))
+        error, way = errors[0], Link(render_alert_name(alert), render_address(alert.key, here))
         if isinstance(error, TriageConflict) and error.meanwhile:
             last = error.meanwhile[-1]
             yield (way, ": somebody was faster: ", entry_line(last), ", ", When(last.at))

@@ -6,10 +6,10 @@ from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Action, Policy, Rule
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.reports.length_limit import Page
-from hybridwatch.reports.pull_request import LIMIT, News, render
+from hybridwatch.reports.pull_request import LIMIT, ChangeNews, render
 from tests.broken_engines import dead_contender, restless, slow_contender
 from tests.builders import a_build, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
@@ -22,7 +22,7 @@ class Case:
     """ChangeReview, and what the comment that stands there now tells."""
 
     findings: ChangeReview
-    before: News | None = None
+    before: ChangeNews | None = None
     limit: int = LIMIT
 
     def page(self) -> Page:
@@ -68,11 +68,11 @@ def missing() -> Case:
 
 
 def dead() -> Case:
-    return Case(ChangeReview((report_of(dead_contender()),)))
+    return Case(ChangeReview((build_report(dead_contender()),)))
 
 
 def dead_in_many() -> Case:
-    report = report_of(dead_contender())
+    report = build_report(dead_contender())
     return Case(
         ChangeReview(
             tuple(
@@ -85,39 +85,39 @@ def dead_in_many() -> Case:
 
 
 def slower() -> Case:
-    return Case(ChangeReview((report_of(slow_contender()),)))
+    return Case(ChangeReview((build_report(slow_contender()),)))
 
 
 def blind() -> Case:
     policy = Policy((Rule("ttft"), Rule("tpot"), Rule("output_throughput"), WARN_ELSE))
-    return Case(ChangeReview((report_of(restless()),), (), policy))
+    return Case(ChangeReview((build_report(restless()),), (), policy))
 
 
 def blind_after_bad() -> Case:
-    return replace(blind(), before=News.BAD)
+    return replace(blind(), before=ChangeNews.BAD)
 
 
 def seeing() -> Case:
-    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BLIND)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), ChangeNews.BLIND)
 
 
 def answers_lost() -> Case:
     sides = {"accuracy.recall": "1" * 200}, {"accuracy.recall": "1" * 192 + "0" * 8}
-    return Case(ChangeReview((report_of(a_run(*sides)),)))
+    return Case(ChangeReview((build_report(a_run(*sides)),)))
 
 
 def recovered() -> Case:
-    return Case(ChangeReview((SITUATIONS["equivalent"](),)), News.BAD)
+    return Case(ChangeReview((SITUATIONS["equivalent"](),)), ChangeNews.BAD)
 
 
 def unsettled() -> Case:
     """A machine that would have seen a change that matters, and too few trials to settle it."""
     sides = ({"tpot": noisy(1.0, 7, 0.03, seed)} for seed in (1, 2))
-    return Case(ChangeReview((report_of(a_run(*sides)),)))
+    return Case(ChangeReview((build_report(a_run(*sides)),)))
 
 
 def gone() -> Case:
-    return replace(unsettled(), before=News.GOOD)
+    return replace(unsettled(), before=ChangeNews.GOOD)
 
 
 def overflow() -> Case:
@@ -141,7 +141,7 @@ def nightly() -> Case:
         for release in releases
     )
     slower = ({"ttft": noisy(level, 10, 0.01)} for level in (0.04, 0.05))
-    return Case(ChangeReview((report_of(a_run(*slower, builds=tuple(builds))),)))
+    return Case(ChangeReview((build_report(a_run(*slower, builds=tuple(builds))),)))
 
 
 CASES: Final[dict[str, Callable[[], Case]]] = {

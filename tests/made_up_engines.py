@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridwatch.measurement.phase import Measured
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.phase import TrialResult
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, answers
@@ -56,23 +56,23 @@ class Machine:
         self.order: list[tuple[Phase, int]] = []
         self.scenarios: list[str] = []
 
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        self.order.append((phase, station.side))
-        self.scenarios.append(station.scenario.id)
-        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * station.side)
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        self.order.append((phase, trial.side))
+        self.scenarios.append(trial.scenario.id)
+        value = float(self._rng.lognormal(0.0, self._noise)) * (1 + self._slower * trial.side)
         match phase:
             case Phase.CONTRACT:
-                return Measured((Sample("contract.padded_rows_prefilling", (0.0,)),))
+                return TrialResult((Sample("contract.padded_rows_prefilling", (0.0,)),))
             case Phase.ACCURACY:
                 said = answers("recall", "1" * 20)
-                return Measured((Sample("accuracy.recall", (1.0,) * 20),), said)
+                return TrialResult((Sample("accuracy.recall", (1.0,) * 20),), said)
             case Phase.PERFORMANCE:
-                return Measured((Sample("tpot", (0.01 * value,)),))
+                return TrialResult((Sample("tpot", (0.01 * value,)),))
             case Phase.HOST_SYNC:
-                return Measured((Sample("metadata_build_time", (1e-4 * value,)),))
+                return TrialResult((Sample("metadata_build_time", (1e-4 * value,)),))
             case Phase.DUET:
-                station.meet()
-                return Measured((Sample("duet_cpu_time", (0.01 * value,)),))
+                trial.wait_for_other()
+                return TrialResult((Sample("duet_cpu_time", (0.01 * value,)),))
 
 
 class ControlBench(MadeUpBench):
@@ -89,9 +89,9 @@ class BadMachine(Machine):
         super().__init__()
         self._broken = 0.0 if blind else 7.0
 
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        measured = super().measure(phase, station)
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        measured = super().measure(phase, trial)
         if phase is Phase.CONTRACT:
-            count = self._broken * station.side
-            return Measured((Sample("contract.padded_rows_prefilling", (count,)),))
+            count = self._broken * trial.side
+            return TrialResult((Sample("contract.padded_rows_prefilling", (count,)),))
         return measured

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Phase
@@ -32,11 +32,11 @@ def _side(speed: float = 1.0, breaches: float = 0.0, seed: int = 1) -> dict[str,
 
 def regression() -> Report:
     worse = {**_side(1.2, 12.0, seed=2), "accuracy.recall": "1" * 170 + "0" * 30}
-    return report_of(a_run(_side(), worse))
+    return build_report(a_run(_side(), worse))
 
 
 def improvement() -> Report:
-    return report_of(a_run(_side(1.2, 12.0), _side(seed=2)))
+    return build_report(a_run(_side(1.2, 12.0), _side(seed=2)))
 
 
 def broken() -> Report:
@@ -47,14 +47,14 @@ def broken() -> Report:
     }
     old = {**half, "contract.padded_rows_prefilling": (12.0,) * 3}
     new = {**half, "contract.padded_rows_prefilling": (0.0,) * 3}
-    return report_of(a_run(old, new, expected=Expected({}, {"accuracy.recall": 0.95})))
+    return build_report(a_run(old, new, expected=Expected({}, {"accuracy.recall": 0.95})))
 
 
 def unsure() -> Report:
     """Three tasks that each lost as many answers as p 0.03 tells: red, but a gate only warns."""
     tasks = ("accuracy.recall", "accuracy.lookup", "accuracy.chain")
     right, wrong = "1" * 200, "0" * 5 + "1" * 195
-    return report_of(a_run(dict.fromkeys(tasks, right), dict.fromkeys(tasks, wrong)))
+    return build_report(a_run(dict.fromkeys(tasks, right), dict.fromkeys(tasks, wrong)))
 
 
 def other_run() -> Report:
@@ -67,11 +67,11 @@ def other_run() -> Report:
 def equivalent() -> Report:
     quiet = ("contract.padded_rows_prefilling", "accuracy.recall", "host_syncs_per_step")
     side = {name: values for name, values in _side().items() if name in quiet}
-    return report_of(a_run(side, side))
+    return build_report(a_run(side, side))
 
 
 def inconclusive() -> Report:
-    return report_of(
+    return build_report(
         a_run({"tpot": noisy(1.0, 5, 0.1)}, {"tpot": noisy(1.0, 5, 0.1, 2), "itl": ()})
     )
 
@@ -79,7 +79,7 @@ def inconclusive() -> Report:
 def failed() -> Report:
     contender = {"contract.padded_rows_prefilling": (0.0,), "ttft": noisy(0.04)}
     run = with_failures(a_run(_side(), contender), 1, Phase.ACCURACY, 1, "the engine hung for 60 s")
-    return report_of(run)
+    return build_report(run)
 
 
 def other_testbed() -> Report:
@@ -89,7 +89,7 @@ def other_testbed() -> Report:
 
 
 def nothing() -> Report:
-    return report_of(a_run({}, {}))
+    return build_report(a_run({}, {}))
 
 
 def hostile() -> Report:
@@ -101,7 +101,7 @@ def hostile() -> Report:
     )
     builds = (run.builds[0], replace(CONTENDER, label=f"x```{HOSTILE}", flags={"f": HOSTILE}))
     scenario = replace(run.scenario, id=HOSTILE)
-    return report_of(replace(run, trials=trials, builds=builds, scenario=scenario))
+    return build_report(replace(run, trials=trials, builds=builds, scenario=scenario))
 
 
 SITUATIONS: Final[dict[str, Callable[[], Report]]] = {

@@ -18,7 +18,7 @@ import hybridwatch
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.records.store import write_run
-from tests.builders import LATELY, a_comparison, noisy
+from tests.builders import RECENT, a_comparison, noisy
 
 _ROOT: Final = str(Path(hybridwatch.__file__).parent) + "/"
 _JUDGING: Final = ("analysis", "cli", "history")
@@ -65,7 +65,7 @@ def _properties() -> Iterator[CodeType]:
 def follow(results: Path) -> list[str]:
     """Judge one record of one metric in an empty folder, and give the stays."""
     sides = ({"tpot": noisy(level, 12, 0.01)} for level in (0.04, 0.052))
-    write_run(results, a_comparison(*sides, started_at=LATELY, finished_at=LATELY))
+    write_run(results, a_comparison(*sides, started_at=RECENT, finished_at=RECENT))
     findings_for((), results, STRICT)  # what a first call imports and fills is no part of it
     walk = Walk()
     sys.setprofile(walk)

@@ -18,7 +18,7 @@ from pathlib import Path
 from hybridwatch.measurement.accuracy.embedded import (
     EVALUATION_FILES,
     TASKS_DIRECTORY,
-    Document,
+    EmbeddedQuestion,
     read_documents,
 )
 
@@ -84,7 +84,9 @@ def _ask_vllm(model: Path, prompts: Sequence[str]) -> list[str]:
     return [output.outputs[0].text for output in engine.generate(list(prompts), sampling)]
 
 
-def _score(documents: Sequence[Document], answers: dict[Document, str]) -> dict[str, int]:
+def _score(
+    documents: Sequence[EmbeddedQuestion], answers: dict[EmbeddedQuestion, str]
+) -> dict[str, int]:
     wrong = [d for d in documents if _result(answers[d]) != _result(d.answer)]
     for document in wrong[:5]:
         sys.stdout.write(f"wrong: {document!r} answered {answers[document]!r}\n")
@@ -95,7 +97,7 @@ def _score(documents: Sequence[Document], answers: dict[Document, str]) -> dict[
     }
 
 
-def _distance(document: Document) -> int:
+def _distance(document: EmbeddedQuestion) -> int:
     """Return the bytes from the first byte of the asked value to the end of the prompt."""
     question = document.prompt[-3:]
     return len(document.prompt) - document.prompt.index(question) - len(question)

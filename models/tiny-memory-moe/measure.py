@@ -17,7 +17,11 @@ from pathlib import Path
 from evaluate import record
 from memory.rows import BLOCK, far_documents
 
-from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, Document, read_documents
+from hybridwatch.measurement.accuracy.embedded import (
+    TASKS_DIRECTORY,
+    EmbeddedQuestion,
+    read_documents,
+)
 from hybridwatch.measurement.accuracy.state_recall import EVALUATION_FILE
 
 HERE = Path(__file__).parent
@@ -118,12 +122,12 @@ def _scores(ask: Ask) -> Figures:
     return figures
 
 
-def _score(documents: Sequence[Document], answers: Sequence[str]) -> dict[str, int]:
+def _score(documents: Sequence[EmbeddedQuestion], answers: Sequence[str]) -> dict[str, int]:
     right = sum(d.answer == answer for d, answer in zip(documents, answers, strict=True))
     return {"correct": right, "documents": len(documents)}
 
 
-def _distance(document: Document) -> int:
+def _distance(document: EmbeddedQuestion) -> int:
     """Return the bytes from the first byte of the asked value to the end of the prompt."""
     question = document.prompt[-3:]
     return len(document.prompt) - document.prompt.index(question) - len(question)

@@ -20,7 +20,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
     When,
-    cell_of,
+    build_cell,
     pieces,
 )
 
@@ -65,7 +65,7 @@ def _own(block: Block) -> Iterator[str]:  # noqa: C901 (a case for each block)
             yield block.caption
             yield from (column.name for column in block.columns)
             for row in block.rows:
-                for cell in map(cell_of, row):
+                for cell in map(build_cell, row):
                     yield from _line(cell.content)
                     yield from _line(cell.under)
         case Chart():

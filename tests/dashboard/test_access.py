@@ -18,8 +18,8 @@ from hybridwatch.orchestration.nightly.access import (
     LOGIN,
     PASSWORD,
     PEOPLE,
-    Access,
     AccessError,
+    NightlyAccess,
     is_loopback,
     read_access,
 )
@@ -210,10 +210,14 @@ def _authlib(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_authlib")
 def test_what_is_set_up_is_found(folder: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "none"
-    assert read_access(nowhere, nowhere, {}) == Access(password=False, login=False)
-    assert read_access(folder, nowhere, {}) == Access(password=False, login=True)
-    assert read_access(nowhere, folder, {PEOPLE: "@a.org"}) == Access(password=False, login=True)
-    assert read_access(nowhere, nowhere, {PASSWORD: SECRET}) == Access(password=True, login=False)
+    assert read_access(nowhere, nowhere, {}) == NightlyAccess(password=False, login=False)
+    assert read_access(folder, nowhere, {}) == NightlyAccess(password=False, login=True)
+    assert read_access(nowhere, folder, {PEOPLE: "@a.org"}) == NightlyAccess(
+        password=False, login=True
+    )
+    assert read_access(nowhere, nowhere, {PASSWORD: SECRET}) == NightlyAccess(
+        password=True, login=False
+    )
 
 
 @pytest.mark.usefixtures("_authlib")

@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
@@ -57,7 +57,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
     for release, *wrong in (("0.32.0", TOKENS), ("0.31.0",)):
         append_entry(cells_file(results), a_cell_of(release, "v2", *wrong))
-    queue = Ledger(Database(url_of(results)))
+    queue = JobQueue(Database(find_database_url(results)))
     queue.make()
     queue.plan([a_job()])
     return results

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.analysis.alerts import Alert, Deed, Entry, Status, acknowledge
+from hybridwatch.analysis.alerts import Alert, DecisionEntry, Deed, Status, acknowledge
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
@@ -76,7 +76,7 @@ def alert_in(results: Path) -> Alert:
     return alert
 
 
-def entries(results: Path) -> tuple[Entry, ...]:
+def entries(results: Path) -> tuple[DecisionEntry, ...]:
     return alert_in(results).decisions.entries
 
 

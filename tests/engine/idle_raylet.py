@@ -38,7 +38,7 @@ from scipy import stats
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.deployment import Server
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.guarded import processor_seconds
 from hybridwatch.system.home import home
@@ -174,11 +174,13 @@ def main(blocks: int, hosts: int, name: str, build: str) -> None:
     ratios: list[float] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        Bench(scenario, [parse_label(build)], home() / "models", Path(folder), click.echo) as bench,
+        EnginePool(
+            scenario, [parse_label(build)], home() / "models", Path(folder), click.echo
+        ) as pool,
         idle_hosts(hosts) as ray,
     ):
-        bench.make_ready(0)
-        stream = Stream(bench.running(0).server)
+        pool.make_ready(0)
+        stream = Stream(pool.running(0).server)
         with stream.flowing():
             time.sleep(_WARM_UP_S)
             for block in range(blocks):

@@ -5,15 +5,15 @@ from typing import Any
 from hybridwatch.engines.step_counts import StepCounts, read_step_counts
 from hybridwatch.measurement.load import run_load
 from hybridwatch.measurement.phase import _watching
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 
 
-def assert_steps_are_seen(station: Station) -> tuple[dict[str, Any], StepCounts]:
+def assert_steps_are_seen(trial: TrialContext) -> tuple[dict[str, Any], StepCounts]:
     """Load an engine that computes each prompt in one step; gives the client's JSON, too."""
-    server = station.engine.server
+    server = trial.engine.server
     before = read_step_counts(server)
-    with _watching(station, "host-sync") as seen:
-        result = run_load(station, station.scenario.workload.generation)
+    with _watching(trial, "host-sync") as seen:
+        result = run_load(trial, trial.scenario.workload.generation)
     after = read_step_counts(server)
     assert before is not None
     assert after is not None

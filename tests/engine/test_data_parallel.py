@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY
@@ -33,8 +33,8 @@ def engine(tmp_path_factory):
     side = parse_label(BUILD)
     require_installed(side.spec)
     work = tmp_path_factory.mktemp("ranks")
-    with Bench(scenario, (side,), home() / "models", work, print) as bench:
-        yield bench.make_ready(HEALTHY)
+    with EnginePool(scenario, (side,), home() / "models", work, print) as pool:
+        yield pool.make_ready(HEALTHY)
 
 
 def test_both_ranks_answer_and_their_experts_work(engine):

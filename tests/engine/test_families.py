@@ -11,9 +11,9 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
@@ -32,41 +32,41 @@ REQUESTS, TRIALS = 500, 20
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
+def pool(tmp_path_factory):
     """An engine of gated delta nets as it is released."""
     (scenario,) = find(home() / "scenarios", [DELTA_NETS])
     side = parse_label(BUILD)
     require_installed(side.spec)
     work = tmp_path_factory.mktemp("engine")
-    with Bench(scenario, [side], home() / "models", work, print, told=SETTINGS) as open_bench:
+    with EnginePool(scenario, [side], home() / "models", work, print, told=SETTINGS) as open_bench:
         yield open_bench
 
 
-def a_trial(bench, number=0):
+def a_trial(pool, number=0):
     """One contract trial: its counts without the family's name, and the answers."""
-    bench.make_ready(HEALTHY)
-    measured = measure(Phase.CONTRACT, Station(bench, HEALTHY, bench.work, number))
+    pool.make_ready(HEALTHY)
+    measured = measure(Phase.CONTRACT, TrialContext(pool, HEALTHY, pool.work, number))
     assert measured.unsupported == {}
     counts = {one.metric.partition(".")[2]: one.values[0] for one in measured.samples}
     return counts, [one.tokens for one in measured.completions]
 
 
 @pytest.fixture
-def mutant(bench):
+def mutant(pool):
     """Has a mutant on in the live engine for one trial."""
-    control = bench.make_ready(HEALTHY).control
+    control = pool.make_ready(HEALTHY).control
 
     def on(name):
         control.mutate(name)
-        return a_trial(bench)
+        return a_trial(pool)
 
     yield on
     control.mutate(None)
 
 
 @pytest.fixture(scope="module")
-def healthy(bench):
-    return a_trial(bench)
+def healthy(pool):
+    return a_trial(pool)
 
 
 def test_gated_delta_nets_are_watched_and_clean(healthy):
@@ -90,18 +90,18 @@ def test_faults_of_gated_delta_nets_are_told_apart(mutant, healthy, name, broken
     assert answers != healthy[1]
 
 
-def test_replay_of_fewer_layers_than_the_scenario_needs_is_a_failed_trial(bench, monkeypatch):
-    whole = bench.scenario
+def test_replay_of_fewer_layers_than_the_scenario_needs_is_a_failed_trial(pool, monkeypatch):
+    whole = pool.scenario
     expect = whole.expect.model_copy(update={"replayed_layers": {"gated_delta_net": 4}})
-    monkeypatch.setattr(bench, "scenario", whole.model_copy(update={"expect": expect}))
+    monkeypatch.setattr(pool, "scenario", whole.model_copy(update={"expect": expect}))
     with pytest.raises(MeasurementError, match="expected 4 in each replayed graph, found 3 gated"):
-        a_trial(bench)
+        a_trial(pool)
 
 
 @pytest.mark.slow  # twenty trials that say what one says
-def test_gated_delta_nets_say_the_same_with_graphs_as_without(bench):
+def test_gated_delta_nets_say_the_same_with_graphs_as_without(pool):
     """``wrong_tokens`` holds each request against the same engine without graphs."""
-    trials = [a_trial(bench, number) for number in range(TRIALS)]
+    trials = [a_trial(pool, number) for number in range(TRIALS)]
     wrong = sum(counts[WRONG_TOKENS.partition(".")[2]] for counts, _ in trials)
     compared = sum(len(answers) for _, answers in trials)
     assert (wrong, compared >= REQUESTS) == (0, True)
@@ -126,6 +126,6 @@ def test_experts_beside_short_convolutions_are_watched_with_weights_of_vllm(tmp_
     (tmp_path / "models" / "tiny-hybrid").symlink_to(home() / "models" / "tiny-hybrid")
     engine = scenario.engine.model_copy(update={"load_format": "dummy"})
     small = scenario.model_copy(update={"model": "sparse", "engine": engine})
-    with Bench(small, [parse_label(BUILD)], tmp_path / "models", tmp_path, print) as bench:
-        counts, _ = a_trial(bench)
+    with EnginePool(small, [parse_label(BUILD)], tmp_path / "models", tmp_path, print) as pool:
+        counts, _ = a_trial(pool)
     assert counts["states_off"] == counts["slots_off_block_table"] == 0

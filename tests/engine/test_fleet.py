@@ -12,24 +12,29 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import select
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
-from hybridwatch.orchestration.bisect.journal import journal_of
-from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.bisect.rungs import builds_of
-from hybridwatch.orchestration.fleet.cluster import Cluster, Measurement, Result, Work
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
-from hybridwatch.orchestration.fleet.homecoming import PROBES
-from hybridwatch.orchestration.fleet.job import End, Testbed
-from hybridwatch.orchestration.fleet.job import Wish as JobWish
-from hybridwatch.orchestration.fleet.ledger import Ledger, utc_now
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.bisect.candidate_lists import list_builds
+from hybridwatch.orchestration.bisect.journal import open_journal
+from hybridwatch.orchestration.bisect.question import ChangeDirection
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
+from hybridwatch.orchestration.fleet.cluster import Cluster, JobCommand, Result, Work
+from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
+from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind
+from hybridwatch.orchestration.fleet.job import JobOptions as JobWish
+from hybridwatch.orchestration.fleet.job_queue import JobQueue, utc_now
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import measurement_of, perform
-from hybridwatch.orchestration.fleet.roll import Node, Roll
-from hybridwatch.orchestration.fleet.searching import Errand, FleetMeter, FleetWorkshop, night_of
+from hybridwatch.orchestration.fleet.measuring import build_job_command, perform
+from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.search import (
+    FleetBuildFactory,
+    FleetMeasurer,
+    FleetSearch,
+    search_batch_id,
+)
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
@@ -48,12 +53,12 @@ HOSTS = ("h0", "h1")
 
 def do(work: Work, is_wanted=lambda: True) -> Result:
     """Measure as a host does; a proof of times would fail on a machine that runs other tests."""
-    return perform(work, is_wanted) if isinstance(work, Measurement) else STEADY
+    return perform(work, is_wanted) if isinstance(work, JobCommand) else STEADY
 
 
-def measurement(job, host: str, machine: str) -> Measurement:
+def measurement(job, host: str, machine: str) -> JobCommand:
     """What is not installed here, `make engine` installs: no test makes an environment anew."""
-    return replace(measurement_of(job, host, machine), prepare=())
+    return replace(build_job_command(job, host, machine), prepare=())
 
 
 @contextmanager
@@ -81,20 +86,22 @@ def on_ray() -> Iterator[Cluster]:
 def drained(request, sides, tmp_path_factory):
     """One job for each of two hosts, measured."""
     results = tmp_path_factory.mktemp("results")
-    database = Database(url_of(results))
-    ledger = Ledger(database)
-    ledger.make()
-    wish = JobWish(30.0, trials=7)
-    beds = [Testbed(name, {"own": name}) for name in HOSTS]
+    database = Database(find_database_url(results))
+    job_queue = JobQueue(database)
+    job_queue.make()
+    options = JobWish(30.0, trials=7)
+    beds = [HostKind(name, {"own": name}) for name in HOSTS]
     jobs = [
-        a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, wish=wish, now=utc_now())
+        a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, options=options, now=utc_now())
         for bed in beds
     ]
-    ledger.plan(jobs, beds)
+    job_queue.plan(jobs, beds)
     with request.param() as cluster:
-        means = Means(ledger, Roll(database, utc_now), cluster, results, print, measurement)
-        tally = Driver(means, Terms()).drain()
-    assert tally.ends == {End.STORED: 2}
+        deps = DriverDeps(
+            job_queue, HostRegistry(database, utc_now), cluster, results, print, measurement
+        )
+        summary = QueueDriver(deps, DriverSettings()).drain()
+    assert summary.ends == {AttemptEnd.STORED: 2}
     return results, database
 
 
@@ -115,31 +122,35 @@ def test_they_took_turns(drained) -> None:
 def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     """The contracts of both ends are two jobs, measured by whoever drains the queue."""
     (scenario,) = find(home() / "scenarios", (SCENARIO,))
-    database = Database(url_of(tmp_path))
-    ledger = Ledger(database)
-    ledger.make()
-    journal = journal_of(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
+    database = Database(find_database_url(tmp_path))
+    job_queue = JobQueue(database)
+    job_queue.make()
+    journal = open_journal(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
 
     def drain() -> None:
         with hosts() as cluster:
-            means = Means(ledger, Roll(database, utc_now), cluster, tmp_path, print, measurement)
-            Driver(means, Terms(patience_s=0.0)).drain()
+            deps = DriverDeps(
+                job_queue, HostRegistry(database, utc_now), cluster, tmp_path, print, measurement
+            )
+            QueueDriver(deps, DriverSettings(patience_s=0.0)).drain()
 
-    errand = Errand(
-        ledger=ledger,
+    search = FleetSearch(
+        job_queue=job_queue,
         results=tmp_path,
-        testbed=Testbed("any", {}),
+        testbed=HostKind("any", {}),
         per_day=10,
-        night=night_of(journal.name()),
+        batch_id=search_batch_id(journal.name()),
         until=utc_now() + timedelta(hours=1),
         read=journal.runs(),
         say=print,
         pause=drain,
     )
-    meter = FleetMeter(scenario, home() / "models", print, errand)
-    hunt = Hunt(Wish(Wanted.REGRESSION, "", ()), meter, journal, print, 3600.0)
-    workshop = FleetWorkshop(home(), None, "", False, print)
-    found = hunt.search(builds_of(workshop, *BUILDS))
+    measurer = FleetMeasurer(scenario, home() / "models", print, search)
+    bisect = BisectSearch(
+        SearchGoal(ChangeDirection.REGRESSION, "", ()), measurer, journal, print, 3600.0
+    )
+    factory = FleetBuildFactory(home(), None, "", False, print)
+    found = bisect.search(list_builds(factory, *BUILDS))
     assert found.is_found
     assert found.question is not None
     assert found.question.metric == "contract.padded_rows_prefilling"
@@ -150,7 +161,7 @@ def test_each_verdict_is_that_of_a_run_by_hand(drained) -> None:
     """The build without its fix breaks the contract, the other one keeps it."""
     results, _ = drained
     for path in list_records(results):
-        report = report_of(read_run(path))
+        report = build_report(read_run(path))
         (broken,) = [
             one for one in report.comparisons if one.metric.id == "contract.padded_rows_prefilling"
         ]

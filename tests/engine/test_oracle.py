@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.measurement.accuracy.oracle import deviations_of, load, path_of
+from hybridwatch.measurement.accuracy.oracle import find_deviations, find_path, load
 from hybridwatch.measurement.make_oracle import by_transformers
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
@@ -55,9 +55,9 @@ def test_drafts_save_time_and_change_nothing(build):
     """Wrong drafts are followed no further than they are right."""
     root = home() / "scenarios"
     scenario = load_scenario(root / f"{SCENARIO}.toml", root)
-    kept = load(path_of(home(), SCENARIO))
+    kept = load(find_path(home(), SCENARIO))
     assert kept is not None
     bent = [[one.__class__(one.prompt, (*one.tokens[:2], 0)) for one in kept.trials[0]]]
     _, fresh = by_transformers(scenario, home() / "models" / kept.model, build, 1, bent)
     assert [one.tokens for one in fresh[0]] == [one.tokens for one in kept.trials[0]]
-    assert list(deviations_of(kept.trials[:1], fresh)) == []
+    assert list(find_deviations(kept.trials[:1], fresh)) == []

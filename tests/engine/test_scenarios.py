@@ -8,12 +8,12 @@ import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.fitting import model_runner_of
+from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics.catalogue import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.fixes import CATALOGUE
@@ -29,7 +29,7 @@ DRAFTS_COME_AND_GO = "reported/i39273-draftless-step"
 """Its engine also shows that steps are counted rightly while it speculates."""
 
 SCENARIOS = {
-    one.id: one.on(model_runner_of(one, parse_label(BUILD)))
+    one.id: one.on(find_model_runner(one, parse_label(BUILD)))
     for one in find(home() / "scenarios", [])
     if one.fits("cpu")
 }
@@ -46,13 +46,13 @@ ALIVE = [
 
 @pytest.mark.parametrize("scenario_id", ALIVE)
 def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
-    scenario, bench = _bench(scenario_id, tmp_path)
-    with bench:
-        broken = _contract(bench, KNOWN_BAD, tmp_path)
+    scenario, pool = _pool(scenario_id, tmp_path)
+    with pool:
+        broken = _contract(pool, KNOWN_BAD, tmp_path)
         # After the known-bad, so that damage which stayed would be seen.
-        healthy = _contract(bench, HEALTHY, tmp_path)
+        healthy = _contract(pool, HEALTHY, tmp_path)
         if scenario_id == DRAFTS_COME_AND_GO:
-            _assert_accepted_drafts_are_no_shares(bench, tmp_path)
+            _assert_accepted_drafts_are_no_shares(pool, tmp_path)
     assert set(healthy.values()) == {0.0}
     assert broken[CATALOGUE[scenario.fix].breaks] > 0
     assert (broken[WRONG_TOKENS] > 0) == (scenario.harm == "answers")
@@ -61,47 +61,47 @@ def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
 @pytest.mark.parametrize("scenario_id", [name for name in ALIVE if name.startswith("smoke/")])
 def test_state_of_a_new_request_that_is_not_zeroed_is_heard(scenario_id, tmp_path):
     """It needs slots that are used again: that is what small pools are for."""
-    _, bench = _bench(scenario_id, tmp_path)
-    with bench:
-        assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
+    _, pool = _pool(scenario_id, tmp_path)
+    with pool:
+        assert wrong_tokens_with_unzeroed_state(pool, HEALTHY, tmp_path) > 0
 
 
 @pytest.mark.parametrize("scenario_id", DEADLY)
 def test_known_bad_dies_and_healthy_lives(scenario_id, tmp_path):
-    scenario, bench = _bench(scenario_id, tmp_path)
+    scenario, pool = _pool(scenario_id, tmp_path)
     assert scenario.harm == "death"
-    with bench:
+    with pool:
         with pytest.raises(EngineError):
-            _contract(bench, KNOWN_BAD, tmp_path)
-        assert not bench.is_alive(KNOWN_BAD)
-        bench.discard(KNOWN_BAD)
-        healthy = _contract(bench, HEALTHY, tmp_path)
+            _contract(pool, KNOWN_BAD, tmp_path)
+        assert not pool.is_alive(KNOWN_BAD)
+        pool.discard(KNOWN_BAD)
+        healthy = _contract(pool, HEALTHY, tmp_path)
     assert set(healthy.values()) == {0.0}
 
 
-def _assert_accepted_drafts_are_no_shares(bench, work):
+def _assert_accepted_drafts_are_no_shares(pool, work):
     """Each token of the load was either a request's own of a step, or an accepted draft."""
-    bench.make_ready(HEALTHY)
-    result, made = assert_steps_are_seen(Station(bench, HEALTHY, work))
+    pool.make_ready(HEALTHY)
+    result, made = assert_steps_are_seen(TrialContext(pool, HEALTHY, work))
     accepted, requests = result["spec_decode_accepted_tokens"], result["completed"]
     used = made.tokens - made.shares
     assert 0 < used <= accepted
     # Accepted beyond a request's last token: less than a step's drafts each.
-    assert accepted - used < bench.scenario.engine.speculation.drafts * requests
+    assert accepted - used < pool.scenario.engine.speculation.drafts * requests
 
 
-def _bench(scenario_id, work):
-    """A scenario with a bench for its healthy build and its known-bad."""
+def _pool(scenario_id, work):
+    """A scenario with an engine pool for its healthy build and its known-bad."""
     scenario = SCENARIOS[scenario_id]
     require_installed(parse_label(BUILD).spec)
     named = BUILD, scenario.fix, scenario.requires
     sides = tuple(parse_label(label(*named)) for label in (healthy_label, known_bad_label))
-    return scenario, Bench(scenario, sides, home() / "models", work, print)
+    return scenario, EnginePool(scenario, sides, home() / "models", work, print)
 
 
-def _contract(bench, side, work):
-    bench.make_ready(side)
-    measured = measure(Phase.CONTRACT, Station(bench, side, work))
+def _contract(pool, side, work):
+    pool.make_ready(side)
+    measured = measure(Phase.CONTRACT, TrialContext(pool, side, work))
     assert measured.unsupported == {}
     return {
         sample.metric: sample.values[0]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.pull_request import PullRequest
 from tests.github.asking_hub import AskingHub
 from tests.github.contract import examples, gatekeeper
@@ -81,7 +81,7 @@ def enter() -> Callable[..., PullRequest]:
     """Open the pull request of a hub."""
 
     def opened(hub: Hub, token: str = TOKEN, number: int = NUMBER) -> PullRequest:
-        return PullRequest(Access(token, hub.base), REPOSITORY, number)
+        return PullRequest(RepositoryAccess(token, hub.base), REPOSITORY, number)
 
     return opened
 

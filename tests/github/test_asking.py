@@ -19,13 +19,19 @@ from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.integrations.github import answering, claim, our_comment
 from hybridwatch.integrations.github import requests as ledger
 from hybridwatch.integrations.github.claim import Claim
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.integrations.github.pull_request import PullRequest
-from hybridwatch.integrations.github.requests import MOST_OPEN, Queue, Request, State, queue_in
+from hybridwatch.integrations.github.requests import (
+    MOST_OPEN,
+    CommentRequest,
+    RequestQueue,
+    RequestState,
+    queue_in,
+)
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT
-from tests.builders import LATELY, a_comparison
+from tests.builders import RECENT, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.unit.integrations.github.test_grammar import KNOWN, against
@@ -65,7 +71,7 @@ def calls(hub: AskingHub) -> set[str]:
     return {f"{method} {re.sub('[0-9]+', 'N', path)}" for method, path, _ in hub.requests}
 
 
-def states(hub: AskingHub) -> list[tuple[str, State]]:
+def states(hub: AskingHub) -> list[tuple[str, RequestState]]:
     (body,) = hub.bodies()
     return [(one.words, one.state) for one in queue_in(body).asked]
 
@@ -79,7 +85,7 @@ def test_who_may_write_asks_and_another_job_measures(described, bot) -> None:
     assert body.startswith("<!-- hybridwatch asked -->\n**Requested here**\n")
     assert "| <code>run smoke/padded-graph-rows --build " in body
     assert "| ada | 2011-04-14 16:00 UTC | [running](https://github.test/octo/engine/" in body
-    assert states(described) == [(" ".join(ARGUMENTS), State.RUNNING)]
+    assert states(described) == [(" ".join(ARGUMENTS), RequestState.RUNNING)]
 
 
 @pytest.mark.parametrize(("login", "may"), [("ada", True), ("grace", True), ("mallory", False)])
@@ -120,7 +126,7 @@ def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monke
 
 def hostile(hub: AskingHub, login: str) -> None:
     """Let hypothesis make comments up, and look at what each of them makes the bot do."""
-    door = Access(TOKEN, hub.base)
+    client = RepositoryAccess(TOKEN, hub.base)
 
     def ask(body: str) -> None:
         hub.comments.clear()
@@ -128,7 +134,7 @@ def hostile(hub: AskingHub, login: str) -> None:
         claim = Claim(
             comment=comment["id"], pull_request=NUMBER, author=comment["user"]["id"], body=body
         )
-        assert answering.take(door, REPOSITORY, claim, lambda: KNOWN, ()) is None
+        assert answering.take(client, REPOSITORY, claim, lambda: KNOWN, ()) is None
         assert all(method == "GET" for method, _, _ in hub.requests)
 
     against(ask)
@@ -259,7 +265,7 @@ def test_what_was_not_understood_is_one_line_with_the_closest_match(people, bot)
     assert bot(people, people.asks("@hybridwatch run smoke/padded-graph-row")) is None
     assert bot(people, people.asks(f"{RUN}\n{RUN}")) is None
     (body,) = people.bodies()
-    assert states(people)[0] == ("run smoke/padded-graph-row", State.REFUSED)
+    assert states(people)[0] == ("run smoke/padded-graph-row", RequestState.REFUSED)
     assert "did you mean smoke/padded-graph-rows?" in body
     assert "refused: expected one command in a comment, found 2" in body
 
@@ -279,23 +285,25 @@ def test_code_that_the_person_may_not_have_seen_is_not_measured(
     setattr(people, name, value)
     assert bot(people, people.asks(RUN)) is None
     assert told in people.bodies()[0]
-    assert states(people)[0][1] is State.REFUSED
+    assert states(people)[0][1] is RequestState.REFUSED
 
 
 def test_so_many_wait_and_no_more(people, bot) -> None:
     given_on = [bot(people, people.asks(RUN)) for _ in range(MOST_OPEN + 1)]
     assert [one is None for one in given_on] == [False] * MOST_OPEN + [True]
-    assert states(people)[-1][1] is State.REFUSED
+    assert states(people)[-1][1] is RequestState.REFUSED
     assert f"{MOST_OPEN} commands wait or run already" in people.bodies()[0]
 
 
 def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
-    queue = Queue()
+    queue = RequestQueue()
     for number in range(1, MOST_OPEN + 1):
-        entry = Request(comment=number, words="run", who="ada", at=LATELY, state=State.RUNNING)
+        entry = CommentRequest(
+            comment=number, words="run", who="ada", at=RECENT, state=RequestState.RUNNING
+        )
         queue = queue.having(entry)
-    assert queue.is_full(LATELY + timedelta(hours=23))
-    assert not queue.is_full(LATELY + timedelta(hours=24))
+    assert queue.is_full(RECENT + timedelta(hours=23))
+    assert not queue.is_full(RECENT + timedelta(hours=24))
 
 
 def test_a_guard_that_is_left_out_would_run_what_nobody_saw(people, bot, monkeypatch) -> None:
@@ -317,7 +325,7 @@ def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(people, bot, m
     assert people.bodies() == before
 
 
-def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
+def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[RequestState]:
     """Let two jobs write at once: one looks, the other writes, the first writes as well."""
     paused, over = threading.Event(), threading.Event()
 
@@ -326,36 +334,40 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[State]:
             paused.set()
             assert over.wait(LIMIT_S)
 
-    def entry(number: int, state: State) -> Request:
-        return Request(comment=number, words="help", who="ada", at=LATELY, state=state)
+    def entry(number: int, state: RequestState) -> CommentRequest:
+        return CommentRequest(comment=number, words="help", who="ada", at=RECENT, state=state)
 
-    def put(number: int, state: State) -> None:
-        pull = PullRequest(Access(TOKEN, hub.base), REPOSITORY, NUMBER)
+    def put(number: int, state: RequestState) -> None:
+        pull = PullRequest(RepositoryAccess(TOKEN, hub.base), REPOSITORY, NUMBER)
         answering.put_entry(pull, entry(number, state))
 
     def meanwhile() -> None:
         other.start()
         assert paused.wait(LIMIT_S)
 
-    put(1, State.DONE)
+    put(1, RequestState.DONE)
     # Not time.sleep itself: PyGithub sleeps between two requests that write.
     monkeypatch.setattr(answering, "time", SimpleNamespace(sleep=pause))
-    other = threading.Thread(target=put, args=(2, State.REFUSED))
+    other = threading.Thread(target=put, args=(2, RequestState.REFUSED))
     hub.before_edit = meanwhile
-    put(3, State.RUNNING)
+    put(3, RequestState.RUNNING)
     over.set()
     other.join()
     return [state for _, state in states(hub)]
 
 
 def test_two_jobs_at_once_lose_nothing(people, monkeypatch) -> None:
-    assert race(people, monkeypatch) == [State.DONE, State.REFUSED, State.RUNNING]
+    assert race(people, monkeypatch) == [
+        RequestState.DONE,
+        RequestState.REFUSED,
+        RequestState.RUNNING,
+    ]
 
 
 def test_a_job_that_does_not_look_again_would_lose_its_entry(people, monkeypatch) -> None:
     """Planted: one look."""
     monkeypatch.setattr(answering, "_LOOKS", 1)
-    assert race(people, monkeypatch) == [State.DONE, State.RUNNING]
+    assert race(people, monkeypatch) == [RequestState.DONE, RequestState.RUNNING]
 
 
 def test_hidden_state_of_somebody_else_is_not_believed(people, bot) -> None:
@@ -382,15 +394,19 @@ def forge(people: AskingHub, bot: Any, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 def test_marks_in_a_result_are_no_marks(people, bot, monkeypatch) -> None:
     forged, body = forge(people, bot, monkeypatch)
-    assert [state for _, state in states(people)] == [State.RUNNING, State.DONE, State.REFUSED]
+    assert [state for _, state in states(people)] == [
+        RequestState.RUNNING,
+        RequestState.DONE,
+        RequestState.REFUSED,
+    ]
     assert body.count("<!-- hybridwatch asked -->") == 1
     assert read_comment(body).result == forged.replace("<!-- h", "<!-\u200b- h")
 
 
 def with_marks_in_the_verdict() -> OurComment:
-    entry = Request(comment=1, words="help", who="ada", at=LATELY, state=State.DONE)
+    entry = CommentRequest(comment=1, words="help", who="ada", at=RECENT, state=RequestState.DONE)
     verdict = "**Bad**\n\n```\n<!-- hybridwatch asked -->\n```\n\nthe rest"
-    return read_comment(write_comment(OurComment(verdict, queue=Queue().having(entry))))
+    return read_comment(write_comment(OurComment(verdict, queue=RequestQueue().having(entry))))
 
 
 def test_marks_in_a_verdict_are_no_marks() -> None:
@@ -421,7 +437,7 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
 ) -> None:
     monkeypatch.setenv("HYBRIDWATCH_OTHER", "kept")
     results = tmp_path / "results"
-    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=LATELY)
+    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=RECENT)
     write_run(results, run)
     seen: list[dict[str, str]] = []
     kept = verb._environment
@@ -436,7 +452,7 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
         is None
     )
     (body,) = people.bodies()
-    assert states(people) == [(f"compare {run.id}", State.DONE)]
+    assert states(people) == [(f"compare {run.id}", RequestState.DONE)]
     assert "padded_rows_prefilling" in body
     assert "regression" in body.lower()
     assert not any(TOKEN in value for value in seen[0].values())
@@ -445,7 +461,7 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
 
 def test_a_reading_that_fails_is_told(people, bot, tmp_path) -> None:
     bot(people, people.asks("@hybridwatch explain ttft"), "--results", str(tmp_path / "none"))
-    assert states(people) == [("explain latest ttft", State.FAILED)]
+    assert states(people) == [("explain latest ttft", RequestState.FAILED)]
 
 
 def test_nothing_is_measured_where_no_other_job_waits(people, tmp_path, monkeypatch) -> None:
@@ -454,7 +470,7 @@ def test_nothing_is_measured_where_no_other_job_waits(people, tmp_path, monkeypa
     (tmp_path / "event.json").write_text(json.dumps(people.asks(RUN)))
     words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
-    assert states(people)[0][1] is State.REFUSED
+    assert states(people)[0][1] is RequestState.REFUSED
 
 
 # The result, and the verdict that `hybridwatch comment` writes.
@@ -467,7 +483,7 @@ def close(hub: AskingHub, *more: str) -> Any:
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=LATELY)
+    run = a_comparison({PADDED: (0.0,)}, {PADDED: (4.0,)}, started_at=RECENT)
     write_run(tmp_path / "records", run)
     return tmp_path / "records"
 
@@ -479,7 +495,7 @@ def test_the_result_stands_below_the_queue(described, bot, records) -> None:
     done = close(described, "--comment", number, "--state", "done", "--records", str(records))
     assert done.exit_code == 0, done.output
     (body,) = described.bodies()
-    assert states(described) == [(" ".join(ARGUMENTS), State.DONE)]
+    assert states(described) == [(" ".join(ARGUMENTS), RequestState.DONE)]
     result = body.partition("<!-- hybridwatch result -->\n")[2]
     assert "A contract broke" in result.split("\n")[2]
     assert "not judged: missing" not in result, "what the policy expects does not matter here"
@@ -509,7 +525,10 @@ def test_verdict_and_queue_live_in_one_comment(people, bot, records, tmp_path) -
     bot(people, people.asks("@hybridwatch help"))
     (body,) = people.bodies()
     assert body.startswith("**A contract broke")
-    assert states(people) == [(" ".join(ARGUMENTS), State.FAILED), ("help", State.DONE)]
+    assert states(people) == [
+        (" ".join(ARGUMENTS), RequestState.FAILED),
+        ("help", RequestState.DONE),
+    ]
     assert "failed](https://github.test/octo/engine/actions/runs/42): it died" in body
     assert body.endswith("<!-- hybridwatch: bad -->\n")
 

@@ -14,9 +14,9 @@ import pytest
 
 from hybridwatch.cli.main import verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
-from hybridwatch.integrations.github.requests import State, queue_in
+from hybridwatch.integrations.github.requests import RequestState, queue_in
 from hybridwatch.records.store import write_run
-from tests.builders import LATELY, a_comparison
+from tests.builders import RECENT, a_comparison
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.github.test_asking import ARGUMENTS, RUN
@@ -98,9 +98,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from hybridwatch.records.store import write_run
-from tests.builders import LATELY, a_comparison
+from tests.builders import RECENT, a_comparison
 Path("said.txt").write_text("\\n".join(sys.argv[1:]))
-write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
+write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=RECENT))
 print("{{}}")
 sys.exit({status})
 """
@@ -148,12 +148,12 @@ def test_no_other_verb_is_run(tmp_path, verb) -> None:
 
 
 @pytest.fixture
-def told(people, script, tmp_path) -> Callable[..., tuple[State, str]]:
+def told(people, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
     """Ask, and run ci/show-answer.sh on a bundle; gives how the command stands and the comment."""
     event = people.asks(RUN)
     decide(people, script, tmp_path, event)
 
-    def tell(bundle: Path, **changes: str) -> tuple[State, str]:
+    def tell(bundle: Path, **changes: str) -> tuple[RequestState, str]:
         given = {
             "RUN": "42",
             "COMMENT": str(event["comment"]["id"]),
@@ -172,16 +172,16 @@ def told(people, script, tmp_path) -> Callable[..., tuple[State, str]]:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=LATELY))
+    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=RECENT))
     return tmp_path / "bundle"
 
 
 def test_what_was_measured_is_told_below_the_queue(told, measured) -> None:
     state, body = told(bundle_of(measured))
-    assert state is State.DONE
+    assert state is RequestState.DONE
     assert "A contract broke" in body
     state, body = told(bundle_of(measured), OUTCOME="failure")
-    assert state is State.FAILED
+    assert state is RequestState.FAILED
     assert "it did not come to its end: see its log" in body
 
 
@@ -191,21 +191,21 @@ def test_what_a_search_found_is_told(told, measured) -> None:
     with zipfile.ZipFile(bundle, "a") as packed:
         packed.write(measured / "bisect.json", "bisect.json")
     state, body = told(bundle)
-    assert state is State.DONE
+    assert state is RequestState.DONE
     assert "became worse (-8.1%; with 95 % between -9.5% and -6.7%) with " in body
 
 
 @pytest.mark.long("three forged answers, each by the script of the job itself")
 def test_what_the_untrusted_half_left_is_not_trusted(told, measured, tmp_path) -> None:
     other = bundle_of(measured, number=8)
-    assert told(other)[0] is State.FAILED
+    assert told(other)[0] is RequestState.FAILED
     with zipfile.ZipFile(other, "a") as packed:
         packed.writestr("../../.venv/bin/hybridwatch", "#!/bin/sh\n")
     state, body = told(other)
-    assert state is State.FAILED
+    assert state is RequestState.FAILED
     assert "what it left is not what a measurement leaves" in body
     state, body = told(tmp_path / "none", RUN="43")
-    assert (state, "it left nothing" in body) == (State.FAILED, True)
+    assert (state, "it left nothing" in body) == (RequestState.FAILED, True)
 
 
 # The workflow.

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.pull_request import LIMIT, News, news_in
-from tests.builders import LATELY, Trials, noisy
+from hybridwatch.reports.pull_request import LIMIT, ChangeNews, news_in
+from tests.builders import RECENT, Trials, noisy
 from tests.builders import a_comparison as a_run
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.situations import HOSTILE
@@ -35,7 +35,7 @@ def bot(hub, tmp_path, monkeypatch):
     def run(*runs, more=()):
         folder = tmp_path / f"results-{len(list(tmp_path.iterdir()))}"
         for at, one in enumerate(runs):
-            write_run(folder, replace(one, id=f"{at:08x}", started_at=LATELY))
+            write_run(folder, replace(one, id=f"{at:08x}", started_at=RECENT))
         words = ["--repo", REPOSITORY, "--pr", str(NUMBER), "--results", str(folder)]
         answer = CliRunner().invoke(cli, ["comment", *words, "--policy", str(policy), *more])
         assert TOKEN not in answer.output + repr(answer.exception)
@@ -73,7 +73,7 @@ def test_recovered_is_said_in_the_comment(hub, bot) -> None:
     bot(a_run(GOOD, GOOD))
     (body,) = hub.bodies()
     assert body.startswith("**Recovered: the bad news")
-    assert news_in(body) is News.RECOVERED
+    assert news_in(body) is ChangeNews.RECOVERED
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_measurement_that_could_see_nothing_is_told_and_settled_later(hub, bot
     bot(a_run(GOOD, GOOD))
     (body,) = hub.bodies()
     assert body.startswith("**Measured well enough this time")
-    assert news_in(body) is News.SEEING
+    assert news_in(body) is ChangeNews.SEEING
 
 
 def test_bad_news_is_not_called_over_by_a_measurement_that_sees_nothing(hub, bot) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.issues import OurIssues
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
@@ -28,7 +28,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssueHub]:
 @pytest.mark.parametrize(("token", "login"), [(TOKEN, None), (PERSONAL, "ada")])
 def test_all_that_is_done_with_issues_fits_the_published_description(hub, token, login) -> None:
     hub.login = login
-    ours = OurIssues(Access(token, hub.base), REPOSITORY, "hybridwatch")
+    ours = OurIssues(RepositoryAccess(token, hub.base), REPOSITORY, "hybridwatch")
     before = len(ours.find(lambda _: True))
     made = ours.create("Slower", "it is <!-- mark -->")
     assert made.has_label

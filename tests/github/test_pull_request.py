@@ -12,7 +12,7 @@ from github import GithubRetry
 
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github import pull_request as ours
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.pull_request import Check, PullRequest
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 from tests.waiting import LIMIT_S
@@ -332,7 +332,7 @@ def test_the_token_is_never_said_even_if_the_server_says_it(
     heard = overheard.getvalue()
     logged = status in {401, 404, 422}  # a 403 and a 500 are tried again first
     assert ("who is token ***?" in heard) is logged
-    said = shown + str(caught.value) + repr(Access(TOKEN))
+    said = shown + str(caught.value) + repr(RepositoryAccess(TOKEN))
     assert TOKEN not in "".join(capfd.readouterr()) + heard + said
 
 

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli import answer_queue
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
-from hybridwatch.integrations.github.requests import Request, State, queue_in
-from hybridwatch.orchestration.fleet.lookup import night_of, requested_jobs
+from hybridwatch.integrations.github.requests import CommentRequest, RequestState, queue_in
+from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
 from tests.github.asking_hub import AskingHub
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN
@@ -62,7 +62,7 @@ def ask(call, tmp_path, people) -> Callable[[str], None]:
     return asked
 
 
-def entries(people: AskingHub) -> list[Request]:
+def entries(people: AskingHub) -> list[CommentRequest]:
     (body,) = people.bodies()
     return list(queue_in(body).asked)
 
@@ -72,14 +72,14 @@ def test_what_is_asked_is_queued_measured_and_told(
 ) -> None:
     ask(RUN)
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.QUEUED, "2 jobs in the queue")
-    ledger = queue_of(tmp_path / "results")
-    (jobs,) = requested_jobs(ledger, REPOSITORY)
+    assert (entry.state, entry.note) == (RequestState.QUEUED, "2 jobs in the queue")
+    job_queue = open_queue(tmp_path / "results")
+    (jobs,) = requested_jobs(job_queue, REPOSITORY)
     assert (jobs.pull_request, jobs.comment, len(jobs.states)) == (NUMBER, entry.comment, 2)
-    waiting = ledger.queue(()).waiting
-    assert {(job.builds, job.testbed, job.wish.minutes, job.wish.trials) for job in waiting} == {
-        ((DEFAULT_BUILD, DEFAULT_BUILD), "epyc", 20, 9)
-    }
+    waiting = job_queue.snapshot(()).waiting
+    assert {
+        (job.builds, job.testbed, job.options.minutes, job.options.trials) for job in waiting
+    } == {((DEFAULT_BUILD, DEFAULT_BUILD), "epyc", 20, 9)}
     call("refresh")
     assert entries(people)[0].note == "2 waiting"
 
@@ -88,7 +88,7 @@ def test_what_is_asked_is_queued_measured_and_told(
     CliRunner().invoke(cli, [*drained, "--results", str(tmp_path / "results")])
     assert "done" in call("refresh").output
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.DONE, "2 done")
+    assert (entry.state, entry.note) == (RequestState.DONE, "2 done")
     (body,) = people.bodies()
     result = body.partition("<!-- hybridwatch result -->\n")[2]
     assert result.count("\n- <code>") == 2
@@ -99,11 +99,11 @@ def test_what_is_asked_is_queued_measured_and_told(
 
 def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> None:
     ask(RUN)
-    ledger = queue_of(tmp_path / "results")
-    ledger.cancel([job.key for job in ledger.queue(()).waiting])
+    job_queue = open_queue(tmp_path / "results")
+    job_queue.cancel([job.key for job in job_queue.snapshot(()).waiting])
     call("refresh")
     (entry,) = entries(people)
-    assert (entry.state, entry.note) == (State.FAILED, "2 cancelled")
+    assert (entry.state, entry.note) == (RequestState.FAILED, "2 cancelled")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> No
 def test_what_the_queue_does_not_take_is_refused(people, ask, tmp_path, body, note) -> None:
     ask(body)
     (entry,) = entries(people)
-    assert entry.state is State.REFUSED
+    assert entry.state is RequestState.REFUSED
     assert entry.note.startswith(note)
-    assert not queue_of(tmp_path / "results").is_made()
+    assert not open_queue(tmp_path / "results").is_made()
 
 
 def test_the_same_comment_again_adds_no_job(people, call, ask, tmp_path) -> None:
@@ -130,15 +130,15 @@ def test_the_same_comment_again_adds_no_job(people, call, ask, tmp_path) -> None
     ask(RUN)
     people.comments[:] = [one for one in people.comments if one["user"]["login"] == "ada"]
     call("comment", str(tmp_path / "event.json"))
-    assert len(queue_of(tmp_path / "results").queue(()).waiting) == 2
+    assert len(open_queue(tmp_path / "results").snapshot(()).waiting) == 2
 
 
 def test_jobs_of_another_repository_are_not_ours(tmp_path, people, ask) -> None:
     ask(RUN)
-    ledger = queue_of(tmp_path / "results")
-    assert list(requested_jobs(ledger, "octo/engine2")) == []
-    assert list(requested_jobs(ledger, "octo/%")) == []
-    assert night_of(REPOSITORY, 7, 9) == "octo/engine#7 comment 9"
+    job_queue = open_queue(tmp_path / "results")
+    assert list(requested_jobs(job_queue, "octo/engine2")) == []
+    assert list(requested_jobs(job_queue, "octo/%")) == []
+    assert request_batch_id(REPOSITORY, 7, 9) == "octo/engine#7 comment 9"
 
 
 def test_a_matrix_that_asks_an_unknown_testbed_is_wrong(tmp_path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
-from tests.builders import LATELY, Trials, a_comparison
+from tests.builders import RECENT, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.waiting import LIMIT_S
 
@@ -80,7 +80,7 @@ def bundle_of(folder: Path, number: int = NUMBER) -> Path:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=LATELY))
+    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=RECENT))
     return tmp_path / "bundle"
 
 
@@ -125,11 +125,11 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
-from tests.builders import LATELY, a_comparison
+from tests.builders import RECENT, a_comparison
 said = Path("said.txt")
 said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
 if sys.argv[1] in ("run", "try"):
-    write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=LATELY))
+    write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=RECENT))
     (Path("bundle") / "verdicts").mkdir()
     sys.exit({status})
 """

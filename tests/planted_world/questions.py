@@ -10,20 +10,20 @@ from typing import Final
 
 from hybridwatch.analysis.alerts import AlertGroup, Status
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.change_point import ChangePoint, Drift, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, HistoryState
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.lines import Line, medians_of
+from hybridwatch.history.lines import Line, compute_medians
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.history.overview_rows import GridRow, current, grid_of, since_when, verdict_rows
+from hybridwatch.history.overview_rows import GridRow, build_grid, current, since_when, verdict_rows
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.machine import changes_on
-from hybridwatch.pages.screens.suspects import suspects_of
+from hybridwatch.pages.screens.suspects import list_suspects
 from tests.dashboard.parity import words_of
 from tests.planted_world.plan import World
 from tests.planted_world.replay import Morning, Replay
@@ -98,7 +98,7 @@ def is_gap(message: Message) -> bool:
 
 def commits_of(alert: AlertGroup, source: Source, world: World) -> tuple[str, ...] | None:
     """The commits among which an alert's page says that the cause is; ``None`` if it names none."""
-    suspects = suspects_of(alert.lead, source)
+    suspects = list_suspects(alert.lead, source)
     named = suspects.culprits.commits if suspects else None
     return None if named is None else _between(named.old, named.new, world)
 
@@ -125,7 +125,7 @@ def lines_at(morning: Morning, place: Place, metric: str, build: str) -> Iterato
         known = metric_of(metric)
         for (line, _), mine in levels.groupby(["line", "digest"], sort=False):
             if str(line).startswith(build) and len(mine) >= ENOUGH_POINTS:
-                yield from medians_of(mine, known, str(line), _ALL_NIGHTS, False, machines)
+                yield from compute_medians(mine, known, str(line), _ALL_NIGHTS, False, machines)
 
 
 def changes_at(
@@ -142,7 +142,7 @@ def changes_at(
 
 def _changes(line: Line, metric: str, world: World) -> Iterator[Change]:
     nights = [world.night_of(when.to_pydatetime()) for when in line.levels["started_at"]]
-    sure = [point for point in line.history.points if point.state is State.CONFIRMED]
+    sure = [point for point in line.history.points if point.state is HistoryState.CONFIRMED]
     every: tuple[ChangePoint | Drift, ...] = (*sure, *line.history.drifts)
     for found in every:
         where = frozenset(nights[found.first : found.last + 1])
@@ -160,7 +160,7 @@ def improved_places(morning: Morning) -> frozenset[Place]:
 def grid_at(morning: Morning) -> list[GridRow]:
     """The overview's rows."""
     index = morning.source.index
-    return grid_of(current(latest_comparisons(index)), index, _COLUMNS)
+    return build_grid(current(latest_comparisons(index)), index, _COLUMNS)
 
 
 def overview_text(morning: Morning) -> str:

@@ -27,7 +27,7 @@ from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
@@ -115,7 +115,7 @@ def _morning(night: int, source: Source, outbox: Outbox) -> Morning:
 
 def _messages(source: Source, outbox: Outbox, now: datetime) -> Iterator[Message]:
     """Find what is news, and keep it for heard, as ``notify`` does."""
-    topics = topics_of(Place(source.results, source.index, CHECKOUT), now)
+    topics = gather_topics(TopicPlace(source.results, source.index, CHECKOUT), now)
     steps = outbox.plan(_CHANNEL, topics, now)
     outbox.keep(steps, silently=True)
     yield from (step.message for step in steps if step.message is not None)

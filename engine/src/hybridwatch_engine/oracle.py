@@ -21,7 +21,7 @@ ALTERNATIVES: Final = 5
 Ids = list[int]
 
 
-class Oracle:
+class EngineOracle:
     """One model in float32 on the processor, one request at a time.
 
     Args:
@@ -82,7 +82,7 @@ class Oracle:
         return found
 
 
-def answers_of(oracle: Oracle, waves: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def answers_of(oracle: EngineOracle, waves: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Answer the waves of a trial in their order; a turn goes on from the answer before it."""
     found: list[dict[str, Any]] = []
     before: list[Ids] = []
@@ -97,7 +97,7 @@ def answers_of(oracle: Oracle, waves: Sequence[dict[str, Any]]) -> list[dict[str
     return found
 
 
-def served(oracle: Oracle, lines: Iterable[str]) -> Iterator[str]:
+def served(oracle: EngineOracle, lines: Iterable[str]) -> Iterator[str]:
     """Answer lines of requests, each a list like that of a wave, as they come."""
     for line in lines:
         yield json.dumps(answers_of(oracle, [{"continues": False, "requests": json.loads(line)}]))
@@ -105,7 +105,7 @@ def served(oracle: Oracle, lines: Iterable[str]) -> Iterator[str]:
 
 def serve(model: str) -> None:
     """Answer what comes on standard input until it ends."""
-    for answers in served(Oracle(model), sys.stdin):
+    for answers in served(EngineOracle(model), sys.stdin):
         sys.stdout.write(f"{answers}\n")
         sys.stdout.flush()
 
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str], text: str) -> str:
     import torch
     import transformers
 
-    oracle = Oracle(arguments[0])
+    oracle = EngineOracle(arguments[0])
     trials = [answers_of(oracle, waves) for waves in json.loads(text)]
     made_by = {
         "transformers": transformers.__version__,

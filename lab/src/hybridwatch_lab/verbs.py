@@ -8,17 +8,17 @@ _COMMANDS: Final = "hybridwatch_lab.commands"
 _LAB: Final = "hybridwatch-lab"
 
 MUTANTS: Final = Verb(
-    "Switch faults on in a live engine, and see which of them are found.",
+    "Plant faults in a live engine, and count which are found.",
     *(f"{_COMMANDS}.mutants", _LAB),
     after="oracle",
 )
 FUZZ: Final = Verb(
-    "Make stories of requests up until one of them goes wrong.",
+    "Fuzz an engine.",
     *(f"{_COMMANDS}.fuzz", _LAB),
     after="oracle",
 )
 GPU: Final = Verb(
-    "Prepare a rented GPU, and measure the most important things first.",
+    "Prepare a rented GPU, and measure what matters most.",
     *(f"{_COMMANDS}.gpu", _LAB),
     after="openmetrics",
 )

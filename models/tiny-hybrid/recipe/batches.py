@@ -14,7 +14,7 @@ import torch
 from hybridwatch.measurement.accuracy.embedded import (
     MAX_PROMPT,
     SHORTEST_LINE,
-    Document,
+    EmbeddedQuestion,
     evaluation_files,
     recall_documents,
     word_problem_documents,
@@ -88,7 +88,7 @@ def held_out_batches(count: int) -> dict[str, Batch]:
     return {task: document_batch(_unseen(documents)) for task, documents in drawn.items()}
 
 
-def document_batch(documents: Sequence[Document]) -> Batch:
+def document_batch(documents: Sequence[EmbeddedQuestion]) -> Batch:
     """Return documents exactly as an evaluation asks them, one a row."""
     return to_batch([_segments(document) for document in documents])
 
@@ -112,25 +112,25 @@ EVALUATION_PROMPTS = frozenset(
 )
 
 
-def _unseen(documents: Sequence[Document]) -> list[Document]:
+def _unseen(documents: Sequence[EmbeddedQuestion]) -> list[EmbeddedQuestion]:
     return [document for document in documents if document.prompt not in EVALUATION_PROMPTS]
 
 
-def _segments(document: Document) -> list[Segment]:
+def _segments(document: EmbeddedQuestion) -> list[Segment]:
     return [(document.prompt, PROMPT_WEIGHT), (f"{document.answer}\n", ANSWER_WEIGHT)]
 
 
-def _recall_row(document: Document) -> list[Segment]:
+def _recall_row(document: EmbeddedQuestion) -> list[Segment]:
     """Return a document and then questions about other pairs, in an order foreign to the list."""
     row = _segments(document)
     asked = document.prompt[-3:-1]
     pairs = [(key, value) for key, value in PAIR.findall(document.prompt) if key != asked]
     for key, value in sorted(pairs, key=lambda pair: pair[1][::-1])[: RECALL_QUESTIONS - 1]:
-        row += _segments(Document(f"?{key}=", value))
+        row += _segments(EmbeddedQuestion(f"?{key}=", value))
     return row
 
 
-def _drill(document: Document) -> list[Segment]:
+def _drill(document: EmbeddedQuestion) -> list[Segment]:
     """Return the steps of a word problem's working, with weight on their results only."""
     segments = []
     for step, result in STEP.findall(document.answer):

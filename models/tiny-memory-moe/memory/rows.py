@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from recipe.tokenizer import PAD, VOCABULARY_SIZE
 
-from hybridwatch.measurement.accuracy.embedded import FILLER_WORDS, Document
+from hybridwatch.measurement.accuracy.embedded import FILLER_WORDS, EmbeddedQuestion
 from hybridwatch.measurement.accuracy.state_recall import (
     EVALUATION_COUNT,
     EVALUATION_SEED,
@@ -113,13 +113,13 @@ def training_rows(step: int, longest: int, spoilt_share: float) -> Rows:
     return _to_rows(rows)
 
 
-def far_documents(count: int) -> list[Document]:
+def far_documents(count: int) -> list[EmbeddedQuestion]:
     """Return documents whose values lie over 225 bytes before the question, none trained on."""
     rng = random.Random(FAR_SEED)
-    documents: list[Document] = []
+    documents: list[EmbeddedQuestion] = []
     while len(documents) < count:
         listing, pairs = draw_listing(rng, FAR)
-        documents += [Document(f"{listing}?{key}=", value) for key, value in pairs]
+        documents += [EmbeddedQuestion(f"{listing}?{key}=", value) for key, value in pairs]
     return documents[:count]
 
 
@@ -139,7 +139,7 @@ def held_out_rows(count: int) -> dict[str, Rows]:
     }
 
 
-def _whole(document: Document) -> Row:
+def _whole(document: EmbeddedQuestion) -> Row:
     row = Row()
     row.add(document.prompt[:-4].encode(), PROMPT_WEIGHT)
     row.ask(document.prompt[-3:-1], document.answer)

@@ -34,7 +34,7 @@ class Answers:
         return tuple(float(answer.correct) for answer in self.by_key.values())
 
 
-def answers_of(side: OneSide, task: str) -> Answers:
+def list_answers(side: OneSide, task: str) -> Answers:
     """Collect a side's answers to a task from all its accuracy trials."""
     given: defaultdict[Key, list[Answer]] = defaultdict(list)
     for trial in side.trials(Phase.ACCURACY):

@@ -47,7 +47,7 @@ class Parts:
     batch_occupancy: float
 
 
-def attribution_of(
+def compute_attribution(
     comparisons: Iterable[Comparison], baseline: OneSide, contender: OneSide
 ) -> Attribution | None:
     """Say why the output throughput of a report changed.

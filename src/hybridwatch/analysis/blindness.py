@@ -57,7 +57,7 @@ class Blindness:
         return max(known) if known and len(known) == len(needed) else None
 
 
-def blindness_of(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
+def find_blindness(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
     """Find what could not have been seen of all that can stop a change.
 
     Args:

@@ -5,7 +5,7 @@ latencies at once. Each of these is one thing to look into, so it is one line in
 comment or a headline; the metrics are its parts.
 
 Pure, and the same for a report that was just made (``causes_in``) and for verdicts that an index
-kept (``causes_of``).
+kept (``find_causes``).
 """
 
 import math
@@ -128,8 +128,8 @@ def area_of(metric: str, verdict: Verdict) -> Area:
 
 
 def causes_in(report: Report, policy: Policy = STRICT) -> tuple[Cause, ...]:
-    """Find what changed in a report, as ``causes_of``; what the policy only watches is left out."""
-    return causes_of(
+    """Find what changed, as ``find_causes``; what the policy only watches is left out."""
+    return find_causes(
         Part(c.metric.id, c.statistic, c.verdict, c.effect, action, c)
         for c in report.comparisons
         if _matters(c, action := consequence(c, report, policy), report, policy)
@@ -142,7 +142,7 @@ def _matters(comparison: Comparison, action: Action, report: Report, policy: Pol
     return action is not Action.WATCH
 
 
-def causes_of(parts: Iterable[Part]) -> tuple[Cause, ...]:
+def find_causes(parts: Iterable[Part]) -> tuple[Cause, ...]:
     """Put together what has one cause.
 
     Args:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
-from hybridwatch.analysis.blindness import Blindness, blindness_of
+from hybridwatch.analysis.blindness import Blindness, find_blindness
 from hybridwatch.analysis.cause import Cause, causes_in
+from hybridwatch.analysis.detection import KnownBad, complaints_about
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all
-from hybridwatch.analysis.place import names_of
+from hybridwatch.analysis.place import list_names
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 
@@ -124,7 +124,7 @@ class ChangeReview:
     @property
     def names(self) -> tuple[str, ...]:
         """What each report is called, in their order: its scenario, and what tells it apart."""
-        return names_of(self.reports, {one.testbed for one in self.absent if one.testbed})
+        return list_names(self.reports, {one.testbed for one in self.absent if one.testbed})
 
     def name_of(self, report: Report) -> str:
         """What one of the reports is called."""
@@ -153,7 +153,7 @@ class ChangeReview:
     @property
     def blindness(self) -> Blindness:
         """What could not have been seen of that which can stop a change."""
-        return blindness_of(self.reports, self.policy)
+        return find_blindness(self.reports, self.policy)
 
     @property
     def incomparable(self) -> tuple[Report, ...]:

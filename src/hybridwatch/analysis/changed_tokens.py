@@ -4,8 +4,8 @@ Each request of a contract trial is held against the same request on the other s
 position that differs decides, since everything behind it continues from another text. The rule:
 
 - A difference is a *near tie* and does not count if on each side the other side's token lies behind
-  the chosen one by at most ``bound_of`` nats: rounding alone decides there. Anything else is a real
-  change.
+  the chosen one by at most ``compute_bound`` nats: rounding alone decides there. Anything else is
+  a real change.
 - *One arithmetic* (the same files of the engine, arguments, machine, in float32 on a CPU): rounding
   differs only by which requests share a step. A switch of fixes must not move a healthy token.
 - *Two arithmetics* (two builds, two machines, a GPU, half precision): every sum may be rounded
@@ -33,7 +33,7 @@ _PLANTED: Final = "planted"
 _Value = TypeVar("_Value", int, float)
 
 
-class Tokens(NamedTuple):
+class ChangedTokens(NamedTuple):
     """What two sides' contract trials say together.
 
     Attributes:
@@ -55,14 +55,14 @@ class Tokens(NamedTuple):
     one_arithmetic: bool
 
 
-def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
+def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None:
     """Compare the tokens of two sides.
 
     Returns:
         ``None`` where no pair of trials has any, as in records made before they were kept, and
         where the baseline's are all wrong.
     """
-    bound = bound_of(baseline, contender)
+    bound = compute_bound(baseline, contender)
     counts: list[float] = []
     changes: list[TokenChange] = []
     near_ties: list[TokenChange] = []
@@ -85,7 +85,7 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
         counts.append(float(len(real)))
     if not counts:
         return None
-    return Tokens(
+    return ChangedTokens(
         counts=tuple(counts),
         requests=requests,
         changes=tuple(changes),
@@ -96,7 +96,7 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> Tokens | None:
     )
 
 
-def bound_of(baseline: OneSide, contender: OneSide) -> float:
+def compute_bound(baseline: OneSide, contender: OneSide) -> float:
     """Say up to how many nats a difference between two sides may be rounding."""
     if is_one_arithmetic(baseline, contender):
         return NEAR_TIE_ONE_ARITHMETIC

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
-from hybridwatch.analysis.answers import Answers, answers_of, pair
-from hybridwatch.analysis.changed_tokens import Tokens
-from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.answers import Answers, list_answers, pair
+from hybridwatch.analysis.changed_tokens import ChangedTokens
+from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
@@ -154,7 +154,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
     draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock:
-        draft = replace(draft, restless=is_restless(pair))
+        draft = replace(draft, restless=is_noisy_machine(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:
@@ -167,7 +167,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
             return replace(judged, verdict=Verdict.REGRESSION) if broken else judged
         case Kind.PROPORTION:
             task = pair.subject.metric.id.partition(".")[2]
-            return _compare_answers(draft, *(answers_of(side.side, task) for side in pair.sides))
+            return _compare_answers(draft, *(list_answers(side.side, task) for side in pair.sides))
         case Kind.COUNT if pair.repeats:
             return compare_repeated(draft, left, right)
         case Kind.COUNT | Kind.RATE | Kind.TIME:
@@ -292,7 +292,7 @@ _TWO_ARITHMETICS: Final = (
 )
 
 
-def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
+def compare_tokens(metric: Metric, tokens: ChangedTokens) -> Comparison:
     """Give what two sides' contract trials say its verdict.
 
     The baseline counts 0, since it differs from itself in nothing; the contender counts the
@@ -320,7 +320,7 @@ def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:
     return doubt.added(judged, *_doubts(tokens))
 
 
-def _doubts(tokens: Tokens) -> Iterator[str]:
+def _doubts(tokens: ChangedTokens) -> Iterator[str]:
     ties = tokens.near_ties
     if ties:
         widest = max(max(one.baseline_gap or 0.0, one.contender_gap or 0.0) for one in ties)

@@ -75,7 +75,7 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         return _death_control(scenario, run, healthy, bad)
     run = run.so_far()
     report = report_between(OneSide(run, healthy), OneSide(run, bad))
-    worse = [c for c in _telling(report) if c.verdict is Verdict.REGRESSION]
+    worse = [c for c in _deterministic(report) if c.verdict is Verdict.REGRESSION]
     breaks = catalogue()[scenario.fix].breaks  # of some it is what is said
     rules = [
         c
@@ -102,7 +102,9 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     """Judge the healthy engine against itself: nothing may differ, and all is as expected."""
     report = report_between(OneSide(run, healthy), OneSide(run, same))
     differing = [
-        c for c in _telling(report) if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
+        c
+        for c in _deterministic(report)
+        if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
     ]
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
     seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
@@ -149,7 +151,7 @@ def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Cont
     )
 
 
-def _telling(report: Report) -> Iterator[Comparison]:
+def _deterministic(report: Report) -> Iterator[Comparison]:
     # Times of two equal engines differ by chance.
     return (c for c in report.comparisons if not c.metric.kind.has_noise)
 

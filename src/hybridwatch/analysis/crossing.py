@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.curves import curve_of, swept_in, swept_trials
-from hybridwatch.analysis.machine_state import is_restless
+from hybridwatch.analysis.curves import build_curve, swept_in, swept_trials
+from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import blocks_of, pair_of
+from hybridwatch.analysis.pair import build_blocks, build_pair
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
@@ -43,14 +43,16 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     Returns:
         ``None`` where a side has no curve.
     """
-    left, right = curve_of(baseline), curve_of(contender)
+    left, right = build_curve(baseline), build_curve(contender)
     if left is None or right is None:
         return None
     old, new = swept_trials(baseline), swept_trials(contender)
     common = _common(left, right)
     phase = swept_in(baseline)
     metric = metric_of(DUET_CURVE_AREA if phase is Phase.DUET else CURVE_AREA)
-    held_back = is_restless(pair_of(Subject(metric, metric.kind.statistic), baseline, contender))
+    held_back = is_noisy_machine(
+        build_pair(Subject(metric, metric.kind.statistic), baseline, contender)
+    )
     if common is None or held_back:
         return Tradeoff(left, right, common)
     bar = level / (2 * max(len(left.points), len(right.points)) - 1)
@@ -85,7 +87,7 @@ def _better(
     new: Mapping[int, float],
     bar: float,
 ) -> Better | None:
-    blocks = blocks_of(baseline, contender, swept_in(baseline), old, new)
+    blocks = build_blocks(baseline, contender, swept_in(baseline), old, new)
     if not old or not new or (blocks is not None and not blocks.n):
         return None
     if blocks is None:

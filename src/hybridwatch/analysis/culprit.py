@@ -106,7 +106,7 @@ def commits_between(old: str, new: str) -> CommitRange | None:
     return replace(found, count=int(last) - int(first)) if counted else found
 
 
-def commits_of(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
+def find_commits(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
     """Give the commits between two builds, as ``commits_between`` their versions.
 
     A build made of a checkout is at the commit of the checkout, whatever its version says.

@@ -26,19 +26,19 @@ def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
     return found
 
 
-def curve_of(side: OneSide) -> SideCurve | None:
+def build_curve(side: OneSide) -> SideCurve | None:
     """Lay out the curve of a side; ``None`` where no trial of it went through loads."""
     indices = swept_trials(side)
     trials = [trial for trial in _trials(side) if trial.index in indices]
     curves = list(_curves(trials))
     if not curves:
         return None
-    by_load: dict[float, list[_Seen]] = defaultdict(list)
+    by_load: dict[float, list[_SeenLoad]] = defaultdict(list)
     for curve in curves:
         for point in curve.points:
             place = place_of(curve, point)
             if place is not None:
-                seen = _Seen(place, goodput_of(curve, point), point.joules_per_token)
+                seen = _SeenLoad(place, goodput_of(curve, point), point.joules_per_token)
                 by_load[point.load].append(seen)
     first = curves[0]
     points = tuple(_load_point(load, by_load[load]) for load in sorted(by_load))
@@ -57,7 +57,7 @@ def _trials(side: OneSide) -> Sequence[Trial]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SeenLoad:
     place: Place
     goodput: float | None
     joules: float | None
@@ -67,7 +67,7 @@ def _curves(trials: Iterable[Trial]) -> Iterable[Curve]:
     return (trial.curve for trial in trials if trial.curve is not None)
 
 
-def _load_point(load: float, seen: list[_Seen]) -> LoadPoint:
+def _load_point(load: float, seen: list[_SeenLoad]) -> LoadPoint:
     return LoadPoint(
         load,
         _spread(one.place.interactivity for one in seen),

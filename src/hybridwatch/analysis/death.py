@@ -9,7 +9,7 @@ from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.analysis.verdict import FailedTrial, Report
 from hybridwatch.records.run import Phase
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 
 LONGEST: Final = 160
 """Characters of a reason: a message about memory goes on with advice for several lines."""
@@ -56,14 +56,14 @@ def death_of(report: Report, cause: Cause) -> Death | None:
     if not failed:
         return None
     # The first that says why; a later engine only dies of the same again.
-    telling = min(failed, key=lambda one: (not one.engine_died, root_of(one.log_tail) is None))
-    root = root_of(telling.log_tail)
+    worst = min(failed, key=lambda one: (not one.engine_died, find_root(one.log_tail) is None))
+    root = find_root(worst.log_tail)
     return Death(
-        trial=telling,
-        reason=bounded(plain(root)) if root else bounded(telling.reason),
+        trial=worst,
+        reason=bounded(plain(root)) if root else bounded(worst.reason),
         sides=tuple(dict.fromkeys(one.side for one in failed)),
         trials=len(failed),
-        hung=root is None and _HUNG.search(telling.reason) is not None,
+        hung=root is None and _HUNG.search(worst.reason) is not None,
     )
 
 

@@ -66,7 +66,7 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
         yield Fact(f"testbed {field.name}", _text(old), _text(new))
 
 
-def failed_trials_of(baseline: OneSide, contender: OneSide) -> tuple[FailedTrial, ...]:
+def find_failed_trials(baseline: OneSide, contender: OneSide) -> tuple[FailedTrial, ...]:
     """List every failed trial, the baseline's first."""
     return tuple(
         FailedTrial(

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from hybridwatch.analysis.compare import effect_between
-from hybridwatch.analysis.difference import failed_trials_of
+from hybridwatch.analysis.difference import find_failed_trials
 from hybridwatch.analysis.doubt import about_breach
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.one_side import OneSide
@@ -44,7 +44,7 @@ def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
     )
 
 
-def bound_of(metric: Metric, expected: Expected) -> tuple[float | None, bool]:
+def find_bound(metric: Metric, expected: Expected) -> tuple[float | None, bool]:
     """Give what is expected of a metric, and whether exactly that; ``None`` where nothing is.
 
     Every contract counts broken rules, so 0 is expected of it whatever the scenario says.
@@ -60,7 +60,7 @@ def held_to(expected: Expected, comparison: Comparison) -> Comparison:
     against the bound keeps its verdict.
     """
     metric, new = comparison.metric, comparison.contender
-    bound, exact = bound_of(metric, expected)
+    bound, exact = find_bound(metric, expected)
     if bound is None or new is None or comparison.statistic != metric.kind.statistic:
         return comparison
     if comparison.verdict not in _CLAIMS or not is_wrong(metric, new.center, bound, exact=exact):
@@ -78,7 +78,7 @@ def held_to(expected: Expected, comparison: Comparison) -> Comparison:
 
 
 def is_wrong(metric: Metric, found: float, bound: float, *, exact: bool) -> bool:
-    """Whether a center is not what is expected; arguments as ``bound_of`` gives them."""
+    """Whether a center is not what is expected; arguments as ``find_bound`` gives them."""
     return found != bound if exact else metric.better.is_worse(found - bound)
 
 
@@ -129,7 +129,7 @@ def report_alone(side: OneSide) -> Report:
             f"run {side.run.id}: one side alone cannot be compared, and its scenario expects "
             "nothing of what was measured"
         )
-    failed = tuple(one for one in failed_trials_of(side, side) if one.side == "contender")
+    failed = tuple(one for one in find_failed_trials(side, side) if one.side == "contender")
     contender = side.identity()
     return Report(
         scenario=side.run.scenario,
@@ -160,7 +160,7 @@ def _comparisons(side: OneSide) -> Iterator[Comparison]:
 
 def _comparison(side: OneSide, subject: Subject, expected: Expected) -> Iterator[Comparison]:
     metric, found = subject.metric, summarize(subject, side)
-    bound, exact = bound_of(metric, expected)
+    bound, exact = find_bound(metric, expected)
     baseline = None if bound is None else Summary(bound, ())
     draft = Comparison(metric, subject.statistic, baseline, found, effect=None)
     if found is None:

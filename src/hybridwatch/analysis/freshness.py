@@ -21,7 +21,7 @@ _HOURS_BELOW: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LastMeasured:
     """A scenario that was measured."""
 
     scenario: str
@@ -44,7 +44,7 @@ class Gap:
 
     scenario: str
     testbed: str
-    last: Measured | None = None
+    last: LastMeasured | None = None
     age: timedelta | None = None
 
     @property
@@ -59,8 +59,8 @@ class Gap:
 
 
 def what_counts(
-    others: Iterable[Measured], controls: Iterable[Measured], *, compared: bool
-) -> tuple[Measured, ...]:
+    others: Iterable[LastMeasured], controls: Iterable[LastMeasured], *, compared: bool
+) -> tuple[LastMeasured, ...]:
     """Choose the runs that count as measurements.
 
     Args:
@@ -74,7 +74,7 @@ def what_counts(
 
 
 def gaps(
-    measured: Iterable[Measured],
+    measured: Iterable[LastMeasured],
     policy: Policy,
     now: datetime,
     scenarios: Collection[str] = (),
@@ -111,7 +111,7 @@ def gaps(
     return tuple(sorted(found, key=lambda gap: (gap.scenario, gap.testbed)))
 
 
-def is_expected(testbed: str, policy: Policy, recent: Iterable[Measured]) -> bool:
+def is_expected(testbed: str, policy: Policy, recent: Iterable[LastMeasured]) -> bool:
     """Whether a testbed has to measure.
 
     Args:
@@ -132,12 +132,12 @@ def age_text(age: timedelta) -> str:
     return f"{hours} hour{'' if hours == 1 else 's'}"
 
 
-def _newest(measured: Iterable[Measured]) -> dict[tuple[str, str], Measured]:
+def _newest(measured: Iterable[LastMeasured]) -> dict[tuple[str, str], LastMeasured]:
     ordered = sorted(measured, key=lambda one: one.started_at)
     return {(one.scenario, one.testbed): one for one in ordered}
 
 
-def _recent(newest: Collection[Measured], now: datetime) -> tuple[Measured, ...]:
+def _recent(newest: Collection[LastMeasured], now: datetime) -> tuple[LastMeasured, ...]:
     """What was measured lately: before the newest record, so that a dead store is not forgotten."""
     last = min(now, max((one.started_at for one in newest), default=now))
     return tuple(one for one in newest if last - one.started_at <= REMEMBERED)
@@ -146,7 +146,7 @@ def _recent(newest: Collection[Measured], now: datetime) -> tuple[Measured, ...]
 def _wanted(
     newest: Iterable[tuple[str, str]],
     policy: Policy,
-    recent: Iterable[Measured],
+    recent: Iterable[LastMeasured],
     scenarios: Collection[str],
 ) -> Iterator[str]:
     if not policy.expected:
@@ -160,12 +160,12 @@ def _wanted(
     yield from covered
 
 
-def _silent(newest: Mapping[tuple[str, str], Measured], policy: Policy) -> Iterator[Gap]:
+def _silent(newest: Mapping[tuple[str, str], LastMeasured], policy: Policy) -> Iterator[Gap]:
     for wanted in policy.testbeds:
         if not any(fnmatchcase(testbed, wanted) for _, testbed in newest):
             yield Gap("", wanted)
 
 
-def _nowhere(scenario: str, here: Iterable[Measured], now: datetime) -> Gap:
+def _nowhere(scenario: str, here: Iterable[LastMeasured], now: datetime) -> Gap:
     last = max(here, key=lambda one: one.started_at, default=None)
     return Gap(scenario, "", last, None if last is None else now - last.started_at)

@@ -21,7 +21,7 @@ from typing import Final
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.noise import FEWEST_RUNS
-from hybridwatch.analysis.place import names_of
+from hybridwatch.analysis.place import list_names
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
@@ -32,7 +32,9 @@ UNKNOWN_RUNS: Final = (
 
 LUCK: Final = "no more than chance gives from run to run"
 
-RESTLESS: Final = "measured on a restless machine, and the engine's processor time does not say so"
+NOISY_MACHINE: Final = (
+    "measured on a restless machine, and the engine's processor time does not say so"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,9 @@ def gate_all(
         policy: Whose rules hold.
         absent: What should have been judged and was not, one line each: never green.
         left_out: What was not judged and stops nothing, one line each: a warning.
-        names: What to call each report; as ``names_of`` by themselves.
+        names: What to call each report; as ``list_names`` by themselves.
     """
-    shown_names = names_of(reports) if names is None else names
+    shown_names = list_names(reports) if names is None else names
     results = [
         (name, gate(report, policy)) for name, report in zip(shown_names, reports, strict=True)
     ]
@@ -180,7 +182,7 @@ def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
     if is_worse_between_unknown_runs(comparison, report):
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
     if is_worse_and_held_back(comparison, report):
-        return f"{_reason(comparison)}, worse, {RESTLESS}"
+        return f"{_reason(comparison)}, worse, {NOISY_MACHINE}"
     if comparison.of_luck:
         return f"{_reason(comparison)}, but {LUCK}"
     if stands(comparison, report):

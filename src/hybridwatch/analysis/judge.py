@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, family_of, holm
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, find_family, holm
+from hybridwatch.analysis.noisy_machine import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.restless import DECIDES, restless_p
-from hybridwatch.analysis.sign_flips import Row, Tail, flip_p
+from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind, Metric
 
@@ -52,7 +52,7 @@ def judge_together(
     families: defaultdict[str, list[int]] = defaultdict(list)
     for place, draft in enumerate(drafts):
         if draft.p_value is not None or draft.ratios:
-            families[family_of(draft.metric, action_of(draft.metric))].append(place)
+            families[find_family(draft.metric, action_of(draft.metric))].append(place)
     judged = list(drafts)
     for name, members in families.items():
         found = _controlled([drafts[place] for place in members])
@@ -141,7 +141,7 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
         found |= _within_blocks(drafts, [at for at in joint if not drafts[at].restless], flip_p)
         restless = [at for at in joint if drafts[at].restless]
         metrics = [drafts[at].metric for at in restless]
-        found |= _within_blocks(drafts, restless, partial(restless_p, metrics))
+        found |= _within_blocks(drafts, restless, partial(noisy_p, metrics))
     else:
         for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
             found[at] = _PValues(alone, *both)
@@ -151,7 +151,7 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
 def _within_blocks(
     drafts: Sequence[Comparison],
     part: Sequence[int],
-    test: Callable[[Sequence[Row]], Sequence[tuple[Tail, Tail]]],
+    test: Callable[[Sequence[BlockRow]], Sequence[tuple[Tail, Tail]]],
 ) -> dict[int, _PValues]:
     """Test a part of a family at its share of the level."""
     if not part:
@@ -164,10 +164,10 @@ def _within_blocks(
     return found
 
 
-def _row(draft: Comparison) -> Row:
-    return Row(
+def _row(draft: Comparison) -> BlockRow:
+    return BlockRow(
         ratios=tuple(draft.metric.better.worse * ratio for ratio in draft.ratios),
-        lends=draft.metric.kind is not Kind.COUNT,
+        shares_variance=draft.metric.kind is not Kind.COUNT,
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import Pair, pair_of
+from hybridwatch.analysis.pair import Pair, build_pair
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.trend import trend_p, typical_step
@@ -159,7 +159,7 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
     found = (
         _about_gpus(first.trials(subject.phase))
         if len(run.builds) == 1
-        else about_surroundings(pair_of(subject, first, last))
+        else about_surroundings(build_pair(subject, first, last))
         for subject in by_phase.values()
     )
     return tuple(dict.fromkeys(doubt for per_gpu in found for doubt in per_gpu))
@@ -184,13 +184,13 @@ def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) ->
             )
 
 
-def is_restless(pair: Pair) -> bool:
+def is_noisy_machine(pair: Pair) -> bool:
     """Say whether the machine's own speed changed from trial to trial by more than trials allow."""
     left, right = pair.baseline.trials, pair.contender.trials
     return _kernel_spread(left, right, in_turn=pair.blocks is not None) > _SPREAD
 
 
-def was_restless(trials: Sequence[Trial]) -> bool:
+def was_noisy_machine(trials: Sequence[Trial]) -> bool:
     """Say the same of one side, which nothing was measured in turn with."""
     return _kernel_spread(trials, trials, in_turn=False) > _SPREAD
 

@@ -26,12 +26,12 @@ from hybridwatch.metrics import Kind, Metric
 _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
 
 
-def family_of(metric: Metric, action: Action = Action.BLOCK) -> str:
+def find_family(metric: Metric, action: Action = Action.BLOCK) -> str:
     """Name the family of a metric's tests."""
     return ("accuracy" if metric.kind is Kind.PROPORTION else "speed") + _LENIENT[action]
 
 
-def families_of(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
+def build_families(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
     """Count the tests of each family, in order of appearance."""
     found = Counter(one.family for one in comparisons if one.family)
     return tuple(Family(name, tests) for name, tests in found.items())

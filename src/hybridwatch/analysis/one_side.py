@@ -63,7 +63,7 @@ def role_between(baseline: OneSide, contender: OneSide) -> Role:
     return role_of(baseline.build, contender.build, known_bad=contender.run.known_bad)
 
 
-def sides_of(run: Run) -> tuple[OneSide, OneSide]:
+def list_sides(run: Run) -> tuple[OneSide, OneSide]:
     """Give the two sides of an interleaved run.
 
     Raises:

@@ -49,7 +49,7 @@ class Blocks:
         return tuple((np.log(self.contender) - np.log(self.baseline)).tolist())
 
 
-def blocks_of(
+def build_blocks(
     baseline: OneSide,
     contender: OneSide,
     phase: Phase,
@@ -150,7 +150,7 @@ class Pair:
         )
 
 
-def pair_of(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
+def build_pair(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
     """Reduce every trial of two sides to the subject's statistic, once."""
     phase = subject.phase
     reduced = [reduce_side(side, subject) for side in (baseline, contender)]
@@ -160,7 +160,7 @@ def pair_of(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
             side,
             found.trials,
             len(side.failures(phase)),
-            summary_of(subject.metric, found.values),
+            compute_summary(subject.metric, found.values),
             found.broken,
         )
         for name, side, found in zip(
@@ -169,16 +169,16 @@ def pair_of(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
     )
     blocks = None
     if subject.metric.kind.has_noise:
-        blocks = blocks_of(baseline, contender, phase, *(found.by_trial for found in reduced))
+        blocks = build_blocks(baseline, contender, phase, *(found.by_trial for found in reduced))
     return Pair(subject, left, right, blocks)
 
 
 def summarize(subject: Subject, side: OneSide) -> Summary | None:
     """Reduce one side to its center and the numbers behind it; ``None`` when it has none."""
-    return summary_of(subject.metric, reduce_side(side, subject).values)
+    return compute_summary(subject.metric, reduce_side(side, subject).values)
 
 
-def summary_of(metric: Metric, values: Sequence[float]) -> Summary | None:
+def compute_summary(metric: Metric, values: Sequence[float]) -> Summary | None:
     """Give one number per trial a center; ``None`` without a number."""
     if not values:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from hybridwatch.analysis.verdict import Report
 
 
-def names_of(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:
+def list_names(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:
     """Name reports by their scenario; by testbed and builds too where that does not suffice.
 
     Args:

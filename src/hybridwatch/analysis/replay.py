@@ -42,7 +42,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class VerdictReplay:
     """How a stored verdict stands beside the one that its records give today.
 
     Attributes:
@@ -61,7 +61,7 @@ class Replay:
         return not self.deviations and not self.alterations
 
 
-def parameters_of(level: float, noise: Noise, *, across_testbeds: bool = False) -> dict[str, Any]:
+def list_parameters(level: float, noise: Noise, *, across_testbeds: bool = False) -> dict[str, Any]:
     """Name every number that a report hangs on besides its records.
 
     Args:
@@ -87,7 +87,7 @@ def parameters_of(level: float, noise: Noise, *, across_testbeds: bool = False) 
 
 
 def noise_in(parameters: Mapping[str, Any]) -> Noise:
-    """Take the learned noise out of parameters as ``parameters_of`` gives them.
+    """Take the learned noise out of parameters as ``list_parameters`` gives them.
 
     Raises:
         ComparisonError: It is not in that form.

@@ -8,18 +8,18 @@ from bisect import insort
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hybridwatch.analysis.attribution import attribution_of
+from hybridwatch.analysis.attribution import compute_attribution
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.compare import compare, compare_tokens, not_comparable
 from hybridwatch.analysis.crossing import tradeoff_between
-from hybridwatch.analysis.difference import differences_between, failed_trials_of
+from hybridwatch.analysis.difference import differences_between, find_failed_trials
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.expectation import NOTHING, held_to, report_alone
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, families_of
+from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, build_families
 from hybridwatch.analysis.noise import Noise
-from hybridwatch.analysis.one_side import OneSide, role_between, sides_of
-from hybridwatch.analysis.pair import pair_of
+from hybridwatch.analysis.one_side import OneSide, list_sides, role_between
+from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import place_of, subjects_of
@@ -53,7 +53,7 @@ PLAIN: Final = Terms()
 """Nothing learned, nothing waived."""
 
 
-def report_of(run: Run, *, level: float | None = None) -> Report:
+def build_report(run: Run, *, level: float | None = None) -> Report:
     """Compare the two builds of an interleaved run; equal builds make it an A/A report.
 
     A run of one build is held against what its scenario expects (``report_alone``).
@@ -63,7 +63,7 @@ def report_of(run: Run, *, level: float | None = None) -> Report:
     """
     if len(run.builds) == 1:
         return report_alone(OneSide(run, 0))
-    return report_between(*sides_of(run), Terms(level=level))
+    return report_between(*list_sides(run), Terms(level=level))
 
 
 def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) -> Report:
@@ -85,7 +85,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         if subject.metric.id not in EXPLAINING
     ]
     reasons = obstacles(baseline, contender, across_testbeds=terms.across_testbeds)
-    pairs = [pair_of(subject, baseline, contender) for subject in subjects]
+    pairs = [build_pair(subject, baseline, contender) for subject in subjects]
     if reasons:
         drafts = [not_comparable(pair, reasons) for pair in pairs]
     else:
@@ -106,7 +106,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     )
     expected = contender.run.expected or NOTHING
     comparisons = tuple(held_to(expected, one) for one in comparisons)
-    failed = failed_trials_of(baseline, contender)
+    failed = find_failed_trials(baseline, contender)
     return Report(
         scenario=scenario,
         baseline=baseline.identity(),
@@ -116,10 +116,10 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         false_discovery_rate=FALSE_DISCOVERY_RATE,
         differences=differences_between(baseline, contender),
         failures=tuple(f"{trial.place}: {trial.reason}" for trial in failed),
-        attribution=attribution_of(comparisons, baseline, contender),
+        attribution=compute_attribution(comparisons, baseline, contender),
         looks=looks,
         failed_trials=failed,
-        families=families_of(comparisons),
+        families=build_families(comparisons),
         role=role_between(baseline, contender),
         tradeoff=None if reasons else tradeoff_between(baseline, contender, level),
     )

@@ -7,9 +7,9 @@ clearest metric (Westfall and Young, "Resampling-Based Multiple Testing", 1993, 
 2.8). The chance of even one false alarm is then at most the level, whatever the noise, and metrics
 that move together cost each other little.
 
-Seven blocks tell hardly anything about the noise of one metric. So metrics of one load lend each
-other theirs, as far as they are alike (Smyth, Statistical Applications in Genetics and Molecular
-Biology 3, 2004, article 3). A scale decides only about power: flips leave it as it is, and so the
+Seven blocks tell hardly anything about the noise of one metric. So metrics of one load share
+it, as far as they are alike (Smyth, Statistical Applications in Genetics and Molecular Biology 3,
+2004, article 3). A scale decides only about power: flips leave it as it is, and so the
 test stays exact.
 """
 
@@ -31,7 +31,7 @@ REACH: Final = 4.0
 _NORMAL: Final = 1.4826
 """Median size times this is the standard deviation of normal noise around 0."""
 
-HANDICAP: Final = 1.0
+OWN_NOISE_PENALTY: Final = 1.0
 """Standard deviations that a row must be clearer by its own noise. One costs no power to be seen
 where noise is alike; without it 0.61 would be 0.51 (seven blocks, +5 % in one of nine metrics)."""
 
@@ -44,16 +44,16 @@ _STEPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BlockRow:
     """One metric within blocks.
 
     Attributes:
         ratios: Logarithm of contender / baseline of each block, positive where worse.
-        lends: Whether the row shares its scale with others that do.
+        shares_variance: Whether the row shares its scale with others that do.
     """
 
     ratios: tuple[float, ...]
-    lends: bool
+    shares_variance: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Tail:
     adjusted: float
 
 
-def flip_p(rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
+def flip_p(rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows became worse, and whether they became better.
 
     Args:
@@ -88,28 +88,28 @@ def flip_p(rows: Sequence[Row]) -> tuple[tuple[Tail, Tail], ...]:
     return tuple(zip(worse, better, strict=True))
 
 
-def _noise(rows: Sequence[Row]) -> Iterator[tuple[Any, float, float]]:
-    """Give each row's blocks, their mean square, and the same with what others of its kind lend."""
+def _noise(rows: Sequence[BlockRow]) -> Iterator[tuple[Any, float, float]]:
+    """Give each row's blocks, their mean square, and the same as shared with others of its kind."""
     ratios = [_clipped(row.ratios) for row in rows]
     own = [float(np.mean(np.sort(some**2))) for some in ratios]
-    lent = list(own)
-    lenders: dict[int, list[int]] = {}
+    shared = list(own)
+    sharers: dict[int, list[int]] = {}
     for at, row in enumerate(rows):
-        if row.lends and own[at] > 0:
-            lenders.setdefault(len(row.ratios), []).append(at)
-    for n, members in lenders.items():
+        if row.shares_variance and own[at] > 0:
+            sharers.setdefault(len(row.ratios), []).append(at)
+    for n, members in sharers.items():
         together = moderated([own[at] for at in members], n)
         for at, power in zip(members, together, strict=True):
-            lent[at] = power
-    return zip(ratios, own, lent, strict=True)
+            shared[at] = power
+    return zip(ratios, own, shared, strict=True)
 
 
-def _clearness(flips: Any, ratios: Any, own: float, lent: float) -> Any:
+def _clearness(flips: Any, ratios: Any, own: float, shared: float) -> Any:
     """Say after each flip how far from 0 a row is, in standard deviations.
 
-    By the lent noise. Or, where that is clearer by ``HANDICAP``, by its own: Student's t, brought
-    to a normal scale (Wallace 1959). Without it a change of a row with hardly any noise would drown
-    in another row that is all noise.
+    By the shared noise. Or, where that is clearer by ``OWN_NOISE_PENALTY``, by its own: Student's
+    t, brought to a normal scale (Wallace 1959). Without it a change of a row with hardly any noise
+    would drown in another row that is all noise.
     """
     if not own:
         return np.zeros(len(flips))
@@ -117,7 +117,7 @@ def _clearness(flips: Any, ratios: Any, own: float, lent: float) -> Any:
     sums = flips @ ratios / np.sqrt(n)
     left = np.maximum(1 - sums**2 / (n * own), _FULL)
     alone = np.sqrt(-(n - 1) * np.log(left)) * (8 * n - 7) / (8 * n - 5)
-    return np.sign(sums) * np.maximum(np.abs(sums) / np.sqrt(lent), alone - HANDICAP)
+    return np.sign(sums) * np.maximum(np.abs(sums) / np.sqrt(shared), alone - OWN_NOISE_PENALTY)
 
 
 def _clipped(ratios: Sequence[float]) -> Any:

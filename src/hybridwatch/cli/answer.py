@@ -26,9 +26,9 @@ from hybridwatch.reports.pull_request import render
 from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
-    from hybridwatch.integrations.github.answering import Order
+    from hybridwatch.integrations.github.answering import AnswerOrder
     from hybridwatch.integrations.github.grammar import Bisect, Measure
-    from hybridwatch.integrations.github.requests import Request
+    from hybridwatch.integrations.github.requests import CommentRequest
 
 _RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
@@ -48,7 +48,7 @@ _LONGEST_NOTE: Final = 300
     ),
 )
 def command() -> None:
-    """Answer what is asked in comments on a pull request (docs/pull-request-commands.md)."""
+    """Answer commands in comments on a pull request (docs/pull-request-commands.md)."""
 
 
 @command.command(
@@ -83,20 +83,20 @@ def comment_command(
     help are answered at once. run goes into the queue of the home's fleet, if its fleet.toml has
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
-    door = access("answer", writes=True)
+    client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import take
     from hybridwatch.integrations.github.claim import read_claim
-    from hybridwatch.integrations.github.vocabulary import vocabulary_of
+    from hybridwatch.integrations.github.vocabulary import build_vocabulary
 
     claim = read_claim(event, repo)
-    order = claim and take(door, repo, claim, partial(vocabulary_of, results), builds)
+    order = claim and take(client, repo, claim, partial(build_vocabulary, results), builds)
     if not order:
         say("answer: nothing to do")
         return
     _answer(order, repo, results, job)
 
 
-def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
+def _answer(order: "AnswerOrder", repo: str, results: Path, job: Path | None) -> None:
     from hybridwatch.integrations.github.answering import put_entry
     from hybridwatch.integrations.github.grammar import (
         HELP,
@@ -107,49 +107,51 @@ def _answer(order: "Order", repo: str, results: Path, job: Path | None) -> None:
         Measure,
         arguments,
     )
-    from hybridwatch.integrations.github.requests import State
+    from hybridwatch.integrations.github.requests import RequestState
 
     entry, result = order.asked, ""
     match order.command:
         case Help():
-            entry, result = entry.model_copy(update={"state": State.DONE}), HELP
+            entry, result = entry.model_copy(update={"state": RequestState.DONE}), HELP
         case Compare() | Explain() as command:
             status, result = _read(arguments(command), results)
-            entry = entry.model_copy(update={"state": State.FAILED if status > 1 else State.DONE})
+            entry = entry.model_copy(
+                update={"state": RequestState.FAILED if status > 1 else RequestState.DONE}
+            )
         case Measure() | Bisect() as command:
             entry = _to_be_measured(order, command, repo, results, can_hand_on=job is not None)
         case None:
             pass
     put_entry(order.pull, entry, result)
-    if entry.state is State.RUNNING and job is not None and order.command is not None:
+    if entry.state is RequestState.RUNNING and job is not None and order.command is not None:
         _hand_on(job, arguments(order.command), order.pull.head)
     say(f"answer: {entry.words}: {entry.state.value}")
 
 
 def _to_be_measured(
-    order: "Order",
+    order: "AnswerOrder",
     command: "Measure | Bisect",
     repo: str,
     results: Path,
     *,
     can_hand_on: bool,
-) -> "Request":
+) -> "CommentRequest":
     """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
     from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.requests import State
+    from hybridwatch.integrations.github.requests import RequestState
 
     matrix, entry = matrix_that_asks(), order.asked
-    change: dict[str, object] = {"state": State.RUNNING, "link": _link()}
+    change: dict[str, object] = {"state": RequestState.RUNNING, "link": _link()}
     if matrix is not None and isinstance(command, Measure) and not command.known_bad:
         try:
             place = repo, order.pull.number, entry.comment
             note = put_into_queue(matrix, command, results, place)
-            change = {"state": State.QUEUED, "note": note}
+            change = {"state": RequestState.QUEUED, "note": note}
         except FleetError as error:
             why = str(error).removeprefix(f"{matrix.path}: ")  # nobody's business where it lies
-            change = {"state": State.REFUSED, "note": why[:_LONGEST_NOTE]}
+            change = {"state": RequestState.REFUSED, "note": why[:_LONGEST_NOTE]}
     elif not can_hand_on:
-        change = {"state": State.REFUSED, "note": "this is not measured here"}
+        change = {"state": RequestState.REFUSED, "note": "this is not measured here"}
     return entry.model_copy(update=change)
 
 
@@ -227,14 +229,16 @@ def result_command(
     pull = pull_request("answer", repo, pr, writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.our_comment import read_comment
-    from hybridwatch.integrations.github.requests import State
+    from hybridwatch.integrations.github.requests import RequestState
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:
         raise GithubError(f"{repo}#{pr}: expected a command asked in comment {asked}, found none")
     result = "" if records is None else _judged(entry.words, records, policy)
     put_entry(
-        pull, entry.model_copy(update={"state": State(state), "note": note[:_LONGEST_NOTE]}), result
+        pull,
+        entry.model_copy(update={"state": RequestState(state), "note": note[:_LONGEST_NOTE]}),
+        result,
     )
     say(f"answer: {entry.words}: {state}")
 

@@ -8,24 +8,24 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.fleet.job import State as JobState
-from hybridwatch.orchestration.fleet.ledger import utc_now
-from hybridwatch.orchestration.fleet.lookup import RequestedJobs, night_of, requested_jobs
+from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import as_code, escape
-from hybridwatch.reports.pull_request import title_of
+from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.requests import Request
+    from hybridwatch.integrations.github.requests import CommentRequest
 
 
 def matrix_that_asks() -> Matrix | None:
@@ -53,13 +53,13 @@ def put_into_queue(
     Raises:
         FleetError: The builds can run none of the scenarios.
     """
-    night, now = night_of(*place), utc_now()
+    batch_id, now = request_batch_id(*place), utc_now()
     asked = wanted.scenarios, wanted.builds, wanted.trials
-    jobs = matrix.requested_jobs(home() / "scenarios", asked, night, now)
+    jobs = matrix.requested_jobs(home() / "scenarios", asked, batch_id, now)
     results.mkdir(parents=True, exist_ok=True)
-    ledger = queue_of(results)
-    ledger.make()
-    ledger.plan(jobs, matrix.testbeds)
+    job_queue = open_queue(results)
+    job_queue.make()
+    job_queue.plan(jobs, matrix.testbeds)
     return f"{plural(len(jobs), 'job')} in the queue"
 
 
@@ -74,16 +74,18 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
     Put it behind `hybridwatch fleet run` in what a timer starts.
     """
-    ledger = queue_of(results)
-    if not ledger.is_made():
-        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
-    door = access("answer", writes=True)
+    job_queue = open_queue(results)
+    if not job_queue.is_made():
+        raise FleetError(
+            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
+        )
+    client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.our_comment import read_comment
     from hybridwatch.integrations.github.pull_request import PullRequest
 
-    for jobs in requested_jobs(ledger, repo):
-        pull = PullRequest(door, repo, jobs.pull_request)
+    for jobs in requested_jobs(job_queue, repo):
+        pull = PullRequest(client, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:
             continue  # it was told before
@@ -95,25 +97,25 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
 
 
-def _as_it_stands(entry: "Request", jobs: RequestedJobs) -> "Request":
-    from hybridwatch.integrations.github.requests import State
+def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentRequest":
+    from hybridwatch.integrations.github.requests import RequestState
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
     if jobs.is_open:
         begun = set(jobs.states) != {JobState.WAITING}
-        state = State.RUNNING if begun else State.QUEUED
+        state = RequestState.RUNNING if begun else RequestState.QUEUED
     else:
-        state = State.FAILED if jobs.lost else State.DONE
+        state = RequestState.FAILED if jobs.lost else RequestState.DONE
     return entry.model_copy(update={"state": state, "note": note})
 
 
-def _result(entry: "Request", jobs: RequestedJobs, results: Path, policy: Policy) -> str:
+def _result(entry: "CommentRequest", jobs: RequestedJobs, results: Path, policy: Policy) -> str:
     """Say of each record in a line what it shows; ``compare`` has the rest."""
     lines = []
     for record in jobs.records:
         try:
-            said = title_of(findings_for((str(results / record),), results, policy))
+            said = render_title(findings_for((str(results / record),), results, policy))
         except HybridwatchError as error:
             said = str(error)
         lines.append(f"- {as_code(Path(record).stem)}: {escape(said, 400)}")

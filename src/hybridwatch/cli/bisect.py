@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.bisect_fleet import errand_of, require_askable
+from hybridwatch.cli.bisect_fleet import open_fleet_search, require_askable
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.outcome import keep
 from hybridwatch.cli.program import program, with_results
@@ -20,15 +20,15 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measurement.session import Tell
 from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.orchestration.bisect.ends import Ends, ends_of
-from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
-from hybridwatch.orchestration.bisect.journal import Journal, sole_journal
-from hybridwatch.orchestration.bisect.ladder import Descent, Ladder
-from hybridwatch.orchestration.bisect.meter import Meter
-from hybridwatch.orchestration.bisect.question import Wanted, require_metric
-from hybridwatch.orchestration.bisect.rungs import Workshop
+from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
+from hybridwatch.orchestration.bisect.candidate_lists import BuildFactory
+from hybridwatch.orchestration.bisect.ends import Ends, find_ends
+from hybridwatch.orchestration.bisect.journal import SearchJournal, sole_journal
+from hybridwatch.orchestration.bisect.measurer import Measurer
+from hybridwatch.orchestration.bisect.question import ChangeDirection, require_metric
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
-from hybridwatch.orchestration.fleet.searching import FleetMeter, FleetWorkshop
+from hybridwatch.orchestration.fleet.search import FleetBuildFactory, FleetMeasurer
 from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
@@ -73,9 +73,9 @@ class _Options:
     fleet: str
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ChangeDirection:
         """Which way the change went."""
-        return Wanted(self.find)
+        return ChangeDirection(self.find)
 
 
 @click.command(
@@ -104,8 +104,8 @@ class _Options:
 )
 @click.option(
     "--find",
-    type=click.Choice([wanted.value for wanted in Wanted]),
-    default=Wanted.REGRESSION.value,
+    type=click.Choice([wanted.value for wanted in ChangeDirection]),
+    default=ChangeDirection.REGRESSION.value,
     show_default=True,
     help="Whether something got worse, or better; of a fix the bad end is the earlier one.",
 )
@@ -124,7 +124,7 @@ class _Options:
     show_default=True,
     help="After which no other measurement begins.",
 )
-@click.option("--anew", is_flag=True, help="Forget what an earlier call measured for it.")
+@click.option("--anew", is_flag=True, help="Discard saved progress.")
 @click.option(
     "--fleet",
     default="",
@@ -136,16 +136,16 @@ class _Options:
 @takes_results("Folder that gets the record, and keeps what was measured.")
 @click.pass_context
 def command(
-    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **wish: Any
+    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **chosen: Any
 ) -> None:
     """Find what changed what SCENARIO measures.
 
     Both ends are measured first; if they do not differ, that is the answer. Then releases are
     halved, or commits of a clone. The pair that is left is measured anew, then the files in which
-    it differs, and with fixes switched. A call that was stopped is gone on with by the same
-    command. The exit status is 0 when one change was found and confirmed, else 1.
+    it differs, and with fixes switched. Run the same command to resume a call that was stopped.
+    The exit status is 0 when one change was found and confirmed, else 1.
     """
-    options = _Options(**wish)
+    options = _Options(**chosen)
     if options.metric:
         require_metric(options.metric)
     if options.fleet:
@@ -153,7 +153,7 @@ def command(
     check_writable(results)
     subject = _one(scenario)
     accelerator = subject.accelerator or "cpu"
-    ends = ends_of(options.good, options.bad, options.wanted, options.repo, accelerator, home())
+    ends = find_ends(options.good, options.bad, options.wanted, options.repo, accelerator, home())
     console = Console(stderr=as_json)
 
     def say(text: str) -> None:
@@ -166,20 +166,21 @@ def command(
         progress(console) as tell,
     ):
         if journal.kept:
-            say(f"going on with {journal.kept} measurements of {journal.path}")
-        meter, workshop = _means(subject, options, journal, results, tell, say)
-        looked_for = Wish(options.wanted, options.metric, tuple(subject.expect.exactly))
-        hunt = Hunt(looked_for, meter, journal, say, options.max_minutes * _MINUTE)
-        ladder = Ladder(ends, workshop, hunt, _keeper(subject, results), say)
-        found = _descend(ladder)
-        if isinstance(meter, FleetMeter):
-            meter.errand.drop()
+            say(f"resuming with {journal.kept} measurements of {journal.path}")
+        measurer, factory = _backends(subject, options, journal, results, tell, say)
+        looked_for = SearchGoal(options.wanted, options.metric, tuple(subject.expect.exactly))
+        search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
+        bisector = Bisector(ends, factory, search, _keeper(subject, results), say)
+        found = _run_bisector(bisector)
+        if isinstance(measurer, FleetMeasurer):
+            measurer.search.drop()
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
-    say(f"{hunt.journal.fresh} measurements in {hunt.minutes:.0f} min, kept in {hunt.journal.path}")
+    fresh, path = journal.fresh, journal.path
+    say(f"{fresh} measurements in {search.minutes:.0f} min, kept in {path}")
     if as_json:
-        click.echo(json.dumps(to_json(subject.id, found, repeat, hunt.minutes), indent=2))
+        click.echo(json.dumps(to_json(subject.id, found, repeat, search.minutes), indent=2))
     context.exit(int(not found.is_confirmed))
 
 
@@ -191,7 +192,7 @@ def _one(named: str) -> Scenario:
 
 
 def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, str]:
-    """All that makes two searches the same, so that one goes on with the other."""
+    """All that makes two searches the same, so that one resumes the other."""
     return {
         "scenario": scenario.id,
         "digest": digest(scenario),
@@ -203,22 +204,24 @@ def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, st
     }
 
 
-def _means(
+def _backends(
     scenario: Scenario,
     options: _Options,
-    journal: Journal,
+    journal: SearchJournal,
     results: Path,
     tell: Tell,
     say: Callable[[str], None],
-) -> tuple[Meter, Workshop]:
+) -> tuple[Measurer, BuildFactory]:
     """Give what measures and what makes builds: of this machine, or of a fleet."""
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
-        return Meter(scenario, models, tell), Workshop(*made, search=journal.digits)
-    errand = errand_of(options.fleet, results, journal, options.max_minutes, say)
+        return Measurer(scenario, models, tell), BuildFactory(*made, search=journal.digits)
+    errand = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
     errand.clone = str(options.repo.resolve()) if options.repo else ""
     errand.base = options.base
-    return FleetMeter(scenario, models, tell, errand), FleetWorkshop(*made, commits=errand.commits)
+    return FleetMeasurer(scenario, models, tell, errand), FleetBuildFactory(
+        *made, commits=errand.commits
+    )
 
 
 def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
@@ -230,27 +233,27 @@ def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
     return kept
 
 
-def _descend(ladder: Ladder) -> Descent:
+def _run_bisector(bisector: Bisector) -> BisectResult:
     """Search, and leave no build behind but those that the answer names."""
     named: tuple[str, ...] = ()
     try:
-        found = ladder.descend()
+        found = bisector.run()
         if found.is_confirmed:
             named = tuple(one.make() for one in found.answer.pair)
     finally:
-        ladder.workshop.clear(named)
+        bisector.factory.clear(named)
     return found
 
 
-def _repeat(scenario: Scenario, options: _Options, found: Descent, results: Path) -> str:
+def _repeat(scenario: Scenario, options: _Options, found: BisectResult, results: Path) -> str:
     """Write the command that measures the answer anew."""
     first, last = (one.key for one in found.answer.pair)
-    good, bad = (last, first) if options.wanted is Wanted.FIX else (first, last)
+    good, bad = (last, first) if options.wanted is ChangeDirection.FIX else (first, last)
     words = [program(), "bisect", scenario.id, "--good", good, "--bad", bad, "--anew"]
     for name, value in (
         ("--metric", found.answer.question.metric if found.answer.question else ""),
-        ("--find", options.find if options.wanted is Wanted.FIX else ""),
-        ("--repo", str(options.repo) if found.answer.rung.name == "commits" else ""),
+        ("--find", options.find if options.wanted is ChangeDirection.FIX else ""),
+        ("--repo", str(options.repo) if found.answer.candidates.name == "commits" else ""),
         ("--base", options.base),
         ("--fleet", options.fleet),
     ):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.bisect.journal import Journal
+from hybridwatch.orchestration.bisect.journal import SearchJournal
 from hybridwatch.orchestration.bisect.question import STARTS
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, read_matrix
-from hybridwatch.orchestration.fleet.searching import Errand, night_of
+from hybridwatch.orchestration.fleet.search import FleetSearch, search_batch_id
 from hybridwatch.system.home import home
 
 
@@ -32,9 +32,9 @@ def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool
         raise click.UsageError("--repo with --fleet: needs --base, a build that every host has.")
 
 
-def errand_of(
-    testbed: str, results: Path, journal: Journal, minutes: float, say: Callable[[str], None]
-) -> Errand:
+def open_fleet_search(
+    testbed: str, results: Path, journal: SearchJournal, minutes: float, say: Callable[[str], None]
+) -> FleetSearch:
     """Open the queue for a search.
 
     Args:
@@ -55,15 +55,15 @@ def errand_of(
     if matrix.confirm is None:
         raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
     results.mkdir(parents=True, exist_ok=True)
-    ledger = queue_of(results)
-    ledger.make()
-    return Errand(
-        ledger=ledger,
+    job_queue = open_queue(results)
+    job_queue.make()
+    return FleetSearch(
+        job_queue=job_queue,
         results=results,
         testbed=kinds[testbed],
         per_day=matrix.confirm.per_day,
-        night=night_of(journal.name()),
-        until=ledger.clock() + timedelta(minutes=minutes),
+        batch_id=search_batch_id(journal.name()),
+        until=job_queue.clock() + timedelta(minutes=minutes),
         read=journal.runs(),
         say=say,
     )

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.measurement.relay import STAGES
+from hybridwatch.measurement.phased_run import STAGES
 from hybridwatch.measurement.session import Progress
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.escape import one_line

@@ -7,17 +7,17 @@ from typing import Final, Protocol
 
 from rich.text import Text
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import phase_of
 from hybridwatch.cli.board import Board
-from hybridwatch.cli.outcome import Outcome, summary_of
+from hybridwatch.cli.outcome import RunOutcome, render_summary
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.measurement.budget import Budget
+from hybridwatch.measurement.phased_run import PhasedRun
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.measurement.relay import Relay
 from hybridwatch.measurement.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
@@ -30,7 +30,7 @@ Plan = tuple[Scenario, tuple[BuildRequest, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementScope:
     """What is measured of every scenario.
 
     Attributes:
@@ -68,7 +68,7 @@ class Measured:
         )
 
 
-EVERYTHING: Final = Measured()
+EVERYTHING: Final = MeasurementScope()
 
 
 class Losses(Protocol):
@@ -83,7 +83,7 @@ def measure_by_phase(
     records: RunRecords,
     console: Console,
     losses: Losses,
-    measured: Measured = EVERYTHING,
+    measured: MeasurementScope = EVERYTHING,
 ) -> None:
     """Measure scenarios, and store every run as soon as it is whole.
 
@@ -106,36 +106,36 @@ def measure_by_phase(
     ]
     stored: set[int] = set()
     with (
-        Relay(requests) as relay,
-        _kept_when_stopped(relay, plans, stored, records),
-        board.shown([step.phases for step in relay.steps]),
+        PhasedRun(requests) as phased_run,
+        _kept_when_stopped(phased_run, plans, stored, records),
+        board.shown([step.phases for step in phased_run.steps]),
     ):
-        for step in relay.steps:
+        for step in phased_run.steps:
             at = step.session
-            if relay.is_over(at):
+            if phased_run.is_over(at):
                 continue
             board.begin(at, step.phases)
             with losses.of(plans[at][0]):
-                run = relay.make(step)
+                run = phased_run.make(step)
                 board.end(at, step.phases, *found_in(run, step.phases))
-                if relay.is_over(at):
+                if phased_run.is_over(at):
                     stored.add(at)
                     records.keep(plans[at][0], run)
 
 
 def found_in(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
     """Say what all of a run shows so far, and what some phases of it alone have shown."""
-    report = report_of(run) if len(run.builds) > 1 else None
+    report = build_report(run) if len(run.builds) > 1 else None
     own = replace(run, trials=tuple(one for one in run.trials if one.phase in phases))
     if report is None:
-        return _text(*summary_of(run, None, None)), _text(*summary_of(own, None, None))
+        return _text(*render_summary(run, None, None)), _text(*render_summary(own, None, None))
     control = known_bad_in(report)
-    everything = _text(*summary_of(run, report, control))
+    everything = _text(*render_summary(run, report, control))
     by = [] if control is None else [c for c in control.by if phase_of(c.metric) in phases]
     news = tuple(c for c in report.comparisons if phase_of(c.metric) in phases)
     # That a bug is not seen here says nothing: another phase may be there to see it.
     seen = replace(control, by=tuple(by)) if control is not None and by else None
-    return everything, _text(*summary_of(own, replace(report, comparisons=news), seen))
+    return everything, _text(*render_summary(own, replace(report, comparisons=news), seen))
 
 
 def _text(word: str, style: str, by: str) -> Text:
@@ -144,20 +144,20 @@ def _text(word: str, style: str, by: str) -> Text:
 
 @contextmanager
 def _kept_when_stopped(
-    relay: Relay, plans: Sequence[Plan], stored: Collection[int], records: RunRecords
+    phased_run: PhasedRun, plans: Sequence[Plan], stored: Collection[int], records: RunRecords
 ) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
         console = Console(stderr=True)
         for at, (scenario, _) in enumerate(plans):
-            run = None if at in stored else relay.cut_short(at)
+            run = None if at in stored else phased_run.cut_short(at)
             if run is not None:
                 console.print(stopped_line(records.keep(scenario, run)), soft_wrap=True)
         raise
 
 
-def stopped_line(outcome: Outcome) -> Text:
+def stopped_line(outcome: RunOutcome) -> Text:
     """Say where lies what was measured of a scenario before a stop."""
     what = f"{outcome.stopped or 'stopped'}; what was measured is in {outcome.path}"
     return as_text(f"{outcome.scenario}: {what}")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.fitting import misfit, model_runner_of
+from hybridwatch.engines.fitting import find_model_runner, misfit
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
@@ -28,7 +28,7 @@ def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     if patterns:
         _tell(left_out, patterns, whys)
     return [
-        one.on(model_runner_of(one, sides[0])) if sides else one
+        one.on(find_model_runner(one, sides[0])) if sides else one
         for one in found
         if one.id not in left_out
     ]

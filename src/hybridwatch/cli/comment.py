@@ -17,7 +17,7 @@ from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, title_of
+from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.pull_request import PullRequest
@@ -117,7 +117,7 @@ def _check(pull: "PullRequest", findings: ChangeReview) -> str:
     server, repository, run = where
     check = Check(
         conclusion=findings.conclusion.value,
-        title=one_line(title_of(findings))[:_LONGEST_TITLE],
+        title=one_line(render_title(findings))[:_LONGEST_TITLE],
         summary=render(findings).text,
         details_url=f"{server}/{repository}/actions/runs/{run}" if all(where) else None,
     )

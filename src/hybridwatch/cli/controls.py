@@ -29,7 +29,7 @@ from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.caught import caught_sentence
 from hybridwatch.reports.jsonform import control_to_json
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
@@ -154,8 +154,8 @@ def _closing(controls: Sequence[Control]) -> str:
     return f"{caught_sentence(sum(bugs), len(bugs), unclean)}."
 
 
-def _table(controls: list[Control]) -> Table:
-    table = Table("scenario", "control", "", "detail")
+def _table(controls: list[Control]) -> StackedTable:
+    table = StackedTable("scenario", "control", "", "detail")
     for control in controls:
         word = "[green]ok[/]" if control.ok else "[red]not ok[/]"
         scenario, detail = as_text(control.scenario), as_text(control.detail)

@@ -16,7 +16,7 @@ from hybridwatch.orchestration.nightly.access import (
     HOSTS,
     LOGIN,
     PASSWORD,
-    Access,
+    NightlyAccess,
     is_loopback,
     read_access,
 )
@@ -71,7 +71,7 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
             f"{'a file' if results.exists() else 'nothing'}; `make run` makes the first records"
         )
     access = read_access(app.parent, Path.home(), os.environ)
-    if not is_loopback(host) and access == Access(password=False, login=False):
+    if not is_loopback(host) and access == NightlyAccess(password=False, login=False):
         click.echo(
             f"warning: everyone who can reach {host}:{port} sees every record and can answer "
             f"alerts. Set {PASSWORD} or a login (docs/dashboard.md, 'Who may look'), "
@@ -82,7 +82,9 @@ def command(results: Path, port: int, host: str, names: tuple[str, ...]) -> None
     start(app, results.resolve(), port, (host, *names), access)
 
 
-def start(app: Path, results: Path, port: int, hosts: tuple[str, ...], access: Access) -> None:
+def start(
+    app: Path, results: Path, port: int, hosts: tuple[str, ...], access: NightlyAccess
+) -> None:
     """Become the Streamlit server; does not return.
 
     Args:

@@ -17,9 +17,9 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.adopt import BUILD, adopt
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import BuildCheck, check_build
-from hybridwatch.engines.install import State, download, install, lock_digest, state
+from hybridwatch.engines.install import InstallState, download, install, lock_digest, state
 from hybridwatch.errors import BuildError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.extensions import loaded
 from hybridwatch.system.home import home
 
@@ -137,7 +137,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
         entries = [_to_json(build, code.get(build.environment)) for build in builds]
         click.echo(json.dumps({"builds": entries}, indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):
         table.add_column(title, no_wrap=True)
     for build in builds:
@@ -180,7 +180,7 @@ def check_command(name: str, *, as_json: bool) -> None:
         return
     code = f", code {found.code_digest[:12]}" if found.code_digest else ""
     click.echo(f"{name}: {found.distribution} {found.release}{code}")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("fix", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("evidence", overflow="fold")
@@ -197,7 +197,7 @@ def _code_of(builds: Iterable[BuildSpec]) -> dict[Path, str]:
 
     One that cannot tell is left out: a list is no place to fail for one of its lines.
     """
-    installed = {b.environment: b for b in builds if state(b) is State.INSTALLED}
+    installed = {b.environment: b for b in builds if state(b) is InstallState.INSTALLED}
     found: dict[Path, str] = {}
     for environment, build in installed.items():
         with suppress(BuildError):

@@ -54,9 +54,9 @@ def _github_action_benchmark(runs: Sequence[Run], _: Path) -> Mapping[str, bytes
 
 
 def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.asv import commit_of, to_asv
+    from hybridwatch.formats.write.asv import find_commit, to_asv
 
-    filed = _those(runs, lambda run: commit_of(run) is not None, "they have no commit")
+    filed = _those(runs, lambda run: find_commit(run) is not None, "they have no commit")
     if not filed:
         raise ExportError("asv stores its results by commit, and none of these runs has one")
     return to_asv(filed, lambda name: _json_in(out / name))

@@ -9,14 +9,14 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.orchestration.fleet.confirming import asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.job import Job
-from hybridwatch.orchestration.fleet.ledger import utc_now
+from hybridwatch.orchestration.fleet.job_queue import utc_now
 from hybridwatch.orchestration.fleet.matrix import (
     MATRIX_FILE,
     Matrix,
@@ -100,14 +100,16 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
     matrix = read_matrix(file or home() / MATRIX_FILE)
     if matrix.confirm is None:
         raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
-    ledger = queue_of(results)
-    if not ledger.is_made():
-        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+    job_queue = open_queue(results)
+    if not job_queue.is_made():
+        raise FleetError(
+            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
+        )
     now = utc_now()
     alerts = find_alerts(results, open_index(results), checkout_here(), now)
-    known = known_pairs(ledger)
+    known = known_pairs(job_queue)
     wanted = asked(alerts, known, matrix.confirm.order, now)
-    jobs = wanted[: left_today(ledger, matrix.confirm.per_day)]
+    jobs = wanted[: left_today(job_queue, matrix.confirm.per_day)]
     _put(matrix, jobs, results, as_json=as_json)
     if len(jobs) < len(wanted):
         say(f"{plural(len(wanted) - len(jobs), 'job')} more when the day is over", err=as_json)
@@ -115,15 +117,15 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
 
 def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> None:
     results.mkdir(parents=True, exist_ok=True)
-    ledger = queue_of(results)
-    ledger.make()
-    new = ledger.plan(jobs, matrix.testbeds)
+    job_queue = open_queue(results)
+    job_queue.make()
+    new = job_queue.plan(jobs, matrix.testbeds)
     if as_json:
         content: dict[str, Any] = {"new": new, "jobs": [job_json(job) for job in jobs]}
         click.echo(json.dumps(content, indent=2))
         return
     known = f", {len(jobs) - new} known already" if new < len(jobs) else ""
-    say(f"{plural(new, 'new job')}{known}, in {ledger.database.name}")
+    say(f"{plural(new, 'new job')}{known}, in {job_queue.database.name}")
     say("next: hybridwatch fleet run")
 
 

@@ -7,15 +7,20 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.cluster import Cluster
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Tally, Terms
-from hybridwatch.orchestration.fleet.job import End
+from hybridwatch.orchestration.fleet.driver import (
+    DriverDeps,
+    DriverSettings,
+    DriverSummary,
+    QueueDriver,
+)
+from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.job import AttemptEnd
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.orchestration.nightly.policy import policy_here
 from hybridwatch.records.store import check_writable
 from hybridwatch.system import stoppable
@@ -89,20 +94,20 @@ def command(
     """
     channels, policy = channels_here(), policy_here()
     check_writable(results)
-    ledger = queue_of(results, tries)
+    job_queue = open_queue(results, tries)
     cluster = _cluster(address, labels, gpus)
-    means = Means(
-        ledger=ledger,
-        roll=Roll(ledger.database, ledger.clock),
+    deps = DriverDeps(
+        job_queue=job_queue,
+        registry=HostRegistry(job_queue.database, job_queue.clock),
         cluster=cluster,
         results=results,
         say=lambda line: say(line, err=as_json),
     )
     with stoppable():
-        tally = Driver(means, Terms(patience_s=patience)).drain()
-    _tell(tally, as_json=as_json)
+        summary = QueueDriver(deps, DriverSettings(patience_s=patience)).drain()
+    _tell(summary, as_json=as_json)
     told = tell_at_the_end(channels, results, policy, err=as_json)
-    if tally.given_up or tally.left or not told:
+    if summary.given_up or summary.left or not told:
         raise click.exceptions.Exit(_BAD_NEWS)
 
 
@@ -129,13 +134,13 @@ def _label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _tell(tally: Tally, *, as_json: bool) -> None:
-    ends = {end.value: tally.ends[end] for end in End}
+def _tell(summary: DriverSummary, *, as_json: bool) -> None:
+    ends = {end.value: summary.ends[end] for end in AttemptEnd}
     if as_json:
-        click.echo(json.dumps({"attempts": ends, "left": dict(tally.left)}, indent=2))
+        click.echo(json.dumps({"attempts": ends, "left": dict(summary.left)}, indent=2))
     else:
-        say(f"{plural(tally.ends[End.STORED], 'record')} came home")
-        if tally.given_up:
-            say(f"{plural(tally.given_up, 'job')} given up; see: hybridwatch fleet status")
-        for reason, count in sorted(tally.left.items()):
+        say(f"{plural(summary.ends[AttemptEnd.STORED], 'record')} stored")
+        if summary.given_up:
+            say(f"{plural(summary.given_up, 'job')} given up; see: hybridwatch fleet status")
+        for reason, count in sorted(summary.left.items()):
             say(f"{plural(count, 'job')} left: {reason or 'a driver went before their turn'}")

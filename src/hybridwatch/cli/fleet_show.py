@@ -10,18 +10,18 @@ from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.cli.fleet_queue import queue_of
+from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.job import State
-from hybridwatch.orchestration.fleet.ledger import Ledger
-from hybridwatch.orchestration.fleet.lookup import key_like, log_of, open_in
+from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.lookup import find_job_log, key_like, open_in
 from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_json, read_overview
-from hybridwatch.orchestration.fleet.placing import Standing
-from hybridwatch.orchestration.fleet.roll import Roll
+from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import say
 
 
@@ -32,11 +32,11 @@ from hybridwatch.system.console_text import say
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def status_command(results: Path, *, as_json: bool) -> None:
     """Say what is measured, what waits and why, what went wrong, and when it will be over."""
-    overview = read_overview(queue_of(results))
+    overview = read_overview(open_queue(results))
     if as_json:
         click.echo(json.dumps(overview.to_json(), indent=2))
         return
-    if not overview.nights:
+    if not overview.batches:
         say("the queue is empty; fill it: hybridwatch fleet plan")
         return
     _print_status(overview)
@@ -50,7 +50,7 @@ def status_command(results: Path, *, as_json: bool) -> None:
         "hybridwatch fleet hosts --quarantine epyc-3 --reason 'a new fan'",
     ),
 )
-@click.option("--lift", metavar="HOST", help="Let one out of quarantine; it proves itself first.")
+@click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
 @click.option("--retire", metavar="HOST", help="One is gone for good: its series begin anew.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for whoever looks later.")
@@ -66,13 +66,13 @@ def hosts_command(
     as_json: bool,
 ) -> None:
     """List the hosts with what they last showed, or change what one may do."""
-    ledger = queue_of(results)
-    wishes = {Standing.NEW: lift, Standing.QUARANTINED: quarantine, Standing.RETIRED: retire}
+    job_queue = open_queue(results)
+    wishes = {HostStatus.NEW: lift, HostStatus.QUARANTINED: quarantine, HostStatus.RETIRED: retire}
     for standing, name in wishes.items():
         if name is not None:
-            _require_made(ledger)
-            Roll(ledger.database, ledger.clock).set_standing(name, standing, reason)
-    hosts = read_overview(ledger).hosts
+            _require_made(job_queue)
+            HostRegistry(job_queue.database, job_queue.clock).set_status(name, standing, reason)
+    hosts = read_overview(job_queue).hosts
     if as_json:
         click.echo(json.dumps([host_json(host) for host in hosts], indent=2))
     elif hosts:
@@ -94,9 +94,9 @@ def hosts_command(
 @takes_results("Folder whose database has the queue.")
 def logs_command(job: str, attempt: int | None, results: Path) -> None:
     """Print what the measurement of JOB printed; JOB is its key, or the beginning of it."""
-    ledger = queue_of(results)
-    _require_made(ledger)
-    found = log_of(ledger, job, attempt)
+    job_queue = open_queue(results)
+    _require_made(job_queue)
+    found = find_job_log(job_queue, job, attempt)
     try:
         click.echo((results / found).read_text(encoding="utf-8", errors="replace"), nl=False)
     except OSError as error:
@@ -119,10 +119,14 @@ def cancel_command(
     """Cancel JOBS, by key or its beginning: those that wait at once, those that run soon."""
     if bool(jobs) == (night is not None):
         raise click.UsageError("expected either JOBS or --night.")
-    ledger = queue_of(results)
-    _require_made(ledger)
-    keys = open_in(ledger, night) if night is not None else [key_like(ledger, job) for job in jobs]
-    count = ledger.cancel(keys)
+    job_queue = open_queue(results)
+    _require_made(job_queue)
+    keys = (
+        open_in(job_queue, night)
+        if night is not None
+        else [key_like(job_queue, job) for job in jobs]
+    )
+    count = job_queue.cancel(keys)
     if as_json:
         click.echo(json.dumps({"cancelled": count}))
     else:
@@ -132,24 +136,26 @@ def cancel_command(
 VERBS: Final = (status_command, hosts_command, logs_command, cancel_command)
 
 
-def _require_made(ledger: Ledger) -> None:
-    if not ledger.is_made():
-        raise FleetError(f"{ledger.database.name}: there is no queue yet: hybridwatch fleet plan")
+def _require_made(job_queue: JobQueue) -> None:
+    if not job_queue.is_made():
+        raise FleetError(
+            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
+        )
 
 
 def _print_status(overview: Overview) -> None:
-    nights = Table(box=None, pad_edge=False)
-    for name in ("night", *(state.value for state in State)):
+    nights = StackedTable(box=None, pad_edge=False)
+    for name in ("night", *(state.value for state in JobState)):
         nights.add_column(name, justify="left" if name == "night" else "right")
-    for night in overview.nights:
-        counts = (str(night.states.get(state, 0) or "") for state in State)
-        nights.add_row(Text(one_line(night.name)), *counts)
+    for batch in overview.batches:
+        counts = (str(batch.states.get(state, 0) or "") for state in JobState)
+        nights.add_row(Text(one_line(batch.name)), *counts)
     Console().print(nights)
     for one in overview.underway:
         since = age(one.since, overview.at)
         say(f"running  {one.job.key[:8]}  {one.host}: {one.job.title}, begun {since}")
     for reason, count in sorted((overview.waiting or {}).items()):
-        say(f"waiting  {plural(count, 'job')}: {reason or 'their turn will come'}")
+        say(f"waiting  {plural(count, 'job')}: {reason or 'queued'}")
     for trouble in overview.troubles:
         key = trouble.job.key[:8]
         say(f"{trouble.state.value:<8} {key}  {trouble.job.title}: {trouble.reason}")
@@ -158,8 +164,8 @@ def _print_status(overview: Overview) -> None:
         say(f"over in about {hours:.1f} h, going by earlier measurements")
 
 
-def _hosts_table(hosts: Sequence[HostLine]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _hosts_table(hosts: Sequence[HostLine]) -> StackedTable:
+    table = StackedTable(box=None, pad_edge=False)
     for name in ("host", "state", "there", "series", "measures", "last A/A", "reason"):
         table.add_column(name)
     for host in hosts:

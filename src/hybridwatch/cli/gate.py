@@ -25,7 +25,7 @@ from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.gate_text import gate_lines
 from hybridwatch.reports.github_actions import annotations, without_commands
 from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
-from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, title_of
+from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
 from hybridwatch.reports.sentence import headline
 from hybridwatch.system.console_text import say
 
@@ -120,13 +120,13 @@ def _one_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
 
 def _lines(result: GateResult, findings: ChangeReview) -> Iterator[str]:
     yield from (f"  {line}" for line in _details(findings))
-    yield f"{_answer(result)}: {title_of(findings)}"
+    yield f"{_answer(result)}: {render_title(findings)}"
 
 
 def _details(findings: ChangeReview) -> Iterator[str]:
     for control in findings.controls:
         by = seen_by(control)
-        yield f"{control.scenario}: {control.sight.value}{by and f' by {by}'}"
+        yield f"{control.scenario}: {control.detection.value}{by and f' by {by}'}"
         for death in () if control.ok else deaths_in(control.report):
             yield f"  {one_line(f'{death.trial.place}: {death.reason}')}"
     for report, name in zip(findings.reports, findings.names, strict=True):

@@ -9,7 +9,7 @@ import click
 from hybridwatch.errors import GithubError, HybridwatchError
 
 if TYPE_CHECKING:
-    from hybridwatch.integrations.github.door import Access
+    from hybridwatch.integrations.github.client import RepositoryAccess
     from hybridwatch.integrations.github.pull_request import PullRequest
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
@@ -32,7 +32,7 @@ REPOSITORY: Final = fitting(_REPOSITORY, "OWNER/NAME")
 """The type of an option that names a repository on GitHub."""
 
 
-def access(verb: str, *, writes: bool) -> "Access":
+def access(verb: str, *, writes: bool) -> "RepositoryAccess":
     """Say how to get into GitHub.
 
     Args:
@@ -45,7 +45,7 @@ def access(verb: str, *, writes: bool) -> "Access":
     """
     # PyGithub is an extra, and takes a second to load.
     try:
-        from hybridwatch.integrations.github.door import PUBLIC_API, Access
+        from hybridwatch.integrations.github.client import PUBLIC_API, RepositoryAccess
     except ModuleNotFoundError as error:
         raise HybridwatchError(
             f"{verb}: GitHub needs the Python module {error.name!r}, which is not installed "
@@ -54,7 +54,7 @@ def access(verb: str, *, writes: bool) -> "Access":
     token = os.environ.get(TOKEN, "")
     if writes and not token:
         raise GithubError(f"{TOKEN}: expected a token in the environment, found none")
-    return Access(token, os.environ.get(API) or PUBLIC_API)
+    return RepositoryAccess(token, os.environ.get(API) or PUBLIC_API)
 
 
 def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "PullRequest":
@@ -70,7 +70,7 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
         HybridwatchError: PyGithub is not installed.
         GithubError: A token is needed and there is none, or GitHub refuses.
     """
-    door = access(verb, writes=writes)
+    client = access(verb, writes=writes)
     from hybridwatch.integrations.github.pull_request import PullRequest
 
-    return PullRequest(door, repository, number)
+    return PullRequest(client, repository, number)

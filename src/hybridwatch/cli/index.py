@@ -27,7 +27,7 @@ INDEX_SCHEMA = 1
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, rebuild: bool, as_json: bool) -> None:
-    """Bring the database of records in line, from which the dashboard reads.
+    """Update the index: the database of records, from which the dashboard reads.
 
     Only new records are read and judged. The dashboard does the same when it opens; a nightly run
     of this command saves that time. docs/database.md says what the database holds.

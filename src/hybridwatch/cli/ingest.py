@@ -12,8 +12,8 @@ import click
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read.document import Document, parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.document import ForeignDocument, parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Run
@@ -174,7 +174,7 @@ def command(
     """
     haul = Haul(Intake(results), quiet=as_json)
     for named in files:
-        _take_all(named, haul, Given(testbed, build, scenario, line))
+        _take_all(named, haul, ForeignInput(testbed, build, scenario, line))
     haul.write()
     if as_json:
         click.echo(json.dumps(haul.to_json(), indent=2, allow_nan=False))
@@ -184,7 +184,7 @@ def command(
         raise click.exceptions.Exit(haul.status)
 
 
-def _take_all(named: Path, haul: Haul, given: Given) -> None:
+def _take_all(named: Path, haul: Haul, given: ForeignInput) -> None:
     """Take a file, or every file of a folder, and say so where there is none."""
     count, aside = haul.count, len(haul.aside)
     for path in candidates(named) if named.is_dir() else (named,):
@@ -197,7 +197,7 @@ def _take_all(named: Path, haul: Haul, given: Given) -> None:
         haul.refuse_path(named, haul.aside[aside:])
 
 
-def _take(path: Path, haul: Haul, given: Given) -> Iterator[Taken]:
+def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
     intake = haul.intake
     raw = read_file(path, _MOST_BYTES)
     if all(word in raw for word in _OWN_WORDS):
@@ -241,7 +241,7 @@ def _measured(run: Run) -> list[tuple[object, ...]]:
     return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
 
 
-def _is_verdict(document: Document) -> bool:
+def _is_verdict(document: ForeignDocument) -> bool:
     return isinstance(document.root, dict) and document.root.keys() >= _VERDICT_KEYS
 
 

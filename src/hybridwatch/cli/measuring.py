@@ -9,13 +9,19 @@ from typing import Final
 
 import click
 
-from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.restless import blocks_missing, leaves_work_open
+from hybridwatch.analysis.noisy_machine import blocks_missing, leaves_work_open
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.by_phase import Measured, Plan, found_in, measure_by_phase, stopped_line
+from hybridwatch.cli.by_phase import (
+    MeasurementScope,
+    Plan,
+    found_in,
+    measure_by_phase,
+    stopped_line,
+)
 from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
-from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.outcome import RunOutcome, print_closing
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
@@ -24,7 +30,7 @@ from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.engines.fitting import on_usual_runner
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.measurement.budget import Budget, Standing
+from hybridwatch.measurement.budget import Budget, BudgetStatus
 from hybridwatch.measurement.duet import can_be_duet, is_duet
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measurement.ready import make_ready
@@ -107,11 +113,11 @@ class RunOptions:
         return not chosen and can_be_duet(plan[1])
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasurementScope:
         """What is measured of every scenario."""
         fixed = self.is_brief or self.trials is not None
         missing = none_missing if fixed else blocks_missing
-        return Measured(self.wanted_phases, self.warmed, missing, self.known_bad)
+        return MeasurementScope(self.wanted_phases, self.warmed, missing, self.known_bad)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -164,7 +170,7 @@ class _FailedScenarios:
 
 def measure_scenarios(
     scenarios: Sequence[Scenario], wanted: RunOptions, results: Path, console: Console
-) -> tuple[list[Outcome], int]:
+) -> tuple[list[RunOutcome], int]:
     """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
 
     Args:
@@ -213,7 +219,7 @@ def measure_scenarios(
 
 
 def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
-    """All that makes two calls the same, so that one goes on with the other."""
+    """All that makes two calls the same, so that one resumes the other."""
     return {
         "plans": [
             [scenario.model_dump(mode="json"), [side.label for side in sides]]
@@ -243,7 +249,7 @@ def _measure(
         with losses.of(plan[0]):
             run = measuring.measure(plan, _budget(plan[0], wanted))
             records.keep(plan[0], run).show(console, whole=losses.alone)
-            if wanted.may_go_to_duet(plan) and leaves_work_open(report_of(run)):
+            if wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
                 duet = measuring.measure_duet(plan)
                 records.keep(plan[0], duet, noted=False).show(console, whole=losses.alone)
 
@@ -285,16 +291,16 @@ def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
     return Budget(schedule(scenario.trials.performance), minutes * _MINUTE, _standing)
 
 
-def _standing(run: Run) -> Standing:
-    report = report_of(run)
-    return Standing(len(open_metrics(report)), len(timed(report)))
+def _standing(run: Run) -> BudgetStatus:
+    report = build_report(run)
+    return BudgetStatus(len(open_metrics(report)), len(timed(report)))
 
 
 class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
     def __init__(
-        self, console: Console, scenarios: int, measured: Measured, records: RunRecords
+        self, console: Console, scenarios: int, measured: MeasurementScope, records: RunRecords
     ) -> None:
         self._console = console
         self._records = records
@@ -320,7 +326,7 @@ class _Measuring:
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
         self._print_title(plan, " (duet)")
         with progress(self._console, self._left) as tell:
-            return run_session(Measured((Phase.DUET,)).requested(plan, tell))
+            return run_session(MeasurementScope((Phase.DUET,)).requested(plan, tell))
 
     def _print_title(self, plan: Plan, what: str) -> None:
         scenario, sides = plan

@@ -17,9 +17,9 @@ from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scena
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.preflight import Needs, require_machine
-from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, Plan, hold
+from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, NightPlan, hold
 from hybridwatch.orchestration.nightly.policy import takes_policy
-from hybridwatch.reports.pull_request import title_of
+from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
@@ -86,7 +86,7 @@ def command(
     wanted = chosen(scenarios or policy.expected, labels)
     for one in wanted:
         require_machine(Needs.of(one, tuple(specs.values())))
-    plan = Plan(
+    plan = NightPlan(
         scenarios=[one.id for one in wanted],
         build=build,
         baseline=baseline or build,
@@ -104,7 +104,7 @@ def command(
     for name, file in (("gate", GATE), ("report", REPORT), ("log", LOG)):
         say(f"{name + ':':<8}{folder / file}")
     passed = findings.gate.passed
-    say(f"{'pass' if passed else 'fail'}: {title_of(findings)}")
+    say(f"{'pass' if passed else 'fail'}: {render_title(findings)}")
     told = tell_at_the_end(channels, results, policy)
     if not (passed and told):
         raise click.exceptions.Exit(_BAD_NEWS)

@@ -10,7 +10,7 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.notify_round import lines_of, outbox_of, place_of, sender_of
+from hybridwatch.cli.notify_round import build_sender, open_outbox, place_of, render_lines
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
@@ -68,17 +68,17 @@ def command(
         raise click.UsageError("--dry-run keeps nothing, --skip does: give one of them.")
     channels = read_channels(file or home_or_shipped() / CHANNELS_FILE)
     wanted = chosen_channels(channels, names)
-    outbox, look = outbox_of(results), partial(place_of, results, channels, policy)
-    _name_stranded(outbox, channels)
+    outbox, look = open_outbox(results), partial(place_of, results, channels, policy)
+    _name_orphaned(outbox, channels)
     if dry_run:
         _show(preview(outbox, wanted, look()), as_json=as_json)
     elif skips:
         count = skip(outbox, wanted, look)
-        say(f"{plural(count, 'message')} taken for heard", err=as_json)
+        say(f"{plural(count, 'message')} marked as read", err=as_json)
         if as_json:
             _print([])
     else:
-        _tell(tell(outbox, sender_of(outbox, channels), wanted, look), as_json=as_json)
+        _tell(tell(outbox, build_sender(outbox, channels), wanted, look), as_json=as_json)
 
 
 def _show(found: Sequence[Preview], *, as_json: bool) -> None:
@@ -98,7 +98,7 @@ def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
     if as_json:
         _print(found)
     else:
-        say(*lines_of(found))
+        say(*render_lines(found))
     if any(one.waiting for one in found):
         raise click.exceptions.Exit(_BAD_NEWS)
 
@@ -129,7 +129,7 @@ def _print(found: Sequence[Preview | Sent]) -> None:
     click.echo(json.dumps(notify_to_json(found), indent=2, allow_nan=False))
 
 
-def _name_stranded(outbox: Outbox, channels: Channels) -> None:
-    for name, count in outbox.stranded([one.name for one in channels.all]).items():
+def _name_orphaned(outbox: Outbox, channels: Channels) -> None:
+    for name, count in outbox.orphaned([one.name for one in channels.all]).items():
         counted = plural(count, "message")
         say(f"{counted} for {name}, which is no channel of {channels.path} any more", err=True)

@@ -11,12 +11,12 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.update import open_index
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.integrations.notify.doors import door_of
-from hybridwatch.integrations.notify.gather import Place
+from hybridwatch.integrations.notify.gather import TopicPlace
 from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.registry import open_client
 from hybridwatch.integrations.notify.sending import Sender, Sent, tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.system.console_text import say
@@ -33,7 +33,7 @@ def channels_here() -> Channels | None:
     return read_channels(path) if path.is_file() else None
 
 
-def outbox_of(results: Path) -> Outbox:
+def open_outbox(results: Path) -> Outbox:
     """Open the outbox of a results folder.
 
     Raises:
@@ -41,10 +41,10 @@ def outbox_of(results: Path) -> Outbox:
     """
     if not results.is_dir():
         raise NotifyError(f"{results}: expected a results folder, found none")
-    return Outbox(Database(url_of(results), NotifyError))
+    return Outbox(Database(find_database_url(results), NotifyError))
 
 
-def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
+def place_of(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
     """Look at a results folder.
 
     Args:
@@ -52,7 +52,7 @@ def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
         channels: Say where the dashboard is.
         policy: What judges.
     """
-    return Place(
+    return TopicPlace(
         results=results,
         index=open_index(results),
         checkout=replace(checkout_here(), policy=policy),
@@ -61,9 +61,9 @@ def place_of(results: Path, channels: Channels, policy: Policy) -> Place:
     )
 
 
-def sender_of(outbox: Outbox, channels: Channels) -> Sender:
+def build_sender(outbox: Outbox, channels: Channels) -> Sender:
     """Give what sends."""
-    return Sender(outbox, lambda channel: door_of(channel, channels))
+    return Sender(outbox, lambda channel: open_client(channel, channels))
 
 
 def tell_at_the_end(
@@ -83,17 +83,17 @@ def tell_at_the_end(
     if channels is None:
         return True
     try:
-        outbox = outbox_of(results)
+        outbox = open_outbox(results)
         look = partial(place_of, results, channels, policy)
-        found = tell(outbox, sender_of(outbox, channels), channels.all, look)
+        found = tell(outbox, build_sender(outbox, channels), channels.all, look)
     except HybridwatchError as error:
         say(f"notify: {error}", err=err)
         return False
-    say(*(f"notify: {line}" for line in lines_of(found)), err=err)
+    say(*(f"notify: {line}" for line in render_lines(found)), err=err)
     return not any(one.waiting for one in found)
 
 
-def lines_of(found: Sequence[Sent]) -> list[str]:
+def render_lines(found: Sequence[Sent]) -> list[str]:
     """Say what became of each channel."""
     lines: list[str] = []
     for one in found:

@@ -19,17 +19,17 @@ from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measurement.accuracy.oracle import (
     Oracle,
-    deviations_of,
+    find_deviations,
+    find_own_path,
+    find_path,
     load,
     model_digest,
-    own_path_of,
-    path_of,
 )
-from hybridwatch.measurement.bench import Bench
-from hybridwatch.measurement.make_oracle import by_engine, by_transformers, oracle_of
+from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.make_oracle import build_oracle, by_engine, by_transformers
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.right_answers import WrongAnswer, wrong_answers
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, layers
@@ -39,7 +39,7 @@ _BY: Final = ("transformers", "engine")
 
 @click.group("oracle", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
 def command() -> None:
-    """Keep right answers that come from outside the engine.
+    """Store and check right answers that come from outside the engine.
 
     With them a contract trial counts contract.wrong_answers.
     """
@@ -78,9 +78,9 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
         made = by_engine(wanted, folder.parent, request, count)
     words = ["hybridwatch", "oracle", "make", wanted.model, wanted.id, "--by", by, "--build", build]
     line = shlex.join([*words, "--trials", str(count)])
-    path = own_path_of(home(), wanted.id)
+    path = find_own_path(home(), wanted.id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(oracle_of(wanted, folder, line, made).render(), encoding="utf-8")
+    path.write_text(build_oracle(wanted, folder, line, made).render(), encoding="utf-8")
     requests = sum(map(len, made[1]))
     click.echo(f"{path}: {requests} requests in {count} trials, by {by}")
 
@@ -89,7 +89,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
 @takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
-    """Compute right answers anew by transformers, and compare them with those kept.
+    """Compute right answers again by transformers, and compare them with those kept.
 
     Without SCENARIO, of all that have some. Near ties may fall otherwise. The exit status is 1 if
     anything else differs.
@@ -147,9 +147,9 @@ def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> Non
 def _wrong(scenario: Scenario, build: BuildRequest, kept: Oracle) -> list[WrongAnswer]:
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Bench(scenario, [build], home() / "models", Path(work), lambda _: None) as bench,
+        EnginePool(scenario, [build], home() / "models", Path(work), lambda _: None) as pool,
     ):
-        return list(wrong_answers(Station(bench, 0, Path(work)), home(), kept.trials))
+        return list(wrong_answers(TrialContext(pool, 0, Path(work)), home(), kept.trials))
 
 
 def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
     if digest != kept.model_digest:
         yield f"model_digest: expected {kept.model_digest}, found {digest}"
     _, fresh = by_transformers(scenario, folder, parse_label(build), len(kept.trials), kept.trials)
-    yield from deviations_of(kept.trials, fresh)
+    yield from find_deviations(kept.trials, fresh)
 
 
 def _one(scenario: str, build: str) -> Scenario:
@@ -169,7 +169,7 @@ def _one(scenario: str, build: str) -> Scenario:
 
 
 def _kept(scenario: Scenario, named: tuple[str, ...]) -> Oracle | None:
-    path = path_of(home(), scenario.answered_by)
+    path = find_path(home(), scenario.answered_by)
     kept = load(path)
     if kept is None and scenario.id in named:
         raise ScenarioError(

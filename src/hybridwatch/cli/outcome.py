@@ -10,23 +10,23 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
+from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.expectation import broken_expectations
-from hybridwatch.analysis.sight import KnownBad, Sight
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.caught import bugs_caught, readings_of, seen_by
+from hybridwatch.reports.caught import bugs_caught, list_readings, seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
 from hybridwatch.system.console_text import as_text
@@ -40,7 +40,7 @@ _VALUES: Final = 3
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
-class Outcome:
+class RunOutcome:
     """One run, finished or stopped: what to show and what is wrong with it.
 
     Attributes:
@@ -65,7 +65,7 @@ class Outcome:
         self.verdict = verdict
         control = None if report is None else known_bad_in(report)
         # What a stopped run has not seen it might have seen yet.
-        is_open = control is not None and self.stopped and control.sight is Sight.MISSED
+        is_open = control is not None and self.stopped and control.detection is Detection.MISSED
         self.control = None if is_open else control
         self.report = report
         self.troubles = tuple(_troubles(scenario, self.run, self.control))
@@ -100,7 +100,7 @@ class Outcome:
 
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
-        word, style, by = summary_of(self.run, self.report, self.control)
+        word, style, by = render_summary(self.run, self.report, self.control)
         by = "; ".join(filter(None, (by, self.stopped)))
         return word, _BAD if self.control is not None and self.troubles else style, by
 
@@ -116,41 +116,43 @@ class Outcome:
         }
 
 
-def keep(scenario: Scenario, run: Run, results: Path) -> Outcome:
+def keep(scenario: Scenario, run: Run, results: Path) -> RunOutcome:
     """Store a run, and the verdict between its two sides if it has two."""
     return judged(scenario, run, write_run(results, run), results)
 
 
-def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> Outcome:
+def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> RunOutcome:
     """Judge a run that is stored, and store the verdict between its two sides if it has two.
 
     The verdict that is stored of a stopped run says that phases failed, the one that is shown what
     came of those that were made.
     """
     if len(run.builds) != 2:
-        return Outcome(scenario, run, record)
+        return RunOutcome(scenario, run, record)
     found = judge(*both_sides(record, run), results)
     shown = judge_on(found.terms, *both_sides(record, run.so_far()))
-    return Outcome(scenario, run, record, shown.report, save(results, found))
+    return RunOutcome(scenario, run, record, shown.report, save(results, found))
 
 
-def summary_of(run: Run, report: Report | None, control: KnownBad | None) -> tuple[str, str, str]:
+def render_summary(
+    run: Run, report: Report | None, control: KnownBad | None
+) -> tuple[str, str, str]:
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
-        caught = control.sight is Sight.CAUGHT
-        return control.sight.value, _GOOD if caught else _BAD, seen_by(control)
+        caught = control.detection is Detection.CAUGHT
+        return control.detection.value, _GOOD if caught else _BAD, seen_by(control)
     if report is None:
         return "measured", "", values_line(run, _VALUES)
-    loudest = verdict_of(report)
+    loudest = find_line_verdict(report)
     alike = [c for c in report.comparisons if c.verdict is loudest]
     by = plural(len(alike), "comparison")
     if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
-        by = readings_of(alike, most=1)
+        by = list_readings(alike, most=1)
     return loudest.value, STYLES[loudest], by
 
 
 def print_closing(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     results: Path,
     console: Console,
     *notes: str,
@@ -179,8 +181,8 @@ def print_closing(
         console.print(as_text(line), soft_wrap=True)
 
 
-def _table(outcomes: Sequence[Outcome], unmeasured: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+def _table(outcomes: Sequence[RunOutcome], unmeasured: Sequence[str]) -> StackedTable:
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column("result", no_wrap=True)
     table.add_column("shown by")
@@ -192,7 +194,7 @@ def _table(outcomes: Sequence[Outcome], unmeasured: Sequence[str]) -> Table:
     return table
 
 
-def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
+def _places(outcomes: Sequence[RunOutcome], results: Path) -> Iterator[str]:
     judged = [outcome for outcome in outcomes if outcome.verdict is not None]
     if len(outcomes) == 1:
         yield f"record:  {outcomes[0].path}"
@@ -210,7 +212,7 @@ def _places(outcomes: Sequence[Outcome], results: Path) -> Iterator[str]:
         yield f"{'' if at else 'next:':<{indent}}{command}"
 
 
-def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
+def _names_of_builds(outcomes: Sequence[RunOutcome]) -> str:
     """Name the builds with their model runners: first what most scenarios ran on."""
     scenarios: dict[str, list[str]] = {}
     for outcome in outcomes:
@@ -220,7 +222,7 @@ def _names_of_builds(outcomes: Sequence[Outcome]) -> str:
     return "; ".join([most, *(f"of {', '.join(scenarios[one])} {one}" for one in others)])
 
 
-def _next(judged: Sequence[Outcome], results: Path) -> Iterator[str]:
+def _next(judged: Sequence[RunOutcome], results: Path) -> Iterator[str]:
     name = program()
     where = with_results(results)
     if judged:
@@ -244,7 +246,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
     if needed <= _AT_WORK:
         for line in broken_expectations(run, 0, _of_phases(scenario.expect, run)):
             yield f"the healthy engine is not as expected: {line}"
-    if control is not None and control.sight is Sight.MISSED:
+    if control is not None and control.detection is Detection.MISSED:
         yield f"the bug was not caught: without {', '.join(control.lost)} this passes"
 
 

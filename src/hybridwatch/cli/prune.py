@@ -16,8 +16,8 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_examples
 from hybridwatch.records.store.retention import (
-    Plan,
-    Policy,
+    PrunePlan,
+    RetentionPolicy,
     What,
     may_remove,
     plan_removals,
@@ -62,7 +62,7 @@ _NAMED = 10
 @click.option("--yes", is_flag=True, help="Remove the files; without it they are only named.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
-    """Throw away what grew old: first answers, then all but one record a week.
+    """Delete what is old: first answers, then all but one record a week.
 
     Runs on which somebody rests stay whole: pinned baselines, those beside a change point, those
     that a stored verdict was made of, and those of alerts that are open or were acted on.
@@ -70,12 +70,12 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
     if not results.is_dir():
         raise RecordError(f"--results {results}: expected a folder of records")
     console = Console(stderr=True)
-    policy, now = Policy(**days), datetime.now(UTC)
+    policy, now = RetentionPolicy(**days), datetime.now(UTC)
     records = list_records(results)
     if may_remove(records, read_examples(results), policy, now):
         plan = _planned(results, policy, now, triage, console)
     else:
-        plan = Plan((), len(records), {})
+        plan = PrunePlan((), len(records), {})
     if yes:
         with file_progress(console, "files") as say:
             for done, _ in enumerate(remove(results, plan.removals, now), start=1):
@@ -86,8 +86,10 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
         _print(plan, removed=yes)
 
 
-def _planned(results: Path, policy: Policy, now: datetime, triage: str, console: Console) -> Plan:
-    """Judge and examine everything, to know on what somebody rests."""
+def _planned(
+    results: Path, policy: RetentionPolicy, now: datetime, triage: str, console: Console
+) -> PrunePlan:
+    """Judge and examine everything, to know which records are referenced."""
     # Most calls find nothing that is old, and need neither pandas nor a database.
     from hybridwatch.database.update import open_index
     from hybridwatch.history.alerts import find_alerts
@@ -102,7 +104,7 @@ def _planned(results: Path, policy: Policy, now: datetime, triage: str, console:
     return plan_removals(results, old_runs(index), protected, policy, now)
 
 
-def plan_to_json(plan: Plan, *, removed: bool) -> dict[str, Any]:
+def plan_to_json(plan: PrunePlan, *, removed: bool) -> dict[str, Any]:
     """Give what goes and what stays as plain JSON; fields as in ``docs/json.md``."""
     return {
         "schema_version": PRUNE_SCHEMA,
@@ -116,7 +118,7 @@ def plan_to_json(plan: Plan, *, removed: bool) -> dict[str, Any]:
     }
 
 
-def _print(plan: Plan, *, removed: bool) -> None:
+def _print(plan: PrunePlan, *, removed: bool) -> None:
     counts = Counter(one.what for one in plan.removals)
     what = ", ".join(
         [

@@ -20,7 +20,7 @@ from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import Stored, list_records, read_run
 from hybridwatch.reports.record_list import ALONE, RunFilter, records_to_json
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import as_text, say
 
 _NAMED: Final = 4
@@ -102,8 +102,8 @@ def _read(results: Path, fits: Callable[[Run], bool], broken: dict[str, str]) ->
                 yield Stored(path, run)
 
 
-def _table(shown: Sequence[Stored]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+def _table(shown: Sequence[Stored]) -> StackedTable:
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for title in ("run", "measured (UTC)", "scenario"):
         table.add_column(title, no_wrap=True)
     table.add_column("builds", overflow="fold")

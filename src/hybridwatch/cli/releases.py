@@ -18,7 +18,7 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import misfit
-from hybridwatch.engines.install import State as Installed
+from hybridwatch.engines.install import InstallState as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.harness_version import harness_identity
@@ -28,13 +28,13 @@ from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.reports.release_card import cell_words, render_card
 from hybridwatch.reports.releases.card import RUNNERS, read_card
-from hybridwatch.reports.releases.cell import Cell, State, cells_file
+from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text, say
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.home import home
 
 _GROUPS = ("smoke", "curated")
@@ -47,7 +47,7 @@ _Place = tuple[Scenario, BuildRequest]
     epilog=examples("hybridwatch releases run smoke", "hybridwatch releases card"),
 )
 def command() -> None:
-    """Say of each release and model runner what is clean, what is broken and what is not there."""
+    """Show what is clean, broken or missing in each release and model runner."""
 
 
 @command.command("run", epilog=examples("hybridwatch releases run smoke --build cpu-0.32.0+v2"))
@@ -134,17 +134,17 @@ def card_command(context: click.Context, out: Path | None, results: Path) -> Non
 
 def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place]:
     """Note where a scenario does not apply, and give the cells that have to be measured."""
-    kept = {cell.key: cell for cell in read_entries(path, Cell)}
+    kept = {cell.key: cell for cell in read_entries(path, ReleaseCell)}
     missing = []
     for place in places:
-        known, absent = kept.get(_cell(place, State.CLEAN).key), misfit(*place)
+        known, absent = kept.get(_cell(place, CellState.CLEAN).key), misfit(*place)
         if known is not None and known.scenario_digest != digest(place[0]):
             known = None
         if absent is None:
-            if anew or known is None or known.state is State.ABSENT:
+            if anew or known is None or known.state is CellState.ABSENT:
                 missing.append(place)
         elif known is None or known.detail != absent:
-            append_entry(path, _cell(place, State.ABSENT, detail=absent))
+            append_entry(path, _cell(place, CellState.ABSENT, detail=absent))
     return missing
 
 
@@ -162,7 +162,7 @@ def _is_release(spec: BuildSpec) -> bool:
     return spec.accelerator == "cpu" and not spec.variant_of and not spec.origin
 
 
-def _measured(place: _Place, console: Console) -> Cell:
+def _measured(place: _Place, console: Console) -> ReleaseCell:
     """Measure a cell; an engine that does not come up is an answer."""
     scenario, side = place
     try:
@@ -173,34 +173,36 @@ def _measured(place: _Place, console: Console) -> Cell:
     except LateEngineError:
         raise
     except EngineError as error:
-        return _cell(place, State.FAILED, detail=_cause(str(error), error.log_tail))
+        return _cell(place, CellState.FAILED, detail=_cause(str(error), error.log_tail))
     except BuildError as error:
-        return _cell(place, State.FAILED, detail=bounded(str(error)))
+        return _cell(place, CellState.FAILED, detail=bounded(str(error)))
     return _judged(place, run)
 
 
-def _judged(place: _Place, run: Run) -> Cell:
+def _judged(place: _Place, run: Run) -> ReleaseCell:
     trials = place[0].trials.contract
     for trial in run.failed(0):
         if trial.failure is not None:
             cause = _cause(trial.failure.reason, trial.failure.log_tail)
-            return _cell(place, State.FAILED, detail=cause, trials=trials)
+            return _cell(place, CellState.FAILED, detail=cause, trials=trials)
     broken = {
         one.metric.id: one.contender.center if one.contender else None
         for one in report_alone(OneSide(run, 0)).bad_news
     }
-    return _cell(place, State.BROKEN if broken else State.CLEAN, broken=broken, trials=trials)
+    return _cell(
+        place, CellState.BROKEN if broken else CellState.CLEAN, broken=broken, trials=trials
+    )
 
 
 def _cause(reason: str, log: str) -> str:
-    root = root_of(log)
+    root = find_root(log)
     return bounded(plain(root) if root else reason)
 
 
-def _cell(place: _Place, state: State, **facts: object) -> Cell:
+def _cell(place: _Place, state: CellState, **facts: object) -> ReleaseCell:
     scenario, side = place
     runner = side.model_runner or RUNNERS[-1]
-    return Cell.model_validate(
+    return ReleaseCell.model_validate(
         {
             "scenario": scenario.id,
             "release": side.spec.release,

@@ -1,4 +1,4 @@
-"""The records of one call of ``run``, noted as they come: a stopped call can be gone on with.
+"""The records of one call of ``run``, noted as they come: a stopped call can be resumed.
 
 Each call has a file in ``unfinished/`` of the results folder, named after what was asked, with a
 line for each record. It goes when all is measured; a process that is stopped or killed leaves it.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.cli.outcome import Outcome, judged
+from hybridwatch.cli.outcome import RunOutcome, judged
 from hybridwatch.measurement.session import is_stopped
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run, write_run
@@ -26,14 +26,14 @@ class RunRecords:
     Args:
         results: Folder that gets the records.
         asked: Everything that makes two calls the same, as plain JSON.
-        resume: Whether an earlier call that did not come to its end is gone on with.
+        resume: Whether an earlier call that did not come to its end is resumed.
 
     Attributes:
         outcomes: Of the runs that are stored, in the order in which they came.
     """
 
     def __init__(self, results: Path, asked: Any, *, resume: bool) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RunOutcome] = []
         self._results = results
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
         self._file = results / UNFINISHED / f"{digest[:_DIGITS]}.txt"
@@ -57,7 +57,7 @@ class RunRecords:
         _, run = self._earlier.get(scenario.id, (None, None))
         return run
 
-    def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> Outcome:
+    def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> RunOutcome:
         """Store a run, and the verdict between its two sides if it has two.
 
         Args:

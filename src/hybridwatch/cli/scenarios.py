@@ -12,11 +12,11 @@ from rich.padding import Padding
 
 from hybridwatch.cli.options import examples, write_file
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.checkpoint import draft_of, folder_of
+from hybridwatch.engines.checkpoint import find_draft, folder_of
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
-from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
+from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped
 
@@ -27,7 +27,7 @@ def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
     Raises:
         ScenarioError: The file is no workload, or there is another scenario where one belongs.
     """
-    carried = scenarios_of(workload)
+    carried = parse_scenarios(workload)
     files = {out / f"{one.scenario.id}.toml": one.text.encode() for one in carried.files}
     for path, content in files.items():
         if path.exists() and path.read_bytes() != content:
@@ -116,7 +116,7 @@ def _with_models(found: Survey, models: Path) -> Survey:
         try:
             if not scenario.on_hub:
                 folder_of(scenario, models)
-            draft_of(scenario, models)
+            find_draft(scenario, models)
         except BuildError as error:
             problems.append(f"scenarios/{error}")
         else:
@@ -155,7 +155,7 @@ def _print_problems(found: Survey) -> None:
 
 
 def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column("known-bad without", no_wrap=True)
     if not reasons:

@@ -52,7 +52,7 @@ def command(
     host: str,
     names: tuple[str, ...],
 ) -> None:
-    """Answer other programs over HTTP until Ctrl-C.
+    """Start the API server; it ends with Ctrl-C.
 
     Runs, verdicts, series and alerts, as the verbs' --json tells them; /openapi.json describes
     every question and answer. Whoever writes needs a token (hybridwatch token make). Needs the

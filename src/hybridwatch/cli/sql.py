@@ -16,7 +16,7 @@ from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.plain_text import csv_cell
 
 
@@ -32,7 +32,7 @@ from hybridwatch.system.plain_text import csv_cell
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--json", "form", flag_value="json", help="Print one JSON array (docs/json.md).")
 def command(statement: str, results: Path, form: str | None) -> None:
-    """Answer one SQL statement from the database of the records.
+    """Run one SQL statement on stored results.
 
     Records that are new are read first, as by `hybridwatch index`. The statement can change
     nothing. docs/database.md draws the tables and has examples; what SQL can say depends on the
@@ -58,7 +58,7 @@ def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _print(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = StackedTable(box=None, pad_edge=False)
     for name in names:
         table.add_column(Text(one_line(name)))
     for row in rows:

@@ -19,7 +19,7 @@ STORE_SCHEMA = 1
 
 @click.group("store", epilog=examples("hybridwatch store check"))
 def command() -> None:
-    """Look after the results folder."""
+    """Verify the results folder."""
 
 
 @command.command(
@@ -35,7 +35,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 @click.pass_context
 def check(ctx: click.Context, results: Path, seal: bool, as_json: bool) -> None:
-    """Read every record and verdict, and hold it against its digest.
+    """Verify the checksum of every record and verdict.
 
     Exit status 1 when a file is damaged, was changed or is not there.
     """

@@ -33,7 +33,7 @@ _SCHEMA_VERSION = 1
 @click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool) -> None:
-    """Comment once on the pull request whose commit a search has found to be the cause.
+    """Comment, once, on the pull request that a search has found to be the cause.
 
     FILE is what `hybridwatch bisect --json` printed. Only what was confirmed by a new measurement
     is told. If a few commits could not be told apart, each of their pull requests hears it.
@@ -47,7 +47,7 @@ def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool)
 
 
 def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
-    door = access("suspects", writes=not dry_run)
+    client = access("suspects", writes=not dry_run)
     from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
 
     def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
@@ -60,5 +60,5 @@ def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Itera
             click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
             yield row(suspect.name, None, "would be told")
     else:
-        for one in tell_authors(door, repo, found):
+        for one in tell_authors(client, repo, found):
             yield row(one.suspect.name, one.number, one.done)

@@ -13,12 +13,12 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.errors import RecordError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 
 
 @click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))
 def command() -> None:
-    """Make, list and revoke tokens of the HTTP API (docs/api.md)."""
+    """Manage tokens of the HTTP API (docs/api.md)."""
 
 
 @command.command(
@@ -40,7 +40,7 @@ def command() -> None:
 @click.option("--days", type=click.IntRange(1, 3660), help="For how long; without, for ever.")
 @takes_results("Folder whose API takes the token.")
 def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path) -> None:
-    """Make a token for NAME and print it, once.
+    """Create a token for NAME and print it, once.
 
     Whatever is done with it is done under this name. The database keeps a digest, so a token that
     is lost is made anew, under another name.
@@ -56,14 +56,14 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
 @takes_results("Folder whose API takes the tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def list_all(*, results: Path, as_json: bool) -> None:
-    """List the tokens, those that allow nothing any more too."""
+    """List the tokens, expired and revoked ones too."""
     _check_folder(results)
     now, found = datetime.now(UTC), open_tokens(results).by_digest().values()
     if as_json:
         document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
         click.echo(json.dumps(document, indent=2))
         return
-    table = Table("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
+    table = StackedTable("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
     for one in found:
         scopes = ", ".join(sorted(scope.value for scope in one.scopes))
         table.add_row(
@@ -76,7 +76,7 @@ def list_all(*, results: Path, as_json: bool) -> None:
 @click.argument("name")
 @takes_results("Folder whose API takes the token.")
 def revoke(*, name: str, results: Path) -> None:
-    """Take the token of NAME back; a running server refuses it within two seconds."""
+    """Revoke the token of NAME; a running server refuses it within two seconds."""
     _check_folder(results)
     open_tokens(results).revoke(name, datetime.now(UTC))
     click.echo(f"{name}: revoked")

@@ -15,7 +15,7 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.outcome import Outcome, print_closing
+from hybridwatch.cli.outcome import RunOutcome, print_closing
 from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
@@ -25,7 +25,7 @@ from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
-from hybridwatch.reports.caught import readings_of
+from hybridwatch.reports.caught import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
@@ -127,7 +127,7 @@ class _Trying:
         self, labels: tuple[str, str], results: Path, console: Console, line: str | None = None
     ) -> None:
         self.labels = labels
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RunOutcome] = []
         self._lost = 0
         self._untimed: tuple[str, ...] = ()
         self._results = results
@@ -135,7 +135,7 @@ class _Trying:
         self._line = line
 
     @property
-    def worse(self) -> list[Outcome]:
+    def worse(self) -> list[RunOutcome]:
         """Runs in which something got worse, or could not be measured."""
         return [one for one in self.outcomes if one.troubles or one.bad_news]
 
@@ -192,7 +192,7 @@ class _Trying:
         release = self.labels[0]
         lines = [
             f"worse than {release} in {one.scenario}: "
-            f"{readings_of(one.bad_news, most=_READINGS) or one.troubles[0]}"
+            f"{list_readings(one.bad_news, most=_READINGS) or one.troubles[0]}"
             for one in self.worse
         ]
         if self._lost:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.blindness import Blindness, blindness_of
+from hybridwatch.analysis.blindness import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import MOST_TRIALS
-from hybridwatch.cli.outcome import Outcome
+from hybridwatch.cli.outcome import RunOutcome
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
@@ -27,19 +27,19 @@ _MARGINS: Final = 1.0
 _MINUTE: Final = 60.0
 
 
-def looked_at(outcomes: Sequence[Outcome]) -> tuple[Phase, ...]:
+def looked_at(outcomes: Sequence[RunOutcome]) -> tuple[Phase, ...]:
     """Name the phases of which there is a trial that did not fail."""
     made = {trial.phase for one in outcomes for trial in one.run.trials if trial.failure is None}
     return tuple(phase for phase in Phase if phase in made)
 
 
-def not_looked_at(outcomes: Sequence[Outcome]) -> tuple[Phase, ...]:
+def not_looked_at(outcomes: Sequence[RunOutcome]) -> tuple[Phase, ...]:
     """Name the usual phases of which there is none."""
     made = looked_at(outcomes)
     return tuple(phase for phase in USUAL_PHASES if phase not in made)
 
 
-def unseen(outcomes: Sequence[Outcome], labels: Sequence[str], results: Path) -> Iterator[str]:
+def unseen(outcomes: Sequence[RunOutcome], labels: Sequence[str], results: Path) -> Iterator[str]:
     """Yield what was timed and could not have been seen, and what it would take to see it.
 
     Args:
@@ -49,7 +49,7 @@ def unseen(outcomes: Sequence[Outcome], labels: Sequence[str], results: Path) ->
     """
     timed = [one for one in outcomes if set(TIMED_PHASES) & set(looked_at([one]))]
     reports = tuple(one.report for one in timed if one.report is not None)
-    blind = blindness_of(reports, STRICT, beyond=_MARGINS)
+    blind = find_blindness(reports, STRICT, beyond=_MARGINS)
     if not blind.spots:
         return
     yield blind_sentence(blind, lambda report: report.scenario.id)
@@ -61,7 +61,7 @@ def unseen(outcomes: Sequence[Outcome], labels: Sequence[str], results: Path) ->
         yield f"or, where others use the machine, processor time: {command}"
 
 
-def _minutes(timed: Sequence[Outcome], blind: Blindness) -> str:
+def _minutes(timed: Sequence[RunOutcome], blind: Blindness) -> str:
     """Say how long the trials take that would settle it, as far as that is known."""
     if blind.trials_needed is None or blind.trials_needed > MOST_TRIALS:
         return ""
@@ -75,7 +75,7 @@ def _needed(report: Report | None, blind: Blindness) -> int:
     return max((needed or 0 for needed in own), default=0)
 
 
-def _round_s(outcome: Outcome) -> float:
+def _round_s(outcome: RunOutcome) -> float:
     """Seconds of a timed trial of each side, of every phase that is timed."""
     trials = [one for one in outcome.run.trials if one.phase in TIMED_PHASES and not one.warmup]
     rounds = max(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from hybridwatch.database.url import DATABASE_FILE, file_url, secrets_of, shown
+from hybridwatch.database.url import DATABASE_FILE, file_url, find_secrets, shown
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.system.file_lock import claimed
 
@@ -56,7 +56,7 @@ class Database:
         self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self.kept = True
         self._error = error
-        self._secrets = secrets_of(url)
+        self._secrets = find_secrets(url)
         self._engine = _sqlite(url) if self.file else self._server(url)
         weakref.finalize(self, self._engine.dispose)
 
@@ -85,7 +85,7 @@ class Database:
         Raises:
             HybridwatchError: As ``error``, when it cannot be read.
         """
-        with self._in_words(), self._engine.connect() as connection:
+        with self._translate_errors(), self._engine.connect() as connection:
             if self.file is None:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             else:
@@ -99,7 +99,7 @@ class Database:
         Raises:
             HybridwatchError: As ``error``, when it cannot be written.
         """
-        with self._in_words(), self._engine.connect() as connection:
+        with self._translate_errors(), self._engine.connect() as connection:
             connection.exec_driver_sql(_TURN[self._engine.dialect.name])
             yield connection
             connection.commit()
@@ -117,7 +117,7 @@ class Database:
             with self.writing() as connection:
                 yield connection
             return
-        with self._in_words(), self._engine.begin() as connection:
+        with self._translate_errors(), self._engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -136,7 +136,7 @@ class Database:
             HybridwatchError: As ``error``, when the claim cannot be made.
         """
         if self.file is None:
-            with self._in_words(), self._engine.connect() as connection:
+            with self._translate_errors(), self._engine.connect() as connection:
                 isolated = connection.execution_options(isolation_level="AUTOCOMMIT")
                 yield from _on_server(isolated, zlib.crc32(name.encode()))
             return
@@ -177,7 +177,7 @@ class Database:
             ) from error
 
     @contextlib.contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except IntegrityError:

@@ -16,12 +16,12 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, Row, insert, inspect, select
 
 from hybridwatch.analysis.alerts.act import Act, Deed, check_other, checked_name
-from hybridwatch.analysis.alerts.alert_key import Matter, Question
+from hybridwatch.analysis.alerts.alert_key import AlertQuestion, AlertSubject
 from hybridwatch.analysis.alerts.alerts import Alert
 from hybridwatch.analysis.alerts.decisions import (
     UNDECIDED,
+    DecisionEntry,
     Decisions,
-    Entry,
     Seen,
     SeenPart,
     TriageConflict,
@@ -32,7 +32,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import ACT
-from hybridwatch.database.url import UrlError, file_url, parsed, url_of
+from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
 from hybridwatch.records.line import derived_line
 
@@ -98,7 +98,7 @@ class Triage:
             seen = alert.decisions.version
             if known.version != seen:
                 raise TriageConflict(known, seen)
-            entry = Entry(seen + 1, now.astimezone(UTC), who, act, alert.seen)
+            entry = DecisionEntry(seen + 1, now.astimezone(UTC), who, act, alert.seen)
             connection.execute(insert(ACT), [_row(alert, entry)])
         return Decisions((*known.entries, entry))
 
@@ -170,7 +170,7 @@ def open_triage(results: Path, given: str = "") -> Triage:
         if given:
             url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
             return Triage(Database(url, TriageError))
-        return Triage(Database(url_of(results), TriageError), results / EARLIER_FILE)
+        return Triage(Database(find_database_url(results), TriageError), results / EARLIER_FILE)
     except UrlError as error:
         raise TriageError(str(error)) from None
 
@@ -181,7 +181,7 @@ def _rows(connection: Connection, key: str = "") -> Sequence[Row[Any]]:
 
 
 def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
-    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+    entries: defaultdict[str, list[DecisionEntry]] = defaultdict(list)
     for row in rows:
         try:
             entries[row.alert].append(_entry(row))
@@ -194,7 +194,7 @@ def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
 def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[str, Decisions]:
     """Give the decisions about lines, with those about single builds of them."""
     abouts = {row.alert: row.about for row in rows}
-    earlier: defaultdict[str, list[Entry]] = defaultdict(list)
+    earlier: defaultdict[str, list[DecisionEntry]] = defaultdict(list)
     for alert, about in abouts.items():
         key = _key_by_line(json.loads(about))
         if key != alert:
@@ -210,12 +210,12 @@ def _key_by_line(about: Mapping[str, str]) -> str:
     baseline, contender = (derived_line(about[side]) for side in ("baseline", "contender"))
     if "area" in about:
         area = Area(about["area"])
-        return Matter(about["scenario"], area, baseline, contender, about["testbed"]).key
+        return AlertSubject(about["scenario"], area, baseline, contender, about["testbed"]).key
     asked = about["scenario"], about["metric"], about["statistic"]
-    return Question(*asked, baseline, contender, about["testbed"]).key
+    return AlertQuestion(*asked, baseline, contender, about["testbed"]).key
 
 
-def _row(alert: Alert, entry: Entry) -> dict[str, Any]:
+def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
     return {
         "alert": alert.matter.key,
         "number": entry.number,
@@ -244,7 +244,7 @@ def _parts(about: str) -> tuple[SeenPart, ...]:
     return tuple(SeenPart(**part) for part in found)
 
 
-def _entry(row: Row[Any]) -> Entry:
+def _entry(row: Row[Any]) -> DecisionEntry:
     seen = Seen(
         run_id=row.seen_run,
         started_at=row.seen_started_at,
@@ -253,4 +253,6 @@ def _entry(row: Row[Any]) -> Entry:
         rank=Action(row.seen_rank),
         parts=_parts(row.about),
     )
-    return Entry(row.number, row.at, row.who, Act(Deed(row.deed), row.text, row.until), seen)
+    return DecisionEntry(
+        row.number, row.at, row.who, Act(Deed(row.deed), row.text, row.until), seen
+    )

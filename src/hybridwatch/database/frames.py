@@ -42,7 +42,7 @@ def plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, _Microseconds).label(column.key or "")
 
 
-def frame_of(wanted: Select[Any], rows: Sequence[Any]) -> pd.DataFrame:
+def build_frame(wanted: Select[Any], rows: Sequence[Any]) -> pd.DataFrame:
     """Make a frame of the rows that a statement gave."""
     kinds = wanted.selected_columns
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
@@ -70,7 +70,7 @@ def with_group(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(group=[scenario.partition("/")[0] for scenario in frame["scenario"]])
 
 
-def lines_of(levels: pd.DataFrame) -> pd.DataFrame:
+def list_frame_lines(levels: pd.DataFrame) -> pd.DataFrame:
     """Put the medians of each series and pair, which lie together, into one row."""
     place = levels[["series", "pair"]].to_numpy(np.int64)
     first = np.flatnonzero(np.r_[len(place) > 0, np.any(place[1:] != place[:-1], axis=1)])

@@ -13,7 +13,7 @@ NEWEST: Final = "0004"
 """The last migration there is; they are numbered."""
 
 
-def version_of(connection: Connection) -> str:
+def find_version(connection: Connection) -> str:
     """Name the last migration that was made; empty where none was."""
     if not inspect(connection).has_table(VERSIONS):
         return ""
@@ -31,7 +31,7 @@ def check_known(connection: Connection, name: str) -> None:
     Raises:
         TriageError: They are.
     """
-    if (found := version_of(connection)) > NEWEST:
+    if (found := find_version(connection)) > NEWEST:
         raise TriageError(
             f"{name}: schema version: found {found}, but this hybridwatch reads up to {NEWEST}: "
             "upgrade hybridwatch"
@@ -40,7 +40,7 @@ def check_known(connection: Connection, name: str) -> None:
 
 def migrate(connection: Connection) -> None:
     """Bring the tables to the newest version; whoever calls has the writer's turn."""
-    if version_of(connection) == NEWEST:
+    if find_version(connection) == NEWEST:
         return
     # Nobody who only reads needs them.
     from alembic import command

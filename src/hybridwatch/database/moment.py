@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import Select, func, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.points import POINTS, Point, point_of
+from hybridwatch.database.points import POINTS, Point, build_point
 from hybridwatch.database.reading import unpacked
 from hybridwatch.database.schema import RECORD, REPORT
 from hybridwatch.database.stamps import Listed, list_stamped
 from hybridwatch.database.statements import CELL
-from hybridwatch.database.writing import made_anew, rules_of, standing_rules
+from hybridwatch.database.writing import find_rules, made_anew, standing_rules
 from hybridwatch.errors import DatabaseError
 
 
@@ -47,7 +47,7 @@ class StoreMoment:
         """Whether the store still holds the same records; a listing, nothing is read."""
         try:
             with self.database.reading() as connection:
-                if rules_of(connection) != self._rules:
+                if find_rules(connection) != self._rules:
                     return False
         except DatabaseError:
             return False  # whoever opens it anew says what is wrong
@@ -70,7 +70,7 @@ class StoreMoment:
         """Give the levels of one series as plain rows, oldest first; none when there is none."""
         cell = (scenario, int(version), digest, testbed, metric, statistic)
         given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
-        return [point_of(row) for row in self._rows(POINTS, given)]
+        return [build_point(row) for row in self._rows(POINTS, given)]
 
     def report(self, record: str) -> bytes | None:
         """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.

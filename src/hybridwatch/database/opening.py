@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import DatabaseError
 
 _Answer = TypeVar("_Answer")
@@ -27,7 +27,7 @@ def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer
     """
     if not results.is_dir():
         return work(Database.temporary())
-    database = Database(url_of(results))
+    database = Database(find_database_url(results))
     try:
         return work(database)
     except DatabaseError:

@@ -62,7 +62,7 @@ POINTS: Final[Select[Any]] = (
 """The points of the series that the parameters of ``CELL`` name, of records up to ``last``."""
 
 
-def point_of(row: tuple[Any, ...]) -> Point:
+def build_point(row: tuple[Any, ...]) -> Point:
     """Read a row of ``POINTS``, as the driver gives it."""
     run, record, microseconds, *rest = row
     return Point(run, record, _EPOCH + timedelta(microseconds=microseconds), *rest)

@@ -10,7 +10,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.analysis.expectation import EXPECTED
-from hybridwatch.database.frames import Series, frame_of, lines_of, plain, with_group
+from hybridwatch.database.frames import Series, build_frame, list_frame_lines, plain, with_group
 from hybridwatch.database.moment import StoreMoment
 from hybridwatch.database.schema import (
     LEVEL,
@@ -288,7 +288,7 @@ class Index(StoreMoment):
             The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
             ``newest`` (start of the last run).
         """
-        found = lines_of(self._frame(last_medians(self._last, n)))
+        found = list_frame_lines(self._frame(last_medians(self._last, n)))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
         pairs = self._frame(select(PAIR)).rename(columns={"id": "pair"})
         pairs = pairs.replace({"baseline": {"": EXPECTED}})
@@ -329,7 +329,7 @@ class Index(StoreMoment):
         return found[[*run, "baseline", "contender", "place", "metric", "statistic", *OWN[1:]]]
 
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
-        return frame_of(wanted, self._rows(wanted))
+        return build_frame(wanted, self._rows(wanted))
 
 
 def _placed(levels: pd.DataFrame) -> pd.DataFrame:

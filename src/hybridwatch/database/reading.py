@@ -11,7 +11,7 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
@@ -29,7 +29,7 @@ _FAST: Final = 1
 """Of zlib: the usual level takes twice as long and makes it smaller by a tenth."""
 
 
-class Measured(NamedTuple):
+class MeasuredRows(NamedTuple):
     """What a side of a run gives to a series.
 
     Attributes:
@@ -65,7 +65,7 @@ class RecordRows:
     lines: tuple[str, str] = ("", "")
     run: Row | None = None
     sides: tuple[Row, ...] = ()
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredRows, ...] = ()
     verdicts: tuple[Row, ...] = ()
     report: bytes = b""
 
@@ -158,7 +158,7 @@ def _machine(testbed: Testbed) -> Mapping[str, str]:
 
 def _judged(run: Run) -> tuple[Report | None, str]:
     try:
-        return report_of(run), ""
+        return build_report(run), ""
     except HybridwatchError as error:
         return None, str(error)
 
@@ -177,12 +177,12 @@ def _of_side(side: OneSide) -> Row:
     }
 
 
-def _measured(side: OneSide) -> Iterator[Measured]:
+def _measured(side: OneSide) -> Iterator[MeasuredRows]:
     for subject in subjects_of(side, side):
         values = tuple(reduce_side(side, subject).by_trial.items())
         if values:
             middle = median(value for _, value in values)
-            yield Measured(subject.metric.id, subject.statistic, side.index, middle, values)
+            yield MeasuredRows(subject.metric.id, subject.statistic, side.index, middle, values)
 
 
 def _verdict(comparison: Comparison, report: Report) -> Row:

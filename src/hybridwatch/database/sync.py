@@ -6,29 +6,29 @@ from hybridwatch.database.connection import Database
 from hybridwatch.database.reading import RecordRows
 from hybridwatch.database.stamps import Stamp
 from hybridwatch.database.writing import (
-    Known,
+    KnownRecords,
     add,
+    find_rules,
     forget,
     known_records,
     made_anew,
     make_tables,
-    rules_of,
 )
 from hybridwatch.errors import DatabaseError
 
 
-def known_by(database: Database, rules: str) -> Mapping[str, Known]:
+def known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
     """Give the records that are known by these rules; none where there is no database yet."""
     if database.file is not None and not database.file.exists():
         return {}
     with database.reading() as connection:
-        return known_records(connection) if rules_of(connection) == rules else {}
+        return known_records(connection) if find_rules(connection) == rules else {}
 
 
 def forget_vanished(
     database: Database,
     rules: str,
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownRecords],
     listed: Collection[str],
     *,
     rebuild: bool = False,
@@ -37,7 +37,7 @@ def forget_vanished(
     gone = [one.number for name, one in known.items() if name not in listed]
     if rebuild or gone or not known:
         with database.writing() as connection:
-            if rebuild or rules_of(connection) != rules:
+            if rebuild or find_rules(connection) != rules:
                 make_tables(connection, rules)
             forget(connection, gone)
 
@@ -45,7 +45,7 @@ def forget_vanished(
 def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) -> None:
     """Put records in place of what was known of them, unless another process was faster."""
     with database.writing() as connection:
-        if rules_of(connection) != rules:
+        if find_rules(connection) != rules:
             raise DatabaseError(made_anew(database))
         known = known_records(connection, [rows.record["path"] for rows in batch])
         new = [rows for rows in batch if not _is_there(rows, known)]
@@ -54,7 +54,7 @@ def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) ->
         add(connection, new)
 
 
-def _is_there(rows: RecordRows, known: Mapping[str, Known]) -> bool:
+def _is_there(rows: RecordRows, known: Mapping[str, KnownRecords]) -> bool:
     one = known.get(rows.record["path"])
     stamp = Stamp(*(rows.record[name] for name in Stamp.__slots__))
     return one is not None and one.judged >= rows.record["judged"] and one.stamp == stamp

@@ -19,7 +19,7 @@ from hybridwatch.analysis.alerts.act import checked_name
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import TOKEN
-from hybridwatch.database.url import UrlError, url_of
+from hybridwatch.database.url import UrlError, find_database_url
 from hybridwatch.errors import TokenError, TriageError
 
 _BEGINNING: Final = "hw_"
@@ -154,7 +154,7 @@ def open_tokens(results: Path) -> Tokens:
         TokenError: ``HYBRIDWATCH_DATABASE`` names nothing that can be used.
     """
     try:
-        return Tokens(Database(url_of(results), TokenError))
+        return Tokens(Database(find_database_url(results), TokenError))
     except UrlError as error:
         raise TokenError(str(error)) from None
 

@@ -25,7 +25,7 @@ class UrlError(HybridwatchError):
     """A text is no URL of a database that can be used; it is not repeated, for its password."""
 
 
-def url_of(results: Path) -> URL:
+def find_database_url(results: Path) -> URL:
     """Find the database of a results folder.
 
     Raises:
@@ -71,7 +71,7 @@ def shown(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def secrets_of(url: URL) -> tuple[str, ...]:
+def find_secrets(url: URL) -> tuple[str, ...]:
     """List the passwords in a URL, the longest first."""
     found = {url.password or ""}
     for option, value in url.query.items():

@@ -32,7 +32,7 @@ _AT_A_TIME: Final = 500
 """Parameters of one statement; databases have a limit."""
 
 
-def rules_of(connection: Connection) -> str:
+def find_rules(connection: Connection) -> str:
     """Name the rules by which what is derived was made; empty where nothing is."""
     if not inspect(connection).has_table(RULES.name):
         return ""
@@ -56,7 +56,7 @@ def make_tables(connection: Connection, rules: str) -> None:
     connection.execute(insert(RULES).values(digest=rules))
 
 
-class Known(NamedTuple):
+class KnownRecords(NamedTuple):
     """A record that the database has.
 
     Attributes:
@@ -72,14 +72,14 @@ class Known(NamedTuple):
 
 def known_records(
     connection: Connection, paths: Sequence[str] | None = None
-) -> Mapping[str, Known]:
+) -> Mapping[str, KnownRecords]:
     """Give the records that are known by their paths, all of them or some."""
     columns = [RECORD.c[name] for name in Stamp.__slots__]
     wanted = select(RECORD.c.path, RECORD.c.id, RECORD.c.judged, *columns)
     if paths is not None:
         wanted = wanted.where(RECORD.c.path.in_(paths))
     return {
-        path: Known(number, Stamp(*stamp), judged)
+        path: KnownRecords(number, Stamp(*stamp), judged)
         for path, number, judged, *stamp in connection.execute(wanted)
     }
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engines.builds_file import BuildsFile, read_file, variant_of
+from hybridwatch.engines.builds_file import BuildsFile, build_variant, read_file
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios.fixes import FIXES, own_fixes, parts_of
+from hybridwatch.scenarios.fixes import FIXES, list_parts, own_fixes
 from hybridwatch.scenarios.own_faults import own_faults
 from hybridwatch.scenarios.validation_text import closest, quoted
 from hybridwatch.system.home import home, is_extending, shipped_engine
@@ -262,7 +262,7 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
 
 def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
     """Apply the settings of the whole to each part; a part's own settings win."""
-    parts = {fix: parts_of(fix) for fix in switched}
+    parts = {fix: list_parts(fix) for fix in switched}
     wholes = {part: wanted for fix, wanted in switched.items() for part in parts[fix]}
     return wholes | {fix: wanted for fix, wanted in switched.items() if parts[fix] == (fix,)}
 
@@ -349,7 +349,7 @@ def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> B
         "lock": _lock(key, entry.lock, locks),
         "fixes": fixes,
         "home": folder,
-        "variant_of": variant_of(file.tables[name]),
+        "variant_of": build_variant(file.tables[name]),
     }
     return BuildSpec(**{**fields, **known})
 

@@ -22,7 +22,7 @@ Text = Annotated[str, Field(pattern=r"\S")]
 Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such as 3.11")]
 
 
-class Entry(BaseModel):
+class BuildEntry(BaseModel):
     """One ``[builds.<name>]`` table, with what the build that it is like says."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -43,10 +43,10 @@ class Entry(BaseModel):
     )
 
 
-class _File(BaseModel):
+class _BuildsFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    builds: dict[str, Entry]
+    builds: dict[str, BuildEntry]
     last_line: Text | None = None
 
 
@@ -62,7 +62,7 @@ class BuildsFile:
 
     shown: Path
     tables: Mapping[str, Any] = field(default_factory=dict)
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, BuildEntry] = field(default_factory=dict)
 
 
 def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> BuildsFile:
@@ -77,12 +77,12 @@ def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> Bui
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
             one line per wrong key.
     """
-    with refusing_toml(path, _File, BuildError, shown):
+    with refusing_toml(path, _BuildsFile, BuildError, shown):
         text = path.read_text(encoding="utf-8")
         _check_ended(text, shown)
         content = tomllib.loads(text)
         _check_last_line(text, shown, content)
-        parsed = _File.model_validate(_completed(content, shown, others))
+        parsed = _BuildsFile.model_validate(_completed(content, shown, others))
     return BuildsFile(shown, content["builds"], parsed.builds)
 
 
@@ -195,6 +195,6 @@ def _switched(name: str, entry: Any, shown: Path) -> Any:
     return {**entry, "fixes": dict.fromkeys(switched, _KINDS[kind])}
 
 
-def variant_of(entry: Mapping[str, Any]) -> str:
+def build_variant(entry: Mapping[str, Any]) -> str:
     """The build that an entry says no more about than which fixes are switched on it."""
     return entry["like"] if set(entry) == _OF_A_VARIANT else ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hybridwatch.engines.builds import BuildRequest, BuildSpec
 from hybridwatch.engines.code_tree import require_syntax
 from hybridwatch.engines.commits import PACKAGE
-from hybridwatch.engines.install import State, state
+from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.other_python import output_of
 from hybridwatch.engines.own_things import own_variables
 from hybridwatch.engines.preflight import require_gpu
@@ -21,7 +21,7 @@ CHECK_TIMEOUT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BuildFinding:
     """One fix in one release.
 
     Attributes:
@@ -56,7 +56,7 @@ class BuildCheck:
     distribution: str
     release: str
     wheel_digest: str
-    fixes: Mapping[str, Finding]
+    fixes: Mapping[str, BuildFinding]
     faults: Mapping[str, str]
     code_digest: str | None = None
     changed_files: Sequence[str] | None = None
@@ -101,7 +101,7 @@ def require_code(request: BuildRequest) -> None:
 
 def _require_environment(build: BuildSpec) -> None:
     found = state(build)
-    if found is not State.INSTALLED:
+    if found is not InstallState.INSTALLED:
         raise BuildError(f"the environment of {build.name} is {found.value}; run: {build.made_by}")
 
 
@@ -148,7 +148,7 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
             distribution=raw["distribution"],
             release=raw["release"],
             wheel_digest=raw["wheel_digest"],
-            fixes={fix: Finding(**finding) for fix, finding in raw["fixes"].items()},
+            fixes={fix: BuildFinding(**finding) for fix, finding in raw["fixes"].items()},
             faults=dict(raw["faults"]),
             code_digest=raw.get("code_digest"),
             changed_files=raw.get("changed_files"),

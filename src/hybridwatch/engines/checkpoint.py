@@ -36,7 +36,7 @@ class Checkpoint:
     revision: str | None = None
 
 
-def checkpoint_of(scenario: Scenario, build: BuildSpec, models: Path) -> Checkpoint:
+def find_checkpoint(scenario: Scenario, build: BuildSpec, models: Path) -> Checkpoint:
     """Find a scenario's model, and fetch it from the hub when it is there and not here.
 
     Raises:
@@ -61,7 +61,7 @@ def folder_of(scenario: Scenario, models: Path) -> Path:
     return model_folder(scenario, name, models)
 
 
-def draft_of(scenario: Scenario, models: Path) -> Path | None:
+def find_draft(scenario: Scenario, models: Path) -> Path | None:
     """Find the folder of the model that drafts for a scenario's; ``None`` without one.
 
     Raises:

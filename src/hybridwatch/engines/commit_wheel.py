@@ -53,7 +53,7 @@ class CommitWheel:
     release: str
 
 
-def wheel_of(commit: str, accelerator: str, index: str = "") -> CommitWheel:
+def find_wheel(commit: str, accelerator: str, index: str = "") -> CommitWheel:
     """Find the wheel of a commit that this machine can run.
 
     Args:

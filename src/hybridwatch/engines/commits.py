@@ -42,7 +42,7 @@ class Commit:
         return int(found[1]) if found else None
 
 
-def sha_of(repo: Path, name: str) -> str:
+def find_sha(repo: Path, name: str) -> str:
     """Give the full name of a commit.
 
     Args:
@@ -126,7 +126,7 @@ def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
     Raises:
         BuildError: It has no such commit.
     """
-    sha = sha_of(repo, commit)
+    sha = find_sha(repo, commit)
     top = git(repo, "rev-parse", "--show-toplevel").strip()
     with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:
         tree = Path(folder) / "tree"

@@ -27,7 +27,7 @@ class EngineControl:
     """
 
     def __init__(self, servers: Sequence[EngineServer]) -> None:
-        self._lines = [_Line(server) for server in servers]
+        self._lines = [_ControlLine(server) for server in servers]
         self._counts_steps = False
 
     def close(self) -> None:
@@ -242,7 +242,7 @@ def _together(one: Any, other: Any) -> Any:
     return one + other
 
 
-class _Line:
+class _ControlLine:
     """The connection to one server."""
 
     def __init__(self, server: EngineServer) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.scenarios.scenario import Scenario, numbers_of
+from hybridwatch.scenarios.scenario import Scenario, list_numbers
 
 
 def misfit(scenario: Scenario, side: BuildRequest) -> str | None:
@@ -31,7 +31,7 @@ _V2_SINCE: Final = (0, 29, 0)
 """First release that runs hybrid models on V2 by itself, where it has Triton: on a GPU."""
 
 
-def model_runner_of(scenario: Scenario, side: BuildRequest) -> str:
+def find_model_runner(scenario: Scenario, side: BuildRequest) -> str:
     """Say which model runner, ``v1`` or ``v2``, a build runs a scenario on.
 
     Where neither says so, it is the one that the release runs hybrid models on by itself on a GPU.
@@ -41,7 +41,7 @@ def model_runner_of(scenario: Scenario, side: BuildRequest) -> str:
     chosen = side.model_runner or scenario.engine.model_runner
     if chosen is not None:
         return chosen
-    if numbers_of(side.spec.release) < _V2_SINCE or scenario.needs_v1:
+    if list_numbers(side.spec.release) < _V2_SINCE or scenario.needs_v1:
         return "v1"
     about_v1 = side.spec.accelerator == "cpu" and scenario.is_about_v1
     return "v1" if about_v1 else "v2"
@@ -49,7 +49,7 @@ def model_runner_of(scenario: Scenario, side: BuildRequest) -> str:
 
 def on_usual_runner(scenario: Scenario, side: BuildRequest) -> BuildRequest:
     """Give a build whose label names the model runner, where it is not its engine's own choice."""
-    asked_for = side.spec.accelerator == "cpu" and numbers_of(side.spec.release) >= _V2_SINCE
-    if not asked_for or side.model_runner or model_runner_of(scenario, side) == "v1":
+    asked_for = side.spec.accelerator == "cpu" and list_numbers(side.spec.release) >= _V2_SINCE
+    if not asked_for or side.model_runner or find_model_runner(scenario, side) == "v1":
         return side
     return replace(parse_label(f"{side.label}+v2"), line=side.line)

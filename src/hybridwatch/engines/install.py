@@ -34,7 +34,7 @@ _TAIL_LINES: Final = 20
 _PLAIN: Final = (*pip.OPTIONS, "--progress-bar", "off")
 
 
-class State(Enum):
+class InstallState(Enum):
     """Whether a build can be started."""
 
     INSTALLED = "installed"
@@ -44,20 +44,20 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _InstallStep:
     title: str
     command: tuple[str, ...]
 
 
-def state(build: BuildSpec) -> State:
+def state(build: BuildSpec) -> InstallState:
     """Tell whether the environment of a build is there and is what the lock asks for."""
     if not build.environment.exists():
-        return State.MISSING
+        return InstallState.MISSING
     marker = build.environment / MARKER
     if not marker.is_file() or not build.interpreter.is_file():
-        return State.STALE
+        return InstallState.STALE
     fits = marker.read_text(encoding="ascii").strip() == environment_digest(build)
-    return State.INSTALLED if fits else State.STALE
+    return InstallState.INSTALLED if fits else InstallState.STALE
 
 
 def lock_digest(build: BuildSpec) -> str:
@@ -104,7 +104,7 @@ def install(
     """
     if build.origin:
         raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
-    if state(build) is State.INSTALLED:
+    if state(build) is InstallState.INSTALLED:
         say(f"{build.name} is installed in {build.environment}")
         return build.environment
     require_python(build)
@@ -141,11 +141,11 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
     packages = _packages(build, _index(build, say))
-    _do(build, [_Step(title, (*fetch, *what)) for title, what in packages], (), say)
+    _do(build, [_InstallStep(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
 
 
-def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
+def _do(build: BuildSpec, steps: Sequence[_InstallStep], wheels: Sequence[Path], say: Say) -> None:
     for number, step in enumerate(steps, 1):
         say(f"[{number}/{len(steps)}] {step.title}")
         began = time.monotonic()
@@ -181,20 +181,20 @@ def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str
 
 def _steps(
     build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
-) -> Iterator[_Step]:
+) -> Iterator[_InstallStep]:
     make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
-    yield _Step("environment", (sys.executable, "-m", "venv", str(build.environment)))
+    yield _InstallStep("environment", (sys.executable, "-m", "venv", str(build.environment)))
     for title, what in _packages(build, index):
-        yield _Step(title, (*make, *what))
+        yield _InstallStep(title, (*make, *what))
     # The lock brings setuptools, so that building the plugin downloads nothing.
-    yield _Step(
+    yield _InstallStep(
         "hybridwatch-engine, the plugin",
         (*make, "--no-deps", "--no-build-isolation", *plugin),
     )
 
 
 def _run(
-    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
+    build: BuildSpec, step: _InstallStep, position: str, environment: dict[str, str], say: Say
 ) -> None:
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(

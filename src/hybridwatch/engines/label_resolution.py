@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.engines.check import Finding, check_build
+from hybridwatch.engines.check import BuildFinding, check_build
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import NO_FIX
 
@@ -58,7 +58,9 @@ def equipped_label(build: str, requires: Sequence[str]) -> str:
     return f"{build}{_added(request, check_build(request.spec).fixes, requires)}"
 
 
-def _added(request: BuildRequest, found: Mapping[str, Finding], requires: Sequence[str]) -> str:
+def _added(
+    request: BuildRequest, found: Mapping[str, BuildFinding], requires: Sequence[str]
+) -> str:
     """Switches for the required fixes that the release lacks and the label does not speak of."""
     lacking = (fix for fix in requires if found[fix].state == "lacking")
     return "".join(f"+{fix}" for fix in lacking if fix not in request.switches)

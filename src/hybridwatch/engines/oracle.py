@@ -39,7 +39,7 @@ class Answered(NamedTuple):
     trials: Sequence[Sequence[Mapping[str, Any]]]
 
 
-class Question(NamedTuple):
+class OracleQuestion(NamedTuple):
     """What a model is asked.
 
     Attributes:
@@ -72,7 +72,7 @@ class OracleWorker:
         # The harness's own paths must not reach into the engine's world.
         self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})
 
-    def answer(self, questions: Sequence[Question]) -> Sequence[Mapping[str, Any]]:
+    def answer(self, questions: Sequence[OracleQuestion]) -> Sequence[Mapping[str, Any]]:
         """Have prompts answered.
 
         Returns:

@@ -19,9 +19,9 @@ from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_b
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
 from hybridwatch.engines.code_tree import CodeTree, code_tree
-from hybridwatch.engines.commit_wheel import wheel_of
-from hybridwatch.engines.commits import commit_tree, sha_of
-from hybridwatch.engines.install import MARKER, Say, State, environment_digest, state
+from hybridwatch.engines.commit_wheel import find_wheel
+from hybridwatch.engines.commits import commit_tree, find_sha
+from hybridwatch.engines.install import MARKER, InstallState, Say, environment_digest, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.overlay import lay_tree, unpack_wheel
 from hybridwatch.errors import BuildError
@@ -53,7 +53,7 @@ def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str 
     if not commit:
         return _add_tree(home, name, code_tree(folder.resolve()), base, origin)
     with commit_tree(folder, commit) as laid_out:
-        origin["commit"] = sha_of(folder, commit)
+        origin["commit"] = find_sha(folder, commit)
         return _add_tree(home, name, code_tree(laid_out), base, origin)
 
 
@@ -152,7 +152,7 @@ def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str
     """
     _check_name(home, name)
     newest = _base(home, base, lambda builds: _not_newer(builds, ""))
-    found = wheel_of(commit, newest.accelerator, index)
+    found = find_wheel(commit, newest.accelerator, index)
 
     def older(builds: Sequence[BuildSpec]) -> list[BuildSpec]:
         alike = [one for one in builds if one.accelerator == newest.accelerator]
@@ -285,11 +285,11 @@ def _base(
         build = named_build(named, home)
         if build.origin or build.variant_of:
             raise BuildError(f"--base {named}: expected a build of a release")
-        if state(build) is not State.INSTALLED:
+        if state(build) is not InstallState.INSTALLED:
             raise BuildError(f"{named} is {state(build).value}; run: {build.made_by}")
         return build
     whole = [one for one in load_builds(home).values() if not (one.origin or one.variant_of)]
-    installed = [one for one in whole if state(one) is State.INSTALLED]
+    installed = [one for one in whole if state(one) is InstallState.INSTALLED]
     found = choose(installed)
     if len(found) != 1:
         known = ", ".join(one.name for one in found or installed) or "none"

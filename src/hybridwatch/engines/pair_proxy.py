@@ -7,7 +7,7 @@
   answers is passed on as it comes, byte for byte;
 - ``GET /health``: 200 when both servers are well, otherwise 503 and which one is not;
 - ``GET /v1/models``: the decode server's;
-- ``GET /stats``: a ``Tally``, so that a caller can prove which way its requests went.
+- ``GET /stats``: a ``ProxyTally``, so that a caller can prove which way its requests went.
 
 A measurement must never be of something else than it says, so there is no way round: a prefill
 answer that names no state is an error, not a reason to let the decode server compute the prompt.
@@ -56,7 +56,7 @@ _NOT_FOR_PREFILL: Final = frozenset({"min_tokens", "stream_options"})
 
 
 @dataclass(slots=True)
-class Tally:
+class ProxyTally:
     """What became of the requests; each ends in one of ``decoded`` to ``refused``.
 
     Attributes:
@@ -130,7 +130,7 @@ class PairProxy:
 
     def __init__(self, prefill: str, decode: str) -> None:
         self._urls = {PREFILL: prefill, DECODE: decode}
-        self.tally = Tally()
+        self.tally = ProxyTally()
         self._session: aiohttp.ClientSession
 
     def application(self) -> web.Application:

@@ -12,33 +12,33 @@ from hybridwatch.analysis.alerts import (
     CONTROL,
     Alert,
     AlertGroup,
-    Judged,
-    Question,
-    Story,
+    AlertQuestion,
+    JudgedMetric,
+    Timeline,
     answered,
+    build_timelines,
     group_alerts,
-    stories_of,
 )
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import ControlRun, Known, controls_among, known_in
+from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
 from hybridwatch.history.judged import judged_from
-from hybridwatch.history.runs import contenders_of
+from hybridwatch.history.runs import list_contenders
 from hybridwatch.records.role import Role
 
-_VERDICTS: Final[Mapping[Sight | None, Verdict]] = {
-    Sight.MISSED: Verdict.FAILED,
-    Sight.CAUGHT: Verdict.EQUIVALENT,
+_VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
+    Detection.MISSED: Verdict.FAILED,
+    Detection.CAUGHT: Verdict.EQUIVALENT,
 }
 """What a control says as a verdict: one that could not be judged says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stories:
+class Timelines:
     """What the verdicts of a store say.
 
     Attributes:
@@ -46,8 +46,8 @@ class Stories:
         bad_in: The same by the runs in which it was.
     """
 
-    everything: tuple[Story, ...]
-    bad_in: Mapping[str, tuple[Story, ...]]
+    everything: tuple[Timeline, ...]
+    bad_in: Mapping[str, tuple[Timeline, ...]]
 
 
 def find_alerts(
@@ -68,7 +68,7 @@ def find_alerts(
     """
     with open_triage(results, triage) as database:
         decided = database.decisions()
-    return answered(find_stories(index, checkout).everything, decided, now)
+    return answered(find_timelines(index, checkout).everything, decided, now)
 
 
 def find_groups(
@@ -76,34 +76,34 @@ def find_groups(
 ) -> tuple[AlertGroup, ...]:
     """Derive every alert as ``find_alerts`` does, those of one cause together."""
     # A label may be the same for many commits: the release goes with it.
-    builds = {run: " ".join(build) for run, build in contenders_of(index).items()}
+    builds = {run: " ".join(build) for run, build in list_contenders(index).items()}
     return group_alerts(find_alerts(results, index, checkout, now, triage), builds)
 
 
-def find_stories(index: Index, checkout: Checkout) -> Stories:
+def find_timelines(index: Index, checkout: Checkout) -> Timelines:
     """Tell what the verdicts of a store say, whatever people decided."""
-    return _stories(index, checkout.policy, known_in(checkout.scenarios))
+    return _timelines(index, checkout.policy, known_in(checkout.scenarios))
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
-def _stories(index: Index, policy: Policy, known: frozenset[Known]) -> Stories:
+def _timelines(index: Index, policy: Policy, known: frozenset[KnownScenarios]) -> Timelines:
     judged = (*judged_from(index), *judged_controls(controls_among(index, known)))
-    stories = stories_of(judged, policy)
-    bad_in: defaultdict[str, list[Story]] = defaultdict(list)
-    for story in stories:
-        for ruling in story.rulings:
-            if ruling.cause is not None:
-                bad_in[ruling.run_id].append(story)
-    return Stories(stories, {run: tuple(found) for run, found in bad_in.items()})
+    timelines = build_timelines(judged, policy)
+    bad_in: defaultdict[str, list[Timeline]] = defaultdict(list)
+    for timeline in timelines:
+        for run_verdict in timeline.run_verdicts:
+            if run_verdict.cause is not None:
+                bad_in[run_verdict.run_id].append(timeline)
+    return Timelines(timelines, {run: tuple(found) for run, found in bad_in.items()})
 
 
-def judged_controls(controls: Sequence[ControlRun]) -> Iterator[Judged]:
+def judged_controls(controls: Sequence[ControlRun]) -> Iterator[JudgedMetric]:
     """Yield what known-bad controls say: one that is not caught has failed.
 
     The regressions in them are wanted and no news; that there are none would be.
     """
     for control in controls:
-        verdict = _VERDICTS.get(control.sight)
+        verdict = _VERDICTS.get(control.detection)
         if control.role is Role.KNOWN_BAD and verdict is not None:
-            question = Question(control.scenario, CONTROL, "", *control.lines, control.testbed)
-            yield Judged(question, verdict, None, control.run, control.started_at)
+            question = AlertQuestion(control.scenario, CONTROL, "", *control.lines, control.testbed)
+            yield JudgedMetric(question, verdict, None, control.run, control.started_at)

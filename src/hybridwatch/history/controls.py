@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from hybridwatch.analysis.sight import (
+from hybridwatch.analysis.detection import (
     NOTHING,
-    Promise,
-    Reading,
-    Sight,
-    blemishes_in,
-    is_telling,
+    ControlReading,
+    Detection,
+    DetectionPromise,
+    baseline_violations_in,
+    find_detection,
+    find_promise,
+    is_deterministic,
     kind_of,
-    promise_of,
-    sight_of,
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
@@ -35,7 +35,7 @@ from hybridwatch.scenarios.scenario import Scenario
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
-class _Engine(NamedTuple):
+class _ControlEngine(NamedTuple):
     """What an engine is known by to who asks which fixes it lost."""
 
     label: str
@@ -65,19 +65,19 @@ class _Tally:
     Attributes:
         comparisons: How many there are.
         regressions: How many are called one.
-        telling: What those say that are free of a machine's noise.
+        deterministic: What those say that are free of a machine's noise.
     """
 
     comparisons: int = 0
     regressions: int = 0
-    telling: set[Verdict] = field(default_factory=set)
+    deterministic: set[Verdict] = field(default_factory=set)
 
-    def add(self, verdict: Verdict, n: int, *, telling: bool) -> None:
+    def add(self, verdict: Verdict, n: int, *, deterministic: bool) -> None:
         """Count some that say the same."""
         self.comparisons += n
         self.regressions += n if verdict is Verdict.REGRESSION else 0
-        if telling:
-            self.telling.add(verdict)
+        if deterministic:
+            self.deterministic.add(verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ControlRun:
         lost: The fixes that the contender lacks on purpose.
         comparisons: How many it has.
         regressions: How many of them are called one; of an A/A run, each is a false alarm.
-        sight: What a known-bad control showed; ``None`` of an A/A run.
+        detection: What a known-bad control showed; ``None`` of an A/A run.
     """
 
     run: str
@@ -110,38 +110,42 @@ class ControlRun:
     lost: tuple[str, ...]
     comparisons: int
     regressions: int
-    sight: Sight | None
-    _promise: Promise
+    detection: Detection | None
+    _promise: DetectionPromise
     _index: Index
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[ControlReading, ...]:
         """Its comparisons; asked of the database when somebody wants to see them."""
         return _readings(self._index, self.record)
 
     @property
-    def alarms(self) -> tuple[Reading, ...]:
+    def alarms(self) -> tuple[ControlReading, ...]:
         """The comparisons that are called a regression."""
         return tuple(one for one in self.readings if one.verdict is Verdict.REGRESSION)
 
     @property
-    def blemishes(self) -> tuple[str, ...]:
+    def baseline_violations(self) -> tuple[str, ...]:
         """What the healthy engine of a known-bad control was not clean of."""
-        return blemishes_in(self.readings, self._promise) if self.role is Role.KNOWN_BAD else ()
+        return (
+            baseline_violations_in(self.readings, self._promise)
+            if self.role is Role.KNOWN_BAD
+            else ()
+        )
 
 
 @lru_cache(maxsize=1)  # what an index says never changes, and every view asks
-def roles_of(index: Index) -> Mapping[str, Role]:
+def list_roles(index: Index) -> Mapping[str, Role]:
     """Say of each run of two builds what it is for, by its record."""
     return {record: Role(role) for record, role in index.roles().items()}
 
 
 def bad_on_purpose(index: Index) -> frozenset[str]:
     """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
-    return frozenset(record for record, role in roles_of(index).items() if role.is_on_purpose)
+    return frozenset(record for record, role in list_roles(index).items() if role.is_on_purpose)
 
 
-def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
+def list_controls(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, oldest first.
 
     A run without a fix that its scenario does not guard is no control of it, and left out.
@@ -154,22 +158,24 @@ def controls_of(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[Contro
     return controls_among(index, known_in(scenarios))
 
 
-class Known(NamedTuple):
+class KnownScenarios(NamedTuple):
     """Of a scenario, what makes a run a control of it and says what it must show."""
 
     scenario: str
     guarded: tuple[str, ...]
-    promise: Promise
+    promise: DetectionPromise
 
 
-def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[Known]:
+def known_in(scenarios: Mapping[str, Scenario]) -> frozenset[KnownScenarios]:
     """Take from scenarios what controls depend on: little, and fit to be the key of a cache."""
-    return frozenset(Known(name, one.guarded, promise_of(one)) for name, one in scenarios.items())
+    return frozenset(
+        KnownScenarios(name, one.guarded, find_promise(one)) for name, one in scenarios.items()
+    )
 
 
 @lru_cache(maxsize=1)
-def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, ...]:
-    """List the controls among the runs, as ``controls_of``."""
+def controls_among(index: Index, known: frozenset[KnownScenarios]) -> tuple[ControlRun, ...]:
+    """List the controls among the runs, as ``list_controls``."""
     tallies, scenarios = _tallies(index), {one.scenario: one for one in known}
     found = (
         _control(index, sides, tallies.get(sides[0].record, _Tally()), scenarios.get)
@@ -178,12 +184,12 @@ def controls_among(index: Index, known: frozenset[Known]) -> tuple[ControlRun, .
     return tuple(control for control in found if control is not None)
 
 
-def newest_of(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
+def find_newest(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
     """Give each scenario's newest known-bad control that could be judged; else its newest."""
     newest: dict[str, ControlRun] = {}
     for control in controls:
         if control.role is Role.KNOWN_BAD and (
-            control.sight is not Sight.NOT_ASKED or control.scenario not in newest
+            control.detection is not Detection.NOT_ASKED or control.scenario not in newest
         ):
             newest[control.scenario] = control
     return newest
@@ -193,7 +199,7 @@ def _control(
     index: Index,
     sides: tuple[_Side, _Side],
     tally: _Tally,
-    known: Callable[[str], Known | None],
+    known: Callable[[str], KnownScenarios | None],
 ) -> ControlRun | None:
     old, new = sides
     scenario, role = known(old.scenario), Role(old.role)
@@ -213,7 +219,9 @@ def _control(
         lost=lost,
         comparisons=tally.comparisons,
         regressions=tally.regressions,
-        sight=sight_of(tally.telling, deadly=promise.deadly) if role is Role.KNOWN_BAD else None,
+        detection=find_detection(tally.deterministic, deadly=promise.deadly)
+        if role is Role.KNOWN_BAD
+        else None,
         _promise=promise,
         _index=index,
     )
@@ -233,47 +241,49 @@ def _sides(index: Index) -> Iterator[tuple[_Side, _Side]]:
 def _tallies(index: Index) -> Mapping[str, _Tally]:
     """Say of each control, by its record, what its comparisons say."""
     found: defaultdict[str, _Tally] = defaultdict(_Tally)
-    counted = index.tallies(_CONTROLS, is_telling)
+    counted = index.tallies(_CONTROLS, is_deterministic)
     for record, verdict, n, n_telling in zip(
         *(counted[name].tolist() for name in ("record", "verdict", "n", "n_special")), strict=True
     ):
-        found[record].add(Verdict(verdict), n, telling=n_telling > 0)
+        found[record].add(Verdict(verdict), n, deterministic=n_telling > 0)
     return found
 
 
 @kept_of_one_index
-def _readings(index: Index, /, record: str) -> tuple[Reading, ...]:
+def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
     names = ("metric", "statistic", "verdict", "old", "new")
     wanted = index.verdicts(records=[record], only=names)
     rows = zip(*(wanted[name].tolist() for name in names), strict=True)
     return tuple(
-        Reading(metric, statistic, Verdict(verdict), old, new)
+        ControlReading(metric, statistic, Verdict(verdict), old, new)
         for metric, statistic, verdict, old, new in rows
     )
 
 
 @lru_cache(maxsize=1024)  # a store has few pairs of builds
 def _lost(*engines: tuple[str, str, str]) -> tuple[str, ...]:
-    old, new = (_Engine(label, release, fixes_of(fixes)) for label, release, fixes in engines)
+    old, new = (
+        _ControlEngine(label, release, list_fixes(fixes)) for label, release, fixes in engines
+    )
     return lost_fixes(old, new)
 
 
 @lru_cache(maxsize=1024)  # a store has few builds
-def fixes_of(states: str) -> Mapping[str, FixState]:
+def list_fixes(states: str) -> Mapping[str, FixState]:
     """Read the states of a build's fixes, as the index keeps them."""
     return {fix: FixState(state) for fix, state in json.loads(states).items()}
 
 
-def broken_contracts(control: ControlRun) -> tuple[Reading, ...]:
+def broken_contracts(control: ControlRun) -> tuple[ControlReading, ...]:
     """Give the contracts that tell a control's engine from the healthy one."""
     return _bad(control, Kind.EXACT)
 
 
-def lost_answers(control: ControlRun) -> tuple[Reading, ...]:
+def lost_answers(control: ControlRun) -> tuple[ControlReading, ...]:
     """Give the tasks whose answers tell a control's engine from the healthy one."""
     return _bad(control, Kind.PROPORTION)
 
 
-def _bad(control: ControlRun, kind: Kind) -> tuple[Reading, ...]:
+def _bad(control: ControlRun, kind: Kind) -> tuple[ControlReading, ...]:
     bad = (one for one in control.readings if one.verdict.is_bad_news)
     return tuple(one for one in bad if kind_of(one.metric) is kind)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.curve import without_results
@@ -28,7 +28,7 @@ class Entry:
     trouble: str = ""
 
 
-def entry_of(path: Path) -> Entry | Broken:
+def load_entry(path: Path) -> Entry | Broken:
     """Read one record and judge it.
 
     Returns:
@@ -40,7 +40,7 @@ def entry_of(path: Path) -> Entry | Broken:
     except RecordError as error:
         return Broken(path, str(error).removeprefix(f"{path}: "))
     try:
-        return Entry(path, _slim(run), report_of(run))
+        return Entry(path, _slim(run), build_report(run))
     except HybridwatchError as error:
         return Entry(path, _slim(run), None, str(error))
 

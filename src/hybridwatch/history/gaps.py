@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from hybridwatch.analysis.freshness import Gap, Measured, gaps, what_counts
+from hybridwatch.analysis.freshness import Gap, LastMeasured, gaps, what_counts
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.checkout import Checkout
@@ -46,7 +46,7 @@ def _noted(results: Path) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
 @lru_cache(maxsize=1)  # what an index says never changes
 def _measured(
     index: Index, pinned: frozenset[tuple[str, str]], examples: frozenset[str]
-) -> tuple[Measured, ...] | None:
+) -> tuple[LastMeasured, ...] | None:
     """The newest run of each scenario on each testbed, of those that count.
 
     Nothing can be overdue where nothing but examples was ever measured: then ``None``.
@@ -63,7 +63,7 @@ def _measured(
     return what_counts(_newest(others), _newest(runs[bad]), compared=compared)
 
 
-def _newest(runs: pd.DataFrame) -> Iterator[Measured]:
+def _newest(runs: pd.DataFrame) -> Iterator[LastMeasured]:
     rows: Iterator[Any] = runs.drop_duplicates(["scenario", "testbed"], keep="last").itertuples()
     for row in rows:
-        yield Measured(row.scenario, row.testbed, row.started_at.to_pydatetime(), row.run)
+        yield LastMeasured(row.scenario, row.testbed, row.started_at.to_pydatetime(), row.run)

@@ -56,7 +56,7 @@ class SideWork:
     phases: dict[str, float]
 
 
-def work_of(side: OneSide) -> SideWork:
+def load_host_work(side: OneSide) -> SideWork:
     """Put together what the host-sync trials of a side tell."""
     trials = side.trials(Phase.HOST_SYNC)
     kept = [(trial, trial.host_work) for trial in trials if trial.host_work is not None]

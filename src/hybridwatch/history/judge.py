@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from hybridwatch.analysis.difference import differences_between
 from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
-from hybridwatch.analysis.one_side import OneSide, sides_of
+from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.replay import parameters_of
+from hybridwatch.analysis.replay import list_parameters
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import ComparisonError
@@ -35,7 +35,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedReport:
     """A report, and what it was made from.
 
     Attributes:
@@ -58,7 +58,7 @@ class Judged:
     @property
     def parameters(self) -> dict[str, Any]:
         """Every number besides the records that the report hangs on."""
-        return parameters_of(
+        return list_parameters(
             self.report.false_discovery_rate,
             self.terms.noise,
             across_testbeds=self.terms.across_testbeds,
@@ -71,7 +71,7 @@ def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
     Raises:
         ComparisonError: The run has one build only.
     """
-    baseline, contender = sides_of(run)
+    baseline, contender = list_sides(run)
     return Chosen(record, run, baseline.index), Chosen(record, run, contender.index)
 
 
@@ -82,7 +82,7 @@ def judge(
     policy: Policy = STRICT,
     *,
     across_testbeds: bool = False,
-) -> Judged:
+) -> JudgedReport:
     """Compare two sides as every verb does.
 
     Args:
@@ -97,10 +97,10 @@ def judge(
     return judge_on(terms, baseline, contender)
 
 
-def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> Judged:
+def judge_on(terms: Terms, baseline: Chosen, contender: Chosen) -> JudgedReport:
     """Compare two sides, the noise between runs being known."""
     report = report_between(baseline.one_side, contender.one_side, terms)
-    return Judged(baseline, contender, terms, report)
+    return JudgedReport(baseline, contender, terms, report)
 
 
 def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
@@ -171,7 +171,7 @@ def judge_named(
     policy: Policy = STRICT,
     options: SideOptions = PLAIN,
     reader: RecordReader | None = None,
-) -> Judged:
+) -> JudgedReport:
     """Compare what the command line names.
 
     Args:
@@ -200,7 +200,7 @@ def judge_named(
     return judge(left, right, results, policy, across_testbeds=across)
 
 
-def _judged_alone(side: Chosen, results: Path, policy: Policy) -> Judged:
+def _judged_alone(side: Chosen, results: Path, policy: Policy) -> JudgedReport:
     try:
         return judge(side, side, results, policy)
     except ComparisonError as error:

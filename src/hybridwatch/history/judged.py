@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hybridwatch.analysis.alerts import Judged, Question
+from hybridwatch.analysis.alerts import AlertQuestion, JudgedMetric
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.start_luck import (
     LEARNED_FROM,
     Sessions,
@@ -40,7 +40,7 @@ TO_ERROR: Final = 2 * 1.96
 """Width of a 95 % interval in standard errors."""
 
 
-def judged_from(index: Index) -> list[Judged]:
+def judged_from(index: Index) -> list[JudgedMetric]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
     Known-bad controls (``records.role``) are left out: they are bad on purpose. What was asked of a
@@ -67,7 +67,7 @@ def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
 
     In a young question, of which that much is only assumed, there is none.
     """
-    before: Counter[Question] = Counter()
+    before: Counter[AlertQuestion] = Counter()
     found = set()
     for one in judged_from(index):
         question = one.question
@@ -131,21 +131,21 @@ def _sessions(rows: pd.DataFrame, metric: Metric) -> Sessions:
 
 
 @lru_cache(maxsize=2**14)  # each was asked in many runs
-def _question(*parts: str) -> Question:
-    return Question(**dict(zip(STANDING, parts, strict=True)))
+def _question(*parts: str) -> AlertQuestion:
+    return AlertQuestion(**dict(zip(STANDING, parts, strict=True)))
 
 
 def _judged(
-    question: Question,
+    question: AlertQuestion,
     value: str,
     effect: float,
     run: str,
     moment: pd.Timestamp,
     gate: str,
     lasts: bool,
-) -> Judged:
+) -> JudgedMetric:
     verdict = Verdict(value)
-    return Judged(
+    return JudgedMetric(
         question=question,
         verdict=verdict,
         effect=None if math.isnan(effect) else effect,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from hybridwatch.analysis.sight import (
+from hybridwatch.analysis.detection import (
     NOTHING,
+    DetectionPromise,
     KnownBad,
-    Promise,
+    find_known_bad,
+    find_promise,
     is_control,
-    known_bad_of,
-    promise_of,
 )
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, ScenarioError
@@ -41,12 +41,12 @@ def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
 
 def known_bad_in(report: Report) -> KnownBad | None:
     """Say what a report showed as a known-bad control; ``None`` for one that is none."""
-    return known_bad_of(report, _promised(report.scenario.id)) if is_control(report) else None
+    return find_known_bad(report, _promised(report.scenario.id)) if is_control(report) else None
 
 
-def _promised(scenario_id: str) -> Promise:
+def _promised(scenario_id: str) -> DetectionPromise:
     try:
         found = find(home_or_shipped() / "scenarios", (scenario_id,))
     except HybridwatchError:
         return NOTHING  # a record from elsewhere may be of a scenario that is not here
-    return next((promise_of(one) for one in found if one.id == scenario_id), NOTHING)
+    return next((find_promise(one) for one in found if one.id == scenario_id), NOTHING)

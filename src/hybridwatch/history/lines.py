@@ -106,7 +106,7 @@ class Line:
         return [slice(a, b) for a, b in pairwise((0, *edges.tolist(), len(moments)))]
 
     @property
-    def steps(self) -> "Iterator[Step]":
+    def steps(self) -> "Iterator[LineStep]":
         """What changed from one run to the next, oldest first."""
         return _steps(self.levels)
 
@@ -127,7 +127,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LineStep:
     """A run whose engine is not the one before's.
 
     Attributes:
@@ -150,7 +150,7 @@ class Step:
         return ", ".join(filter(None, (release, build, *self.fixes)))
 
 
-def lines_of(
+def build_lines(
     series: Series,
     metric: Metric,
     *,
@@ -176,7 +176,7 @@ def lines_of(
         In the order of ``builds``, else the last measured first; of each definition the last first.
     """
     levels, points = _banded(_of_tonight(series))
-    names = names_of(levels, over_releases=over_releases)
+    names = list_line_names(levels, over_releases=over_releases)
     wanted = builds or tuple(dict.fromkeys(reversed(names.tolist())))
     places = _places(levels, over_releases=over_releases)
     digests = levels["digest"].to_numpy()
@@ -198,7 +198,7 @@ def lines_of(
     return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
-def medians_of(
+def compute_medians(
     levels: pd.DataFrame,
     metric: Metric,
     name: str,
@@ -208,10 +208,10 @@ def medians_of(
 ) -> Iterator[Line]:
     """Give the newest line of a name, without trials and bands, if there is such a line.
 
-    The other arguments are those of ``lines_of``.
+    The other arguments are those of ``build_lines``.
     """
     levels = levels[_is_of_tonight(levels)]
-    levels = levels[names_of(levels, over_releases=over_releases) == name]
+    levels = levels[list_line_names(levels, over_releases=over_releases) == name]
     if levels.empty:
         return
     levels = levels[levels["digest"] == levels["digest"].iloc[-1]]
@@ -220,7 +220,7 @@ def medians_of(
     yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered, metric, machines))
 
 
-def names_of(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
+def list_line_names(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
     """Name the line that each level or run belongs to; needs ``line`` and ``release``."""
     builds = levels["line"].astype(object).to_numpy()
     if not over_releases:
@@ -234,7 +234,7 @@ def releases_in_order(releases: Sequence[str]) -> list[str]:
     return sorted(set(releases), key=_release_key)
 
 
-def verdict_of(point: ChangePoint, metric: Metric) -> Verdict:
+def find_verdict(point: ChangePoint, metric: Metric) -> Verdict:
     """Whose colour a confirmed change has."""
     return Verdict.REGRESSION if metric.better.is_worse(point.effect) else Verdict.IMPROVEMENT
 
@@ -396,14 +396,14 @@ def _loads(versions: Mapping[str, int], settings: Settings) -> Mapping[str, str]
     return found
 
 
-def _steps(levels: pd.DataFrame) -> Iterator[Step]:
+def _steps(levels: pd.DataFrame) -> Iterator[LineStep]:
     releases, fixes, builds = (levels[name].tolist() for name in ("release", "fixes", "build"))
     for at in range(1, len(releases)):
         release = releases[at] if releases[at] != releases[at - 1] else ""
         build = builds[at] if not release and builds[at] != builds[at - 1] else ""
         moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
         if release or build or moved:
-            yield Step(at, release, build, moved)
+            yield LineStep(at, release, build, moved)
 
 
 @lru_cache(maxsize=1024)

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from hybridwatch.analysis.change_point import ChangePoint
-from hybridwatch.analysis.change_point.noise import noise_of
-from hybridwatch.analysis.sight import kind_of
+from hybridwatch.analysis.change_point.noise import compute_noise
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.metrics import Kind, Metric, metric_of
@@ -285,7 +285,7 @@ def _bar(earlier: Array, *, is_told: bool) -> float:
     """How far the machine has to move to be told from nights that differ."""
     if earlier.size < _KNOWN:
         return _SMALLEST if is_told else math.inf
-    noise = noise_of(earlier)
+    noise = compute_noise(earlier)
     return max(_SMALLEST, _BAR * noise.scale / math.sqrt(1 - noise.correlation))
 
 

@@ -10,7 +10,14 @@ from typing import Final
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.freshness import REMEMBERED, Gap, Measured, age_text, gaps, what_counts
+from hybridwatch.analysis.freshness import (
+    REMEMBERED,
+    Gap,
+    LastMeasured,
+    age_text,
+    gaps,
+    what_counts,
+)
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
@@ -199,8 +206,8 @@ def _unpaired(looks: Sequence[Absent]) -> Iterator[Absent]:
         yield replace(alike[-1], reason=reason)
 
 
-def _measured(run: Run) -> Measured:
-    return Measured(*_place(run), run.started_at, run.id)
+def _measured(run: Run) -> LastMeasured:
+    return LastMeasured(*_place(run), run.started_at, run.id)
 
 
 def _of_gap(gap: Gap) -> Absent:

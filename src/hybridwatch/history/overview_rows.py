@@ -54,7 +54,7 @@ class VerdictRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CellStatus:
     """The newest verdict on one metric of one pair of builds.
 
     Attributes:
@@ -89,11 +89,11 @@ class GridRow:
     testbed: str
     newest: datetime
     pairs: tuple[tuple[str, str], ...]
-    cells: Mapping[str, Standing]
+    cells: Mapping[str, CellStatus]
     counted: Mapping[str, int]
 
     @property
-    def loudest(self) -> Standing:
+    def loudest(self) -> CellStatus:
         """What to look at first."""
         return min(self.cells.values(), key=_loudness)
 
@@ -110,7 +110,7 @@ def current(latest: pd.DataFrame) -> pd.DataFrame:
     return latest[of_pair > of_scenario - _SAME_NIGHT]
 
 
-def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
+def build_grid(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
     """Lay out verdicts as a grid, the loudest row first.
 
     Args:
@@ -129,13 +129,13 @@ def grid_of(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRo
 
 
 @lru_cache(maxsize=1024)
-def heading_of(metric_id: str) -> str:
+def render_heading(metric_id: str) -> str:
     """Find the heading under which a metric is shown."""
     return next(name for name, wanted in COLUMNS.items() if fnmatchcase(metric_id, wanted))
 
 
 @lru_cache(maxsize=1024)
-def name_of(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
+def render_name(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
     """Find a metric and name it with its statistic; one that is not known keeps both words."""
     try:
         metric = metric_of(metric_id)
@@ -156,9 +156,9 @@ def _row(
     part: Sequence[VerdictRow],
     medians: Mapping[tuple[str, ...], list[float]],
 ) -> GridRow:
-    found: defaultdict[str, list[Standing]] = defaultdict(list)
+    found: defaultdict[str, list[CellStatus]] = defaultdict(list)
     for row in part:
-        found[heading_of(row.metric)].append(_standing(row, medians.get(row.question, ())))
+        found[render_heading(row.metric)].append(_standing(row, medians.get(row.question, ())))
     ordered = [standing.row for each in found.values() for standing in each]
     return GridRow(
         scenario=scenario,
@@ -170,12 +170,12 @@ def _row(
     )
 
 
-def _standing(row: VerdictRow, medians: Sequence[float]) -> Standing:
-    metric, name = name_of(row.metric, row.statistic)
-    return Standing(row, metric, name, Verdict(row.verdict), tuple(medians))
+def _standing(row: VerdictRow, medians: Sequence[float]) -> CellStatus:
+    metric, name = render_name(row.metric, row.statistic)
+    return CellStatus(row, metric, name, Verdict(row.verdict), tuple(medians))
 
 
-def _loudness(standing: Standing) -> tuple[int, float]:
+def _loudness(standing: CellStatus) -> tuple[int, float]:
     """Order by verdict, then by size; a size that is not there comes last."""
     size = abs(standing.row.effect)
     return ORDER.index(standing.verdict), -size if size == size else 0.0

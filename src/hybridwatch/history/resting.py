@@ -9,7 +9,7 @@ from typing import Any, Final
 from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.lines import lines_of
+from hybridwatch.history.lines import build_lines
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict
 from hybridwatch.records.store.retention import OldRun
@@ -73,8 +73,8 @@ def _of_alerts(alerts: Iterable[Alert]) -> Iterator[tuple[str, str]]:
         for entry in alert.decisions.all:
             yield entry.seen.run_id, f"{entry.who} acted on an alert of it"
         if not (alert.status is Status.CLOSED or alert.status.is_over):
-            for ruling in (alert.opened_by, alert.bad):
-                yield ruling.run_id, f"an alert rests on it: {alert.matter.scenario}"
+            for run_verdict in (alert.opened_by, alert.bad):
+                yield run_verdict.run_id, f"an alert rests on it: {alert.matter.scenario}"
 
 
 def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:
@@ -92,7 +92,7 @@ def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[t
         cell: Any = found  # a named tuple of the frame's columns
         metric = metric_of(cell.metric)
         series = index.series(*cell[1:])
-        for line in lines_of(series, metric, newest=_ALL, over_releases=False):
+        for line in build_lines(series, metric, newest=_ALL, over_releases=False):
             runs = line.levels["run"].tolist()
             for point in line.history.points:
                 for run in runs[max(point.index - 1, 0) : point.index + 1]:

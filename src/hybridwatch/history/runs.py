@@ -11,7 +11,7 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.history.controls import bad_on_purpose, roles_of
+from hybridwatch.history.controls import bad_on_purpose, list_roles
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.severity import ORDER
@@ -24,7 +24,7 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
 
     Definitions of a scenario that have ended say nothing of what holds now.
     """
-    roles = roles_of(index).items()
+    roles = list_roles(index).items()
     controls = {record for record, role in roles if role is not Role.COMPARISON}
     latest, ended = index.latest_verdicts(), ended_definitions(index)
     places = zip(latest["scenario"], latest["testbed"], latest["digest"], strict=True)
@@ -39,7 +39,7 @@ _TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """A run in a list.
 
     Attributes:
@@ -84,11 +84,11 @@ class Row:
 
 
 @kept_of_one_index
-def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row]:
+def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, RunRow]:
     """List every readable run, or those of one scenario, by its id, the newest first."""
     runs = index.runs(scenario)
     worst, bad = _worst(index.outcomes(scenario)), bad_on_purpose(index)
-    found: dict[str, Row] = {}
+    found: dict[str, RunRow] = {}
     sides: dict[str, list[tuple[str, str]]] = {}
     failures: dict[str, int] = {}
     names = zip(runs["record"], runs["build"], runs["line"], runs["failures"], strict=True)
@@ -100,7 +100,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
     columns = (first[name].tolist() for name in ("started_at", "trouble", *_TAKEN))
     for started_at, trouble, *taken in zip(*columns, strict=True):
         run, record, *_ = taken
-        found[run] = Row(
+        found[run] = RunRow(
             **dict(zip(_TAKEN, taken, strict=True)),
             started_at=started_at.to_pydatetime(),
             builds=tuple(build for build, _ in sides[record]),
@@ -114,7 +114,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Row
 
 
 @kept_of_one_index
-def contenders_of(index: Index, /) -> Mapping[str, tuple[str, str]]:
+def list_contenders(index: Index, /) -> Mapping[str, tuple[str, str]]:
     """Give the label and the release of what each run measured last, by the run's id."""
     runs = index.runs()
     last = runs[runs["side"] == runs["sides"] - 1]
@@ -128,6 +128,6 @@ def _worst(verdicts: pd.DataFrame) -> Mapping[str, Verdict]:
     return {str(record): ORDER[int(rank)] for record, rank in worst.items()}
 
 
-def controls_last(rows: Iterable[Row]) -> list[Row]:
+def controls_last(rows: Iterable[RunRow]) -> list[RunRow]:
     """Put the runs of engines that are bad on purpose behind all others, else in their order."""
     return sorted(rows, key=lambda row: row.is_control)

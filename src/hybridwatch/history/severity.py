@@ -20,7 +20,7 @@ dead engine leaves no latency that could regress, so failed and missing stand ab
 Inconclusive stands above good news: it is never green."""
 
 
-def verdict_of(report: Report) -> Verdict:
+def find_line_verdict(report: Report) -> Verdict:
     """Give the worst verdict of a report; one without comparisons has nothing to say."""
     found = {comparison.verdict for comparison in report.comparisons}
     return next((verdict for verdict in ORDER if verdict in found), Verdict.MISSING)

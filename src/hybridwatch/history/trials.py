@@ -60,7 +60,7 @@ class Trials:
     medians: tuple[SideMedian, ...]
 
 
-def trials_of(entry: Entry) -> list[Trials]:
+def load_trials(entry: Entry) -> list[Trials]:
     """Lay out every metric that a run measured.
 
     Returns:

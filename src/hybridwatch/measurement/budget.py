@@ -18,7 +18,7 @@ _MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """How far a run has settled what it asks.
 
     Attributes:
@@ -42,7 +42,7 @@ class Budget:
 
     looks: tuple[int, ...]
     seconds: float
-    judge: Callable[[Run], Standing]
+    judge: Callable[[Run], BudgetStatus]
 
 
 class Pace:
@@ -120,7 +120,7 @@ def _looked(run: Run, blocks: int) -> Run:
     return replace(run, looks=replace(run.looks, made=(*run.looks.made, blocks)))
 
 
-def _progress(budget: Budget, number: int, done: int, standing: Standing, pace: Pace) -> str:
+def _progress(budget: Budget, number: int, done: int, standing: BudgetStatus, pace: Pace) -> str:
     """Tell what is open, and what comes next."""
     look = f"look {number} of {len(budget.looks)}, {done} trials a side"
     if not standing.open:

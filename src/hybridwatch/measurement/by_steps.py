@@ -38,7 +38,7 @@ class Ways(NamedTuple):
     body: Callable[[PlannedRequest], Mapping[str, Any]]
 
 
-class _Event(NamedTuple):
+class _StepEvent(NamedTuple):
     """What happens before an engine step; of one step, requests come before others go."""
 
     step: int
@@ -89,7 +89,7 @@ def serve_by_steps(
     Raises:
         EngineError: A request did not reach the scheduler or did not leave it.
     """
-    stage = _Stage(engine, requests, ways)
+    stage = _StepStage(engine, requests, ways)
     engine.control.hold()
     try:
         stage.play()
@@ -103,7 +103,7 @@ def serve_by_steps(
     ]
 
 
-class _Stage:
+class _StepStage:
     """The requests of one wave, while the engine is held between its steps."""
 
     def __init__(self, engine: LiveEngine, requests: Sequence[PlannedRequest], ways: Ways) -> None:
@@ -131,11 +131,11 @@ class _Stage:
         for leaver in self._leavers.values():
             leaver.leave()
 
-    def _events(self) -> Iterator[_Event]:
+    def _events(self) -> Iterator[_StepEvent]:
         for number, request in enumerate(self._requests):
-            yield _Event(request.at_step, goes=False, number=number)
+            yield _StepEvent(request.at_step, goes=False, number=number)
             if request.abort_at_step is not None:
-                yield _Event(request.abort_at_step, goes=True, number=number)
+                yield _StepEvent(request.abort_at_step, goes=True, number=number)
 
     def _come(self, number: int) -> None:
         request, before = self._requests[number], self._in_scheduler()

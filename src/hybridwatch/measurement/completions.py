@@ -19,7 +19,7 @@ _NO_NUMBERS: Final = "Out of range float values"
 """What vLLM's server says in place of an answer whose logarithms JSON cannot hold."""
 
 
-def body_of(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Write a request down for ``/v1/completions``.
 
     Args:
@@ -60,7 +60,7 @@ def joined(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     }
 
 
-def completion_of(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
+def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
     """Read an answer.
 
     Args:

@@ -65,11 +65,11 @@ def one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-class Meeting:
+class Barrier:
     """Where the sides of a duet wait for each other, each time before they are loaded.
 
-    Not ``threading.Barrier``: whoever breaks it after a meeting also wakes those with an error who
-    have met and have not gone on yet.
+    Not ``threading.Barrier``: whoever breaks it when all have come also wakes those with an error
+    who have come and have not gone on yet.
 
     Args:
         sides: How many have to come.
@@ -89,7 +89,7 @@ class Meeting:
         """
         with self._changed:
             self._came += 1
-            # Nobody comes to the next meeting before everybody has come to this one.
+            # Nobody comes to the next round before everybody has come to this one.
             full = math.ceil(self._came / self._sides) * self._sides
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._came >= full or self._is_off)

@@ -9,7 +9,7 @@ from hybridwatch.system import nvidia
 
 
 @contextmanager
-def joules_of(gpus: Sequence[str]) -> Iterator[Callable[[], float | None]]:
+def compute_joules(gpus: Sequence[str]) -> Iterator[Callable[[], float | None]]:
     """Give a function that reads a counter of joules, of which only differences mean something.
 
     Another engine on the same GPUs takes its share of it, idle or not: both sides of a session

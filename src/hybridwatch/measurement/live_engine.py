@@ -11,7 +11,7 @@ from hybridwatch.records.identity import FixState
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EngineSetting:
     """What can be changed on a live engine.
 
     Attributes:
@@ -43,9 +43,9 @@ class LiveEngine:
     server: Server
     control: EngineControl
     native: Mapping[str, FixState]
-    setting: Setting = field(default_factory=lambda: Setting({}))
+    setting: EngineSetting = field(default_factory=lambda: EngineSetting({}))
 
-    def settle(self, setting: Setting) -> None:
+    def settle(self, setting: EngineSetting) -> None:
         """Set what can be set, with nothing left of what ran before.
 
         Raises:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hybridwatch.engines.deployment import Server
 from hybridwatch.engines.step_counts import StepCounts, read_step_counts
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.client import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.workload import Generation
@@ -14,10 +14,10 @@ from hybridwatch.scenarios.workload import Generation
 LOAD_TIMEOUT_S: Final = 120.0
 
 
-def run_load(station: Station, load: Generation) -> dict[str, Any]:
+def run_load(trial: TrialContext, load: Generation) -> dict[str, Any]:
     """Load the engine once, and bring back the JSON of vLLM's benchmark client."""
-    result = station.work / f"client.{station.side}.json"
-    return station.client.run(station.engine.server, load, result, LOAD_TIMEOUT_S)
+    result = trial.work / f"client.{trial.side}.json"
+    return trial.client.run(trial.engine.server, load, result, LOAD_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Loaded:
     worked_s: float
 
 
-def work_of_load(station: Station, load: Generation) -> Loaded:
+def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
     """Load the engine once, and say what it worked."""
-    server = station.engine.server
+    server = trial.engine.server
     before, worked_before = read_step_counts(server), _processor_seconds(server)
-    result = run_load(station, load)
+    result = run_load(trial, load)
     worked, after = _processor_seconds(server) - worked_before, read_step_counts(server)
     made = after.since(before) if before is not None and after is not None else None
     return Loaded(result, made, worked)

@@ -9,8 +9,8 @@ from typing import Any
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.oracle import Drafts, Waves, answer
 from hybridwatch.measurement.accuracy.oracle import Oracle, model_digest
-from hybridwatch.measurement.bench import Bench
-from hybridwatch.measurement.completions import completion_of, without_tokens
+from hybridwatch.measurement.completions import parse_completion, without_tokens
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import expand
@@ -19,7 +19,7 @@ from hybridwatch.scenarios.scenario import Scenario
 Trials = tuple[tuple[Completion, ...], ...]
 
 
-def trials_of(scenario: Scenario, count: int) -> list[Waves]:
+def list_trials(scenario: Scenario, count: int) -> list[Waves]:
     """Make the requests of a scenario's contract trials, as ``measurement.phase`` does."""
     workload = scenario.workload
     return [expand(workload.waves, workload.seed + number) for number in range(count)]
@@ -43,7 +43,7 @@ def by_transformers(
     Raises:
         BuildError: The environment is not installed, or transformers cannot serve the model.
     """
-    planned = trials_of(scenario, count)
+    planned = list_trials(scenario, count)
     known = [[one for one in trial if one.tokens] for trial in drafts]
     found = answer(build.spec, model, [_with_right_answers(waves) for waves in planned], known)
     pairs = zip(planned, found.trials, strict=True)
@@ -78,25 +78,25 @@ def by_engine(
     """
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Bench(scenario, [build], models, Path(work), lambda _: None) as bench,
+        EnginePool(scenario, [build], models, Path(work), lambda _: None) as pool,
     ):
-        trials = tuple(answered_by(bench, waves) for waves in trials_of(scenario, count))
-        identity = bench.identify(0)
+        trials = tuple(answered_by(pool, waves) for waves in list_trials(scenario, count))
+        identity = pool.identify(0)
     made_by = {"build": identity.label, "wheel": identity.wheel_digest}
     return {**made_by, "dtype": scenario.engine.dtype}, trials
 
 
-def answered_by(bench: Bench, waves: Waves) -> tuple[Completion, ...]:
-    """Have one trial answered by the first side of a bench: fixed, no graphs, no drafts."""
-    engine = bench.make_ready(0)
-    engine.settle(bench.reference(0))
-    answered = drive_whole(engine, waves, can_hold=not bench.scenario.engine.disaggregated)
+def answered_by(pool: EnginePool, waves: Waves) -> tuple[Completion, ...]:
+    """Have one trial answered by the first side of an engine pool: fixed, no graphs, no drafts."""
+    engine = pool.make_ready(0)
+    engine.settle(pool.reference(0))
+    answered = drive_whole(engine, waves, can_hold=not pool.scenario.engine.disaggregated)
     requests = (request for wave in waves for request in wave.requests)
     known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
     return tuple(_in_place(waves, known))
 
 
-def oracle_of(
+def build_oracle(
     scenario: Scenario, model: Path, command: str, made: tuple[Mapping[str, str], Trials]
 ) -> Oracle:
     """Put the answers together with where they come from."""
@@ -122,4 +122,4 @@ def read_answered(answered: Mapping[str, Any]) -> Completion:
             "top_logprobs": [{str(int(t)): value for t, value in pairs} for pairs in top],
         },
     }
-    return completion_of(answered["prompt"], choice)
+    return parse_completion(answered["prompt"], choice)

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.engines.load_client import client_arguments
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
@@ -32,19 +32,19 @@ _BY_HAND: Final = (
 _TIMEOUT_S: Final = 300.0
 
 
-def through_harness(bench: Bench, work: Path) -> float:
+def through_harness(pool: EnginePool, work: Path) -> float:
     """Tokens per second of one performance trial."""
-    bench.make_ready(0)
-    result = measure(Phase.PERFORMANCE, Station(bench, 0, work)).client_result
+    pool.make_ready(0)
+    result = measure(Phase.PERFORMANCE, TrialContext(pool, 0, work)).client_result
     assert result is not None  # noqa: S101 - a performance trial has one
     return float(result["output_throughput"])
 
 
-def by_hand(bench: Bench, work: Path) -> float:
+def by_hand(pool: EnginePool, work: Path) -> float:
     """Tokens per second of the client alone, started for this one load."""
-    server = bench.engine(0).server
+    server = pool.engine(0).server
     file = work / "by-hand.json"
-    load = bench.scenario.workload.generation
+    load = pool.scenario.workload.generation
     subprocess.run(
         [
             str(server.launch.python),
@@ -59,13 +59,13 @@ def by_hand(bench: Bench, work: Path) -> float:
     return float(json.loads(file.read_text(encoding="utf-8"))["output_throughput"])
 
 
-def compare(bench: Bench, work: Path, pairs: int) -> dict[str, Any]:
+def compare(pool: EnginePool, work: Path, pairs: int) -> dict[str, Any]:
     """Measure in pairs; the first of each side warms up and is dropped."""
-    ways: tuple[Callable[[Bench, Path], float], ...] = (through_harness, by_hand)
+    ways: tuple[Callable[[EnginePool, Path], float], ...] = (through_harness, by_hand)
     series: dict[str, list[float]] = {way.__name__: [] for way in ways}
     for pair in range(pairs + 1):
         for way in ways if pair % 2 else reversed(ways):
-            value = way(bench, work)
+            value = way(pool, work)
             if pair:
                 series[way.__name__].append(value)
             sys.stderr.write(f"[{pair}/{pairs}] {way.__name__}: {value:.0f} tok/s\n")
@@ -84,8 +84,8 @@ def main() -> None:
     sides = (parse_label(options.build),)
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         work = Path(folder)
-        with Bench(scenario, sides, home() / "models", work, lambda _: None) as bench:
-            sys.stdout.write(json.dumps(compare(bench, work, options.pairs)) + "\n")
+        with EnginePool(scenario, sides, home() / "models", work, lambda _: None) as pool:
+            sys.stdout.write(json.dumps(compare(pool, work, options.pairs)) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from hybridwatch.measurement.load import run_load, samples_of_client, samples_of
 from hybridwatch.measurement.occasions import first_of, require_occasion, require_replayed_layers
 from hybridwatch.measurement.repeats import unrepeated
 from hybridwatch.measurement.right_answers import checked
-from hybridwatch.measurement.station import Station, run_prelude
 from hybridwatch.measurement.sweep import sweep
+from hybridwatch.measurement.trial_context import TrialContext, run_prelude
 from hybridwatch.measurement.waves import Tokens
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.client import CLOCK_DIGITS
@@ -66,7 +66,7 @@ an engine whose prefix cache was asked for anything."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrialResult:
     """What one trial gave.
 
     Attributes:
@@ -88,7 +88,7 @@ class Measured:
     curve: Curve | None = None
 
 
-def measure(phase: Phase, station: Station) -> Measured:
+def measure(phase: Phase, trial: TrialContext) -> TrialResult:
     """Make one trial.
 
     Raises:
@@ -96,29 +96,29 @@ def measure(phase: Phase, station: Station) -> Measured:
     """
     match phase:
         case Phase.CONTRACT:
-            return _contract(station)
+            return _contract(trial)
         case Phase.ACCURACY:
-            return _accuracy(station)
+            return _accuracy(trial)
         case Phase.PERFORMANCE:
-            return _performance(station)
+            return _performance(trial)
         case Phase.HOST_SYNC:
-            return _host_sync(station)
+            return _host_sync(trial)
         case Phase.DUET:
-            return _duet(station)
+            return _duet(trial)
 
 
-def _probed(station: Station, probe: str) -> dict[str, Any]:
+def _probed(trial: TrialContext, probe: str) -> dict[str, Any]:
     """Run the timed load under one probe."""
-    run_prelude(station)
-    with _watching(station, probe) as seen:
-        run_load(station, station.scenario.workload.generation)
+    run_prelude(trial)
+    with _watching(trial, probe) as seen:
+        run_load(trial, trial.scenario.workload.generation)
     return seen
 
 
 @contextmanager
-def _watching(station: Station, probe: str) -> Iterator[dict[str, Any]]:
+def _watching(trial: TrialContext, probe: str) -> Iterator[dict[str, Any]]:
     """Keep a probe on; what it saw is there when the block has ended."""
-    control = station.engine.control
+    control = trial.engine.control
     seen: dict[str, Any] = {}
     control.start_probe(probe)
     try:
@@ -127,19 +127,19 @@ def _watching(station: Station, probe: str) -> Iterator[dict[str, Any]]:
         seen.update(control.stop_probe(probe))
 
 
-def _contract(station: Station) -> Measured:
-    workload = station.scenario.workload
-    waves = expand(workload.waves, workload.seed + station.number)
-    right = _right_tokens(station, waves)
+def _contract(trial: TrialContext) -> TrialResult:
+    workload = trial.scenario.workload
+    waves = expand(workload.waves, workload.seed + trial.number)
+    right = _right_tokens(trial, waves)
     # The prelude is watched too: what finished in it may be written to before the first wave.
-    with _watching(station, "contract") as counts:
-        run_prelude(station)
-        answered = station.complete(waves)
+    with _watching(trial, "contract") as counts:
+        run_prelude(trial)
+        answered = trial.complete(waves)
     unwatched = counts.get(UNSUPPORTED, {})
-    if station.engine.server.launch.graph_replay:
-        needed = station.scenario.expect.replayed_layers.items()
+    if trial.engine.server.launch.graph_replay:
+        needed = trial.scenario.expect.replayed_layers.items()
         require_replayed_layers(counts, unwatched, needed)
-    require_occasion(station.scenario.fix, counts, unwatched)
+    require_occasion(trial.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     values |= prefix_tokens_in(counts)
     if right is not None:
@@ -151,13 +151,13 @@ def _contract(station: Station) -> Measured:
         raise MeasurementError(f"no contract can be watched: {first_of(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
     # What made-up weights say is as good one way as another, also beside another engine.
-    if station.engine.server.launch.engine.load_format == "dummy":
-        return Measured(samples, unsupported=unsupported)
-    repeated = unrepeated(waves, answered, station.scenario.engine.dtype)
+    if trial.engine.server.launch.engine.load_format == "dummy":
+        return TrialResult(samples, unsupported=unsupported)
+    repeated = unrepeated(waves, answered, trial.scenario.engine.dtype)
     if repeated is not None:
         samples = (*samples, Sample(UNREPEATED_TOKENS, (float(repeated),)))
-    found = checked(home(), station.scenario, station.number, waves, answered)
-    return Measured(
+    found = checked(home(), trial.scenario, trial.number, waves, answered)
+    return TrialResult(
         (*samples, *found.samples),
         unsupported=unsupported | found.unsupported,
         completions=found.answered,
@@ -174,38 +174,38 @@ def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _right_tokens(station: Station, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
+def _right_tokens(trial: TrialContext, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
     """What the same engine says with the fix in, no graph replayed, and no drafts.
 
     Returns:
         ``None`` when the engine has nothing that it can set aside while it runs, and when its
         weights are made up: what those say is as good one way as another.
     """
-    engine = station.engine
+    engine = trial.engine
     launch = engine.server.launch
     sets_aside = launch.can_set_graphs_aside or launch.can_withhold_drafts
     if not sets_aside or launch.engine.load_format == "dummy":
         return None
     own = engine.setting
-    engine.settle(station.bench.reference(station.side))
-    answered = station.ask(waves)
+    engine.settle(trial.pool.reference(trial.side))
+    answered = trial.ask(waves)
     engine.settle(own)
     return answered
 
 
-def _accuracy(station: Station) -> Measured:
-    accuracy, server = station.scenario.accuracy, station.engine.server
+def _accuracy(trial: TrialContext) -> TrialResult:
+    accuracy, server = trial.scenario.accuracy, trial.engine.server
     assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
-    run_prelude(station)
-    answers = station.bench.lm_eval.run_tasks(
+    run_prelude(trial)
+    answers = trial.pool.lm_eval.run_tasks(
         TaskRequest(
             base_url=f"{server.url}/v1/completions",
             model=server.launch.served_name,
             tasks=accuracy.tasks,
             documents=accuracy.documents,
             max_concurrency=accuracy.max_concurrency,
-            timeout_s=HUB_TASKS_TIMEOUT_S if station.scenario.on_hub else TASKS_TIMEOUT_S,
-            work_dir=station.work,
+            timeout_s=HUB_TASKS_TIMEOUT_S if trial.scenario.on_hub else TASKS_TIMEOUT_S,
+            work_dir=trial.work,
         )
     )
     samples = tuple(
@@ -215,54 +215,54 @@ def _accuracy(station: Station) -> Measured:
         )
         for task in accuracy.tasks
     )
-    return Measured(samples, answers=answers)
+    return TrialResult(samples, answers=answers)
 
 
-def _performance(station: Station) -> Measured:
-    run_prelude(station)
-    if station.scenario.sweep is not None:
-        found = sweep(station, station.scenario.sweep)
-        return Measured(found.samples, curve=found.curve)
-    loaded = work_of_load(station, station.scenario.workload.generation)
+def _performance(trial: TrialContext) -> TrialResult:
+    run_prelude(trial)
+    if trial.scenario.sweep is not None:
+        found = sweep(trial, trial.scenario.sweep)
+        return TrialResult(found.samples, curve=found.curve)
+    loaded = work_of_load(trial, trial.scenario.workload.generation)
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
         samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
-    return Measured(samples, client_result=loaded.result)
+    return TrialResult(samples, client_result=loaded.result)
 
 
-def _duet(station: Station) -> Measured:
+def _duet(trial: TrialContext) -> TrialResult:
     """Load both sides at once; of what an engine then took, its own work alone says something.
 
     Neighbours, clocks and caches change from second to second, and change both sides alike (Bulej
     et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020).
     """
-    run_prelude(station)
-    if station.scenario.sweep is not None:
-        found = sweep(station, station.scenario.sweep, "processor")
-        return Measured(found.samples, curve=found.curve)
-    station.meet()
-    loaded = work_of_load(station, station.scenario.workload.generation)
+    run_prelude(trial)
+    if trial.scenario.sweep is not None:
+        found = sweep(trial, trial.scenario.sweep, "processor")
+        return TrialResult(found.samples, curve=found.curve)
+    trial.wait_for_other()
+    loaded = work_of_load(trial, trial.scenario.workload.generation)
     if loaded.made is None or not loaded.made.steps:
         raise MeasurementError("the engine does not count its steps, so its work is of none")
     work = round(loaded.worked_s / loaded.made.steps, CLOCK_DIGITS)
-    return Measured((Sample(DUET_CPU_TIME, (work,)),))
+    return TrialResult((Sample(DUET_CPU_TIME, (work,)),))
 
 
-def _host_sync(station: Station) -> Measured:
+def _host_sync(trial: TrialContext) -> TrialResult:
     """Two passes, since counting the reads slows the very code that the other pass times."""
-    seen = _probed(station, "host-sync")
-    station.engine.settle(station.engine.setting)
-    timed = _probed(station, "metadata-time")
+    seen = _probed(trial, "host-sync")
+    trial.engine.settle(trial.engine.setting)
+    timed = _probed(trial, "metadata-time")
     reads, seconds = seen["reads_per_step"], timed["seconds"]
     if not reads or not seconds:
         raise MeasurementError("the probes saw no engine step")
-    return Measured(
+    return TrialResult(
         (
             Sample("host_syncs_per_step", tuple(float(count) for count in reads)),
             *samples_of_waits(seen),
             Sample("metadata_build_time", tuple(round(value, CLOCK_DIGITS) for value in seconds)),
         ),
-        host_work=host_work_of(seen, timed["phases"]),
+        host_work=compute_host_work(seen, timed["phases"]),
     )
 
 
@@ -282,7 +282,7 @@ def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
     )
 
 
-def host_work_of(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
+def compute_host_work(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
     """Say where the reads and the time of the steps lie.
 
     Args:

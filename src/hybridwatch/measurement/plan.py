@@ -28,7 +28,7 @@ TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC, Phase.DUET)
 """Phases that need the load client, in the order of a block."""
 
 
-def phases_of(scenario: Scenario, wanted: Collection[Phase] = USUAL_PHASES) -> tuple[Phase, ...]:
+def list_phases(scenario: Scenario, wanted: Collection[Phase] = USUAL_PHASES) -> tuple[Phase, ...]:
     """Which of the wanted phases a scenario has: without tasks there is nothing to be answered."""
     missing = {Phase.ACCURACY} if scenario.accuracy is None else set()
     return tuple(phase for phase in Phase if phase in wanted and phase not in missing)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.checkpoint import find_checkpoint
 from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError
@@ -31,7 +31,7 @@ def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) 
     if not scenario.on_hub:
         return
     for build in builds.values():
-        checkpoint_of(scenario, build, models)
+        find_checkpoint(scenario, build, models)
     if scenario.accuracy is not None:
         with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
             fetch_tasks(scenario.accuracy.tasks, Path(folder))

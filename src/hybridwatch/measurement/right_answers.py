@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.accuracy.oracle import error_in, load, path_of, wrong_among
-from hybridwatch.measurement.station import Station, run_prelude
+from hybridwatch.measurement.accuracy.oracle import error_in, find_path, load, wrong_among
+from hybridwatch.measurement.trial_context import TrialContext, run_prelude
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.records.completion import Completion, near_tie_within
 from hybridwatch.records.run import Sample
@@ -58,7 +58,7 @@ def checked(
     Raises:
         MeasurementError: The file of the oracle cannot be understood.
     """
-    oracle = load(path_of(home, scenario.answered_by))
+    oracle = load(find_path(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
     wrong = _wrong(waves, answered, oracle.trials[number], scenario.engine.dtype)
@@ -115,12 +115,12 @@ class WrongAnswer(NamedTuple):
 
 
 def wrong_answers(
-    station: Station, home: Path, trials: Sequence[Sequence[Completion]]
+    trial: TrialContext, home: Path, trials: Sequence[Sequence[Completion]]
 ) -> Iterator[WrongAnswer]:
-    """Ask an engine every trial that an oracle has answered, as its side of the bench is.
+    """Ask an engine every trial that an oracle has answered, as its side of the engine pool is.
 
     Args:
-        station: Whose engine is asked.
+        trial: Whose engine is asked.
         home: Holds the oracles.
         trials: The right answers.
 
@@ -129,11 +129,11 @@ def wrong_answers(
         EngineError: Its engine does not come up or does not answer.
         MeasurementError: The oracle was asked other requests than the scenario has now.
     """
-    scenario = station.scenario
+    scenario = trial.scenario
     bound = near_tie_within({scenario.engine.dtype})
     for number, right in enumerate(trials):
-        station.bench.make_ready(station.side)
-        now = replace(station, number=number)
+        trial.pool.make_ready(trial.side)
+        now = replace(trial, number=number)
         run_prelude(now)
         waves = expand(scenario.workload.waves, scenario.workload.seed + number)
         found = checked(home, scenario, number, waves, now.complete(waves))

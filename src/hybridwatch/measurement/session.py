@@ -17,26 +17,26 @@ from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.bench import Bench
 from hybridwatch.measurement.budget import Budget, Pace, add_until_decided
-from hybridwatch.measurement.duet import Meeting, is_duet, one_processor, require_duet
+from hybridwatch.measurement.duet import Barrier, is_duet, one_processor, require_duet
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.gpus import Gpus
 from hybridwatch.measurement.harness_version import harness_identity
 from hybridwatch.measurement.machine_state import Watch
-from hybridwatch.measurement.phase import Measured, measure
+from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
     PlannedTrial,
+    list_phases,
     made_at_once,
-    phases_of,
     plan,
     plan_block,
     plan_more,
     plan_start,
 )
-from hybridwatch.measurement.station import Station
 from hybridwatch.measurement.testbed import probe_testbed
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
@@ -44,7 +44,7 @@ from hybridwatch.records.side_names import side_names
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import require_wanted
-from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.engine_log import find_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ class SessionRequest:
     def planned(self) -> tuple[PlannedTrial, ...]:
         """What is made before anybody looks, the trials of an earlier run included."""
         counts, sides = self.scenario.trials, len(self.sides)
-        phases = phases_of(self.scenario, self.phases)
+        phases = list_phases(self.scenario, self.phases)
         if self.budget is not None:
             return plan_start(counts, sides, phases)
         return plan(counts, sides, phases, self.warmed)
 
     @property
     def left(self) -> tuple[PlannedTrial, ...]:
-        """What of it is not made yet; a phase that is gone on with is warmed up again."""
+        """What of it is not made yet; a phase that is resumed is warmed up again."""
         made = _rounds(self.earlier)
         open_phases = {
             one.phase
@@ -233,7 +233,7 @@ class Session:
         self._work = work
         self._started = datetime.now(UTC)
         self._pace = Pace(request.budget.seconds if request.budget else 0.0)
-        self.phases = phases_of(request.scenario, request.phases)
+        self.phases = list_phases(request.scenario, request.phases)
         self._plan, made = request.left, len(request.made)
         self._total = made + len(self._plan)
         self._is_duet = is_duet(self.phases)
@@ -247,7 +247,7 @@ class Session:
         self._testbed = probe_testbed(self._gpus.devices)
         self._run: Run | None = None
         self._held = ExitStack()
-        self._bench = Bench(
+        self._pool = EnginePool(
             request.scenario,
             request.sides,
             request.models,
@@ -263,7 +263,7 @@ class Session:
         with ExitStack() as on_error:
             if self._is_duet:
                 on_error.enter_context(one_processor())
-            on_error.enter_context(self._bench)
+            on_error.enter_context(self._pool)
             self._held = on_error.pop_all()
         return self
 
@@ -281,18 +281,18 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            make = partial(self._block, self._bench)
+            make = partial(self._block, self._pool)
             run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
         """Let the engine come up while other sessions are measured."""
-        self._bench.start_ahead()
+        self._pool.start_ahead()
 
     def start_clients_ahead(self) -> None:
         """Let the load clients get ready while nothing is timed."""
         for side in range(len(self.request.sides)):
-            self._bench.client(side).start_ahead()
+            self._pool.client(side).start_ahead()
 
     def begin(self) -> Run:
         """Wait for the engines, and return the run with the trials of an earlier one; once.
@@ -304,7 +304,7 @@ class Session:
         """
         if self._run is None:
             sides = range(len(self.request.sides))
-            begun = self._begun(tuple(self._bench.identify(side) for side in sides))
+            begun = self._begun(tuple(self._pool.identify(side) for side in sides))
             _require_same(begun, self.request.earlier)
             self._run = begun
         return self._run
@@ -320,7 +320,7 @@ class Session:
         run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
             for side in range(len(self.request.sides)):
-                self._bench.client(side).make_ready()
+                self._pool.client(side).make_ready()
         for phase in self.phases:
             if phase in phases:
                 run = self._add(run, [one for one in self._plan if one.phase is phase])
@@ -333,7 +333,7 @@ class Session:
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
         for group in made_at_once(planned):
-            trials = self._trials(self._bench, group)
+            trials = self._trials(self._pool, group)
             self._run = run = replace(run, trials=(*run.trials, *trials))
         return run
 
@@ -394,11 +394,11 @@ class Session:
             expected=Expected(dict(expect.exactly), dict(expect.at_least)),
         )
 
-    def _block(self, bench: Bench, number: int, goal: int) -> tuple[Trial, ...]:
+    def _block(self, pool: EnginePool, number: int, goal: int) -> tuple[Trial, ...]:
         block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
         groups = made_at_once(block)
-        return tuple(trial for group in groups for trial in self._trials(bench, group))
+        return tuple(trial for group in groups for trial in self._trials(pool, group))
 
     def _keep_in_sight(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text, lasting=True))
@@ -406,7 +406,7 @@ class Session:
     def _say(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text))
 
-    def _trials(self, bench: Bench, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
+    def _trials(self, pool: EnginePool, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
         """Make trials at the same time."""
         require_wanted()
         first = group[0]
@@ -416,20 +416,20 @@ class Session:
             replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
         ]
         if len(group) == 1:
-            made = [self._trial(bench, first, begun[0])]
+            made = [self._trial(pool, first, begun[0])]
         else:
-            meeting = Meeting(len(group))
+            barrier = Barrier(len(group))
 
             def make(planned: PlannedTrial, trial: Trial) -> Trial:
                 try:
-                    return self._trial(bench, planned, trial, meeting.wait)
+                    return self._trial(pool, planned, trial, barrier.wait)
                 finally:
-                    meeting.leave()
+                    barrier.leave()
 
             with ThreadPoolExecutor(len(group)) as threads:
                 made = list(threads.map(make, group, begun))
             for planned in group:
-                bench.retire(planned.side)
+                pool.retire(planned.side)
         # An engine that was ended by request has failed nothing.
         require_wanted()
         self._done += len(group)
@@ -437,7 +437,7 @@ class Session:
 
     def _trial(
         self,
-        bench: Bench,
+        pool: EnginePool,
         planned: PlannedTrial,
         trial: Trial,
         wait_for_other: Callable[[], None] = lambda: None,
@@ -448,15 +448,15 @@ class Session:
         watch = Watch(self._gpus) if is_watched else None
         begin = time.monotonic()
         try:
-            bench.make_ready(planned.side)
-            station = Station(bench, planned.side, self._work, planned.number, wait_for_other)
+            pool.make_ready(planned.side)
+            context = TrialContext(pool, planned.side, self._work, planned.number, wait_for_other)
             if watch is not None:
                 watch.start()
             begin = time.monotonic()
-            got = _measured(planned.phase, station)
+            got = _measured(planned.phase, context)
         except EngineError as error:
-            died = not bench.is_alive(planned.side)
-            bench.discard(planned.side)
+            died = not pool.is_alive(planned.side)
+            pool.discard(planned.side)
             reason = _reason_of_death(error) if died else str(error)
             trial = replace(trial, failure=_failure(reason, error.log_tail, died=died))
         except (MeasurementError, BuildError) as error:
@@ -490,22 +490,22 @@ class Session:
         )
 
 
-def _measured(phase: Phase, station: Station) -> Measured:
+def _measured(phase: Phase, trial: TrialContext) -> TrialResult:
     """Make one trial; where both the engine and its client ended, the engine's end is the cause.
 
     Raises:
         MeasurementError: As ``measure`` says; an engine that has ended is an ``EngineError``.
     """
     try:
-        return measure(phase, station)
+        return measure(phase, trial)
     except MeasurementError:
-        station.bench.running(station.side)
+        trial.pool.running(trial.side)
         raise
 
 
 def _reason_of_death(error: EngineError) -> str:
     """Add what the engine's own processes said first: the client only sees that nobody answers."""
-    reason, root = str(error), root_of(error.log_tail)
+    reason, root = str(error), find_root(error.log_tail)
     return reason if root is None or root in reason else f"{reason}: {root}"
 
 

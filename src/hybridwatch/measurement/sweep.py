@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.energy import joules_of
+from hybridwatch.measurement.energy import compute_joules
 from hybridwatch.measurement.load import Loaded, samples_of_client, samples_of_steps, work_of_load
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
 from hybridwatch.records.client import CLOCK_DIGITS
 from hybridwatch.records.curve import area_of, places_of
@@ -43,14 +43,14 @@ class Swept(NamedTuple):
     curve: Curve
 
 
-def sweep(station: Station, wanted: Sweep, clock: Clock = "wall") -> Swept:
+def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
     """Load an engine that was made ready with one load after the other.
 
     Before each but the first it is put back to where the first began, so that no prompt is found
     in a cache because another load had the same.
 
     Args:
-        station: Its engine; in a duet both sides meet before each load.
+        trial: Its engine; in a duet both sides meet before each load.
         wanted: The loads.
         clock: Whose seconds count. By the processor's a point is not what users see but what the
             engine works for it, as a duet needs it, where engines wait for each other.
@@ -58,10 +58,10 @@ def sweep(station: Station, wanted: Sweep, clock: Clock = "wall") -> Swept:
     Raises:
         MeasurementError: A load gave no throughput or no time per token.
     """
-    base = station.scenario.workload.generation
-    loads = in_order(wanted.loads, station.number)
-    made, taken = _load_with_each(station, [wanted.at(load, base) for load in loads])
-    gpus, metrics = len(station.engine.server.launch.gpus), _METRICS[clock]
+    base = trial.scenario.workload.generation
+    loads = in_order(wanted.loads, trial.number)
+    made, taken = _load_with_each(trial, [wanted.at(load, base) for load in loads])
+    gpus, metrics = len(trial.engine.server.launch.gpus), _METRICS[clock]
     if clock == "processor":
         curve = Curve(wanted.knob, tuple(map(_worked_point, loads, made)), gpus, clock=clock)
     else:
@@ -75,17 +75,17 @@ def sweep(station: Station, wanted: Sweep, clock: Clock = "wall") -> Swept:
 
 
 def _load_with_each(
-    station: Station, loads: Sequence[Generation]
+    trial: TrialContext, loads: Sequence[Generation]
 ) -> tuple[list[Loaded], list[float | None]]:
     """Load the engine with each, and say what it gave and how many joules its GPUs took."""
-    engine, made, taken = station.engine, list[Loaded](), list[float | None]()
-    with joules_of(engine.server.launch.gpus) as read:
+    engine, made, taken = trial.engine, list[Loaded](), list[float | None]()
+    with compute_joules(engine.server.launch.gpus) as read:
         for load in loads:
             if made:
                 engine.settle(engine.setting)
-            station.meet()
+            trial.wait_for_other()
             before = read()
-            made.append(work_of_load(station, load))
+            made.append(work_of_load(trial, load))
             after = read()
             taken.append(None if before is None or after is None else after - before)
     return made, taken

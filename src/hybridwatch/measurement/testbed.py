@@ -24,7 +24,7 @@ from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.gpu_layout import cuda_numbers
 from hybridwatch.errors import BuildError, HybridwatchError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.gpus import Gpus
 from hybridwatch.records.identity import Testbed
 from hybridwatch.scenarios.scenario import Scenario
@@ -52,7 +52,7 @@ for name in sys.argv[1:]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TestbedFact:
     """One thing that was looked at.
 
     ``seconds`` is how long the look took; ``error`` says why nothing was found.
@@ -68,7 +68,7 @@ class Fact:
         return json.dumps(asdict(self))
 
 
-def facts_of(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[Fact]:
+def list_facts(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[TestbedFact]:
     """Look at the machine, the driver, the build's modules and code, and at one engine.
 
     A fact that cannot be had does not keep the next ones from being looked at.
@@ -85,7 +85,7 @@ def facts_of(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[
     yield _fact("engine", lambda: _engine(build, scenario, models))
 
 
-def _fact(name: str, look: Callable[[], dict[str, Any]]) -> Fact:
+def _fact(name: str, look: Callable[[], dict[str, Any]]) -> TestbedFact:
     began = time.perf_counter()
     found: dict[str, Any] = {}
     error = ""
@@ -93,7 +93,7 @@ def _fact(name: str, look: Callable[[], dict[str, Any]]) -> Fact:
         found = look()
     except (HybridwatchError, OSError, subprocess.SubprocessError, httpx.HTTPError) as failure:
         error = f"{type(failure).__name__}: {failure}"
-    return Fact(name, round(time.perf_counter() - began, 2), found, error)
+    return TestbedFact(name, round(time.perf_counter() - began, 2), found, error)
 
 
 def _machine() -> dict[str, Any]:
@@ -156,10 +156,10 @@ def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, 
     gpus = cuda_numbers(Gpus.of((build,)).devices)
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Bench(scenario, (build,), models, Path(work), lambda _: None, gpus) as bench,
+        EnginePool(scenario, (build,), models, Path(work), lambda _: None, gpus) as pool,
     ):
         began = time.perf_counter()
-        engine = bench.make_ready(0)
+        engine = pool.make_ready(0)
         up_s = time.perf_counter() - began
         body = {"model": scenario.model, "prompt": "a b c", "max_tokens": 4, "temperature": 0}
         url = f"{engine.server.url}/v1/completions"
@@ -168,7 +168,7 @@ def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, 
             "scenario": scenario.id,
             "seconds_to_come_up": round(up_s, 2),
             "text": answer.json()["choices"][0]["text"],
-            "flags": dict(bench.identify(0).flags),
+            "flags": dict(pool.identify(0).flags),
         }
 
 

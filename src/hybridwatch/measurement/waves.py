@@ -14,10 +14,10 @@ from hybridwatch.engines.server import NO_CERTIFICATES
 from hybridwatch.measurement.by_steps import COMPLETIONS, Ways, serve_by_steps
 from hybridwatch.measurement.completions import (
     WANTED,
-    body_of,
-    completion_of,
+    build_body,
     is_without_numbers,
     joined,
+    parse_completion,
     without_tokens,
 )
 from hybridwatch.measurement.live_engine import LiveEngine
@@ -197,10 +197,10 @@ class _Driver:
             raise self._engine.server.error(
                 f"expected {wanted}, found {', '.join(map(str, found))}"
             )
-        return completion_of(request.prompt, joined(choices))
+        return parse_completion(request.prompt, joined(choices))
 
     def _body(self, request: PlannedRequest) -> dict[str, Any]:
-        return body_of(request, self._engine.server.launch.served_name, self._wanted)
+        return build_body(request, self._engine.server.launch.served_name, self._wanted)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Deed, Entry, Status
+from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Deed, Status
 from hybridwatch.pages.document import Line, When
 from hybridwatch.reports.alert_text import CLOSED
 
@@ -23,7 +23,7 @@ DONE: Final[Mapping[Deed, str]] = {
 """What somebody did, after the name."""
 
 
-def entry_line(entry: Entry) -> str:
+def entry_line(entry: DecisionEntry) -> str:
     """Tell one act in a line: who did what, and the words that came with it."""
     act = entry.act
     if act.deed is Deed.ASSIGN:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from hybridwatch.pages.document import Cell, Chart, Line, Table, When, cell_of, plain
+from hybridwatch.pages.document import Cell, Chart, Line, Table, When, build_cell, plain
 from hybridwatch.system.plain_text import csv_cell
 
 KEPT_CHARTS: Final = 256
@@ -17,7 +17,7 @@ KEPT_CHARTS: Final = 256
 
 def csv_of_table(table: Table) -> str:
     """Write a table as CSV with a heading, numbers as ``raw`` has them."""
-    rows = [[_csv_cell(cell_of(cell)) for cell in row] for row in table.rows]
+    rows = [[_csv_cell(build_cell(cell)) for cell in row] for row in table.rows]
     return _csv([column.name for column in table.columns], rows)
 
 

@@ -135,7 +135,7 @@ class Paragraph:
     quiet: bool = False
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How much a notice wants to be seen."""
 
     LOUD = "loud"
@@ -154,7 +154,7 @@ class Notice:
         lines: The rest.
     """
 
-    kind: Kind
+    kind: FieldKind
     title: str
     lines: tuple[Line, ...] = ()
 
@@ -265,7 +265,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchBox:
     """A text that the reader may type; part of the view's address. Made by ``ViewQuery``."""
 
     label: str
@@ -282,7 +282,7 @@ class Search:
 class Filters:
     """Choices side by side."""
 
-    choices: tuple[Choice | Search, ...]
+    choices: tuple[Choice | SearchBox, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,7 @@ class Document:
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
         title = "This link cannot be shown quite as asked"
-        return (Notice(Kind.LOUD, title, self.complaints),) if self.complaints else ()
+        return (Notice(FieldKind.LOUD, title, self.complaints),) if self.complaints else ()
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:
@@ -363,7 +363,7 @@ def plain(line: Line) -> str:
     return "".join(map(_plain, pieces(line)))
 
 
-def cell_of(cell: Cell | Inline) -> Cell:
+def build_cell(cell: Cell | Inline) -> Cell:
     """Make a cell of a bare piece of a line."""
     return cell if isinstance(cell, Cell) else Cell(cell)
 

@@ -28,7 +28,7 @@ from hybridwatch.pages.document import (
     Inline,
     Line,
     When,
-    cell_of,
+    build_cell,
     pieces,
     plain,
 )
@@ -153,7 +153,7 @@ def _figure_json(chart: Chart) -> Markup:
 def _cells(
     row: Iterable[Cell | Inline], columns: Iterable[Column]
 ) -> Iterator[tuple[Column, Cell]]:
-    return zip(columns, map(cell_of, row), strict=True)
+    return zip(columns, map(build_cell, row), strict=True)
 
 
 def _cell_class(column: Column, content: Line = "") -> str:

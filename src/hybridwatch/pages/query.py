@@ -11,7 +11,7 @@ from typing import Final
 
 from hybridwatch.errors import MissingError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Choice, Line, Search
+from hybridwatch.pages.document import Choice, Line, SearchBox
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
@@ -119,12 +119,12 @@ class ViewQuery:
         self._resolved += [(parameter, each) for each in chosen]
         return Choice(label, parameter, options, chosen, many=True)
 
-    def text(self, label: str, parameter: str) -> Search:
+    def text(self, label: str, parameter: str) -> SearchBox:
         """Read a text that the reader types."""
         wanted = (self._single(parameter) or "").strip()
         if wanted:
             self._resolved.append((parameter, wanted))
-        return Search(label, parameter, wanted)
+        return SearchBox(label, parameter, wanted)
 
     def whole(self, label: str, parameter: str, default: int, low: int, high: int) -> int:
         """Read a whole number.

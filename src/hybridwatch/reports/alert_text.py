@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Story
+from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Timeline
 from hybridwatch.analysis.cause import Part
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import CauseText, cause_text, name_of_part
@@ -26,7 +26,7 @@ CLOSED: Final[Mapping[Deed, str]] = {
 _NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")
 
 
-def alert_text(alert: Alert | Story, report: Report | None = None) -> CauseText:
+def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
     """Put into words what an alert is about.
 
     Args:
@@ -75,7 +75,7 @@ def _sizes(group: AlertGroup) -> str:
     return f"{names.pop()} {span}" if len(names) == 1 else f"by {re.sub('[+-]', '', span)}"
 
 
-def is_control(alert: Alert | Story) -> bool:
+def is_control(alert: Alert | Timeline) -> bool:
     """Whether it is about a known-bad control that was not caught."""
     return alert.cause.lead.metric == CONTROL
 
@@ -95,6 +95,6 @@ def change_of(part: Part) -> str:
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT
 
 
-def rank_of(alert: Alert | AlertGroup) -> str:
+def compute_rank(alert: Alert | AlertGroup) -> str:
     """Say what the gate's policy makes of it."""
     return "blocks" if alert.rank is Action.BLOCK else "warns"

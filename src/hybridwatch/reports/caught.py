@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol
 
-from hybridwatch.analysis.sight import KnownBad, Sight
+from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording.labels import centers_of, name_of, plural
 from hybridwatch.metrics import Kind
@@ -12,7 +12,7 @@ _NAMED: Final = 2
 """As many readings or scenarios as are named before they are only counted."""
 
 
-class Control(Protocol):
+class CaughtControl(Protocol):
     """A known-bad control, from a report or from the index."""
 
     @property
@@ -20,28 +20,30 @@ class Control(Protocol):
         """Id of its scenario."""
 
     @property
-    def sight(self) -> Sight | None:
+    def detection(self) -> Detection | None:
         """What it showed."""
 
     @property
-    def blemishes(self) -> tuple[str, ...]:
+    def baseline_violations(self) -> tuple[str, ...]:
         """What the healthy engine was not clean of."""
 
 
-def bugs_caught(controls: Collection[Control]) -> str:
+def bugs_caught(controls: Collection[CaughtControl]) -> str:
     """Say how many bugs were caught, and whether the healthy engine was clean beside them.
 
     Args:
         controls: Known-bad controls, one per scenario; at least one.
     """
-    caught = sum(control.sight is Sight.CAUGHT for control in controls)
+    caught = sum(control.detection is Detection.CAUGHT for control in controls)
     unclean = [
-        f"{control.scenario} {metric}" for control in controls for metric in control.blemishes
+        f"{control.scenario} {metric}"
+        for control in controls
+        for metric in control.baseline_violations
     ]
     line = caught_sentence(caught, len(controls), unclean)
-    for sight in (Sight.MISSED, Sight.NOT_ASKED):
-        if rest := [control.scenario for control in controls if control.sight is sight]:
-            line += f"; {sight.value}: {_some(rest)}"
+    for detection in (Detection.MISSED, Detection.NOT_ASKED):
+        if rest := [control.scenario for control in controls if control.detection is detection]:
+            line += f"; {detection.value}: {_some(rest)}"
     return line
 
 
@@ -63,10 +65,10 @@ def seen_by(control: KnownBad) -> str:
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
     first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
     rest = [found for found in control.by if found not in first]
-    return readings_of([*first, *rest], most=1)
+    return list_readings([*first, *rest], most=1)
 
 
-def readings_of(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:
+def list_readings(comparisons: Sequence[Comparison], most: int = _NAMED) -> str:
     """Name the first comparisons with both sides' numbers, and count the others."""
     return _some([_reading(comparison) for comparison in comparisons], most)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
-from hybridwatch.analysis.culprit import commits_of
+from hybridwatch.analysis.culprit import find_commits
 from hybridwatch.analysis.death import Death, death_of, deaths_in
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
@@ -34,7 +34,7 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CauseRow:
     """One thing to tell.
 
     Attributes:
@@ -68,17 +68,17 @@ def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
-def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
+def build_rows(findings: ChangeReview) -> tuple[CauseRow, ...]:
     """List everything there is to tell: what stops, what warns, what was left out, what is better.
 
     Of each group comes the first before any second, so that no group hides another.
     """
     many = len(findings.reports) + len(findings.absent) > 1
     groups = [
-        [Row(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
+        [CauseRow(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
         *([_row(found, many=many) for found in group] for group in grouped(findings)),
         [
-            Row(f"{findings.name_of(report)}: {headline(report)}")
+            CauseRow(f"{findings.name_of(report)}: {headline(report)}")
             for report in findings.incomparable
         ],
     ]
@@ -88,13 +88,13 @@ def rows_of(findings: ChangeReview) -> tuple[Row, ...]:
         for at, row in enumerate(rows)
     ]
     numbered += [
-        (_LEFT_OUT, at, 0, Row(f"{one.place}: left out: {one.reason}"))
+        (_LEFT_OUT, at, 0, CauseRow(f"{one.place}: left out: {one.reason}"))
         for at, one in enumerate(findings.left_out)
     ]
     return tuple(row for *_, row in sorted(numbered, key=lambda item: item[:3]))
 
 
-def _urgency(row: Row) -> int:
+def _urgency(row: CauseRow) -> int:
     if row.found is None:
         return _STOPS
     if row.is_better:
@@ -104,7 +104,7 @@ def _urgency(row: Row) -> int:
 
 def render_rows(findings: ChangeReview) -> str:
     """Write the first rows as Markdown: sentences, then a table, then how many more there are."""
-    rows = rows_of(findings)
+    rows = build_rows(findings)
     shown = rows[:SHOWN]
     many = len(findings.reports) + len(findings.absent) > 1
     sentences = "\n".join(as_item(row.sentence) for row in shown if row.sentence)
@@ -129,7 +129,7 @@ def render_log(death: Death, place: str = "") -> str:
 
 def render_differences(report: Report) -> list[str]:
     """Write what differs between the sides as items of a list, the range of commits first."""
-    commits = commits_of(report.baseline.build, report.contender.build)
+    commits = find_commits(report.baseline.build, report.contender.build)
     items = list(map(as_item, report.differences))
     if commits is None:
         return items
@@ -150,12 +150,12 @@ def _weight(found: Found) -> tuple[int, float]:
     return actions.index(found.cause.action), -abs(lead.effect or 0.0)
 
 
-def _row(found: Found, *, many: bool) -> Row:
+def _row(found: Found, *, many: bool) -> CauseRow:
     cause, compared = found.cause, found.cause.lead.comparison
     if cause.area not in _SENTENCES and compared is not None:
-        return Row("", found)
+        return CauseRow("", found)
     place = f"{found.place}: " if many else ""
-    return Row(f"{place}{_sentence(found, many=many)}", found)
+    return CauseRow(f"{place}{_sentence(found, many=many)}", found)
 
 
 def _sentence(found: Found, *, many: bool) -> str:

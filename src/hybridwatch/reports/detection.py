@@ -13,7 +13,7 @@ from hybridwatch.analysis.change_point import (
     ChangePoint,
     Drift,
     History,
-    State,
+    HistoryState,
     describe_drifts,
 )
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
@@ -22,7 +22,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 
 DETECTION_SCHEMA: Final = 1
 _NAMED: Final = 4
@@ -41,7 +41,7 @@ class Detection:
     @property
     def worse(self) -> bool:
         """Whether its last confirmed change or drift is for the worse, so that it still is."""
-        sure = [point for point in self.history.points if point.state is State.CONFIRMED]
+        sure = [point for point in self.history.points if point.state is HistoryState.CONFIRMED]
         found = [(point.index, point.effect) for point in sure]
         found += [(drift.index, drift.effect) for drift in self.history.drifts]
         return bool(found) and self.better.is_worse(max(found)[1])
@@ -136,8 +136,8 @@ def _placed(series: WrittenSeries, found: ChangePoint | Drift) -> dict[str, Any]
     }
 
 
-def _table(changed: Sequence[Detection]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def _table(changed: Sequence[Detection]) -> StackedTable:
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("series", overflow="fold")
     table.add_column("since", no_wrap=True)
     table.add_column("point", justify="right", no_wrap=True)
@@ -151,7 +151,7 @@ def _table(changed: Sequence[Detection]) -> Table:
 
 def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
     series = detection.series
-    worse, sure = detection.better.is_worse(point.effect), point.state is State.CONFIRMED
+    worse, sure = detection.better.is_worse(point.effect), point.state is HistoryState.CONFIRMED
     style = ("bold red" if worse else "bold green") if sure else "yellow"
     yield Text(one_line(_name(series)))
     yield Text(one_line(series.labels[point.index]))

@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.system.plain_text import visible
 
 
-def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table in Markdown; its texts are escaped already."""
     ruler = "|".join("-" for _ in heads)
     lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import Blocks, pair_of
+from hybridwatch.analysis.pair import Blocks, build_pair
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
@@ -23,7 +23,7 @@ from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.reason_text import band_of, because
+from hybridwatch.reports.reason_text import because, render_band
 from hybridwatch.reports.table import STYLES
 
 _RULES: Final[Mapping[str, str]] = {
@@ -84,7 +84,7 @@ def print_explanation(
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     subject = Subject(comparison.metric, comparison.statistic)
-    blocks = pair_of(subject, *sides).blocks if comparison.design is Design.PAIRED else None
+    blocks = build_pair(subject, *sides).blocks if comparison.design is Design.PAIRED else None
     rows = [
         *_what(comparison),
         *_inputs(comparison, blocks),
@@ -189,7 +189,7 @@ def _parameters(
     if comparison.design is Design.EXACT:
         return
     shown = [
-        f"band of sameness {numbers.size(comparison, band_of(comparison))}",
+        f"band of sameness {numbers.size(comparison, render_band(comparison))}",
         f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
     ]
     if comparison.noise is not None:

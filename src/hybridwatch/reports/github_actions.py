@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.change_review import ChangeReview
+from hybridwatch.analysis.detection import complaints_about
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import complaints_about
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.pull_request import title_of
+from hybridwatch.reports.pull_request import render_title
 from hybridwatch.reports.sentence import headline
 
 MOST: Final = 10
@@ -48,7 +48,7 @@ def annotations(findings: ChangeReview) -> list[str]:
     """
     found = list(_annotations(findings))
     if not findings.gate.passed and all(one.level != _ERROR for one in found):
-        found.append(_Annotation(_ERROR, "", title_of(findings)))
+        found.append(_Annotation(_ERROR, "", render_title(findings)))
     levels = ([one for one in found if one.level == level] for level in (_ERROR, _WARNING))
     return [_command(one) for level in levels for one in _bounded(level)]
 

@@ -15,9 +15,9 @@ from hybridwatch.analysis.alerts import AlertGroup, Deed, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
+from hybridwatch.analysis.detection import KnownBad
 from hybridwatch.analysis.gate import GateResult
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.sight import KnownBad
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.cause_text import CauseText
 from hybridwatch.analysis.wording.report_json import (
@@ -58,9 +58,9 @@ def known_bad_to_json(control: KnownBad) -> dict[str, Any]:
     return {
         "scenario": control.scenario,
         "lost": list(control.lost),
-        "sight": control.sight.value,
+        "sight": control.detection.value,
         "by": [f"{found.metric.id} {found.statistic}" for found in control.by],
-        "blemishes": list(control.blemishes),
+        "blemishes": list(control.baseline_violations),
     }
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
+from hybridwatch.analysis.detection import KnownBad, complaints_about
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import Action, Policy
-from hybridwatch.analysis.sight import KnownBad, complaints_about
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.reports.escape import one_line
@@ -95,7 +95,9 @@ def _result(comparison: Comparison, action: Action) -> Failure | Skipped | None:
 
 def _of_control(control: KnownBad) -> TestCase:
     complaints = tuple(complaints_about(control))
-    failed = Failure(one_line("; ".join(complaints)), control.sight.value) if complaints else None
+    failed = (
+        Failure(one_line("; ".join(complaints)), control.detection.value) if complaints else None
+    )
     return _test(control.scenario, "the known bug is caught, the healthy engine is clean", failed)
 
 

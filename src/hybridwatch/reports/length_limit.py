@@ -23,7 +23,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A paragraph or more.
 
     Attributes:
@@ -37,7 +37,7 @@ class Part:
     weight: int
 
 
-def page_of(parts: Iterable[Part], end: str, limit: int) -> Page:
+def cut_page(parts: Iterable[TextPart], end: str, limit: int) -> Page:
     """Lay parts on a page in their order, as many as there is room for.
 
     Args:

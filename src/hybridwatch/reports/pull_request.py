@@ -32,7 +32,7 @@ from hybridwatch.reports.cause_rows import (
     render_rows,
 )
 from hybridwatch.reports.escape import escape, fenced, in_html, one_line
-from hybridwatch.reports.length_limit import Page, Part, page_of
+from hybridwatch.reports.length_limit import Page, TextPart, cut_page
 from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.reason_text import blind_sentence, settling
 
@@ -49,7 +49,7 @@ _LONGEST_NAME: Final = 100
 _NOTHING: Final = "nothing was measured"
 
 
-class News(Enum):
+class ChangeNews(Enum):
     """What a comment reports."""
 
     BAD = "bad"
@@ -68,42 +68,50 @@ class News(Enum):
     """There is a comment because somebody asked, and nothing else to tell."""
 
     @property
-    def over(self) -> "News":
+    def over(self) -> "ChangeNews":
         """What there is to tell once this is no longer seen."""
         return _OVER[self]
 
     @property
-    def blind(self) -> "News":
+    def blind(self) -> "ChangeNews":
         """What there is to tell when after this nothing can be said."""
-        return News.BLIND_TO_BAD if self in {News.BAD, News.BLIND_TO_BAD} else News.BLIND
+        return (
+            ChangeNews.BLIND_TO_BAD
+            if self in {ChangeNews.BAD, ChangeNews.BLIND_TO_BAD}
+            else ChangeNews.BLIND
+        )
 
 
 _OVER: Final = {
-    News.BAD: News.RECOVERED,
-    News.BLIND_TO_BAD: News.RECOVERED,
-    News.RECOVERED: News.RECOVERED,
-    News.GOOD: News.GONE,
-    News.GONE: News.GONE,
-    News.BLIND: News.SEEING,
-    News.SEEING: News.SEEING,
-    News.ASKED: News.ASKED,
+    ChangeNews.BAD: ChangeNews.RECOVERED,
+    ChangeNews.BLIND_TO_BAD: ChangeNews.RECOVERED,
+    ChangeNews.RECOVERED: ChangeNews.RECOVERED,
+    ChangeNews.GOOD: ChangeNews.GONE,
+    ChangeNews.GONE: ChangeNews.GONE,
+    ChangeNews.BLIND: ChangeNews.SEEING,
+    ChangeNews.SEEING: ChangeNews.SEEING,
+    ChangeNews.ASKED: ChangeNews.ASKED,
 }
 _FAREWELLS: Final = {
-    News.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
-    News.GONE: "**The improvement told here before is no longer seen.**",
-    News.SEEING: "**Measured well enough this time: what could not be seen before is seen now.**",
-    News.BLIND_TO_BAD: "Nobody can say yet whether the bad news told here before is over.",
+    ChangeNews.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
+    ChangeNews.GONE: "**The improvement told here before is no longer seen.**",
+    ChangeNews.SEEING: (
+        "**Measured well enough this time: what could not be seen before is seen now.**"
+    ),
+    ChangeNews.BLIND_TO_BAD: "Nobody can say yet whether the bad news told here before is over.",
 }
 _MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
 
 
-def news_in(body: str) -> News | None:
+def news_in(body: str) -> ChangeNews | None:
     """Give the kind of news of a comment; ``None`` for one that is not ours."""
     found = _MARKER.search(body)
-    return News(found[1]) if found and found[1] in {news.value for news in News} else None
+    return (
+        ChangeNews(found[1]) if found and found[1] in {news.value for news in ChangeNews} else None
+    )
 
 
-def render(findings: ChangeReview, before: News | None = None, limit: int = LIMIT) -> Page:
+def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int = LIMIT) -> Page:
     """Write the comment.
 
     Args:
@@ -114,47 +122,47 @@ def render(findings: ChangeReview, before: News | None = None, limit: int = LIMI
     news = _news(findings, before)
     farewell = _FAREWELLS.get(news, "") if before is not None else ""
     first, *rest = _parts(findings)
-    over = Part(farewell, "", 0)
+    over = TextPart(farewell, "", 0)
     # What is over heads the comment; a doubt about it follows the verdict.
-    parts = [first, over, *rest] if news is News.BLIND_TO_BAD else [over, first, *rest]
-    return page_of(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
+    parts = [first, over, *rest] if news is ChangeNews.BLIND_TO_BAD else [over, first, *rest]
+    return cut_page(parts, f"<!-- hybridwatch: {news.value} -->\n", limit)
 
 
-def _news(findings: ChangeReview, before: News | None) -> News:
+def _news(findings: ChangeReview, before: ChangeNews | None) -> ChangeNews:
     if not findings.has_news:
-        return News.GONE if before is None else before.over
+        return ChangeNews.GONE if before is None else before.over
     result = findings.gate
     if not result.passed or result.warnings:
-        return News.BAD
+        return ChangeNews.BAD
     if any(one.is_better for one in findings.gated):
-        return News.GOOD
-    return News.BLIND if before is None else before.blind
+        return ChangeNews.GOOD
+    return ChangeNews.BLIND if before is None else before.blind
 
 
-def title_of(findings: ChangeReview) -> str:
+def render_title(findings: ChangeReview) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
     return one_line(_sentence(findings))
 
 
-def _parts(findings: ChangeReview) -> Iterator[Part]:
+def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     many = _many(findings)
-    yield Part(f"**{escape(title_of(findings), 1000)}**", "the verdict", 0)
-    yield Part(render_rows(findings), "what changed", 1)
-    yield Part(_blind(findings), "what could not be seen", 1)
+    yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
+    yield TextPart(render_rows(findings), "what changed", 1)
+    yield TextPart(_blind(findings), "what could not be seen", 1)
     dead = first_death(findings)
     if dead is not None:
         report, death = dead
         text = render_log(death, findings.name_of(report) if many else "")
-        yield Part(text, "the end of the engine's log", 3)
+        yield TextPart(text, "the end of the engine's log", 3)
     ranked = _ranked(findings)
     for report in ranked:
         with_log = dead is None or report is not dead[0]
         yield _folded(report, findings.name_of(report), with_log=with_log)
     for control in findings.controls:
         yield _folded(control.report, control.scenario, with_log=False)
-    yield Part(_next_steps(findings, ranked), "what to do next", 1)
-    yield Part(_measured(findings.reports, many=many), "what was measured", 3)
-    yield Part(_footer(findings.reports), "the footer", 1)
+    yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
+    yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
+    yield TextPart(_footer(findings.reports), "the footer", 1)
 
 
 def _many(findings: ChangeReview) -> bool:
@@ -252,14 +260,14 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     )
 
 
-def _folded(report: Report, place: str, *, with_log: bool) -> Part:
+def _folded(report: Report, place: str, *, with_log: bool) -> TextPart:
     name = in_html(place, _LONGEST_NAME)
     tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
     summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
     text = (
         f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
     )
-    return Part(text, f"the report on {code(place)}", 4)
+    return TextPart(text, f"the report on {code(place)}", 4)
 
 
 def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:

@@ -196,7 +196,7 @@ def _sameness(comparison: Comparison, level: float) -> str:
     if comparison.equivalence_p is None:
         return "sameness could not be tested"
     where = "inside" if comparison.equivalence_p < level else "not shown to lie inside"
-    margin = numbers.size(comparison, band_of(comparison))
+    margin = numbers.size(comparison, render_band(comparison))
     return f"equivalence p {against(comparison.equivalence_p, level)}, {where} the band of {margin}"
 
 
@@ -204,6 +204,6 @@ def _direction(comparison: Comparison) -> str:
     return f"in the {'bad' if comparison.verdict is Verdict.REGRESSION else 'good'} direction"
 
 
-def band_of(comparison: Comparison) -> float:
+def render_band(comparison: Comparison) -> float:
     """Give the half-width of the band in which two sides count as the same."""
     return comparison.metric.margin or COUNT_BAND

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hybridwatch.history.runs import Row
+from hybridwatch.history.runs import RunRow
 from hybridwatch.records.line import line_of
 from hybridwatch.records.role import role_of
 from hybridwatch.records.run import Run
@@ -75,7 +75,7 @@ def record_to_json(stored: Stored) -> dict[str, Any]:
     }
 
 
-def row_to_json(row: Row, role: str) -> dict[str, Any]:
+def row_to_json(row: RunRow, role: str) -> dict[str, Any]:
     """Turn a run into the same values without reading its record, whose path stays relative."""
     return {
         "run_id": row.run,

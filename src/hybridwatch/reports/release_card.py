@@ -6,9 +6,9 @@ from typing import Final
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import metric_of
-from hybridwatch.reports.escape import as_item, escape, table_of
-from hybridwatch.reports.releases.card import Card, Pair, Reason, Step
-from hybridwatch.reports.releases.cell import Cell, State
+from hybridwatch.reports.escape import as_item, escape, render_table
+from hybridwatch.reports.releases.card import Card, CardPair, Reason, Step
+from hybridwatch.reports.releases.cell import CellState, ReleaseCell
 
 _OWED: Final = "owed"
 _HEAD: Final = (
@@ -50,13 +50,13 @@ def column_words(column: tuple[str, str]) -> str:
     return f"{release} {runner.upper()}"
 
 
-def cell_words(cell: Cell) -> str:
+def cell_words(cell: ReleaseCell) -> str:
     """Say what became of a scenario, with every value that is wrong."""
     values = ", ".join(f"{name} {_value(name, found)}" for name, found in cell.broken.items())
     return ": ".join(part for part in (cell.state.value, values or cell.detail) if part)
 
 
-def short_words(card: Card, cell: Cell | None) -> str:
+def short_words(card: Card, cell: ReleaseCell | None) -> str:
     """Say in a word what became of a scenario, with the numbers of the reasons."""
     if cell is None:
         return _OWED
@@ -66,13 +66,13 @@ def short_words(card: Card, cell: Cell | None) -> str:
     return f"{cell.state.value} [{', '.join(map(str, numbered)) or 'not explained'}]"
 
 
-def step_words(step: Step, both: int, differences: Sequence[Pair]) -> str:
+def step_words(step: Step, both: int, differences: Sequence[CardPair]) -> str:
     """Say in a line what changes from one neighbour to the other."""
     names = " to ".join(map(column_words, step))
     return f"{names}: {len(differences)} of {plural(both, 'scenario')} otherwise"
 
 
-def difference_words(card: Card, pair: Pair) -> tuple[str, str, str]:
+def difference_words(card: Card, pair: CardPair) -> tuple[str, str, str]:
     """Give scenario, before and after; a reason is a number, what is not there says why."""
     return pair.scenario, _side(card, pair.before), _side(card, pair.after)
 
@@ -86,18 +86,20 @@ def reason_words(reason: Reason) -> str:
 
 def measured_words(card: Card, column: tuple[str, str]) -> str:
     """Say on which days a column was measured, and how many trials a cell has."""
-    found = [c for c in card.cells.values() if c.key[1:] == column and c.state is not State.ABSENT]
+    found = [
+        c for c in card.cells.values() if c.key[1:] == column and c.state is not CellState.ABSENT
+    ]
     days = sorted({f"{cell.measured_at:%Y-%m-%d}" for cell in found})
     return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else numbers.ABSENT
 
 
-def _side(card: Card, cell: Cell) -> str:
+def _side(card: Card, cell: ReleaseCell) -> str:
     words = short_words(card, cell)
-    return f"{words}, {_need(cell)}" if cell.state is State.ABSENT else words
+    return f"{words}, {_need(cell)}" if cell.state is CellState.ABSENT else words
 
 
 def _cells(card: Card) -> Iterator[str]:
-    measured = [cell for cell in card.cells.values() if cell.state is not State.ABSENT]
+    measured = [cell for cell in card.cells.values() if cell.state is not CellState.ABSENT]
     trials = sorted({cell.trials for cell in measured if cell.trials})
     total = len(card.scenarios) * len(card.columns) - (len(card.cells) - len(measured))
     counts = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1])))) if trials else "0"
@@ -112,11 +114,11 @@ def _cells(card: Card) -> Iterator[str]:
         for one in card.scenarios
     ]
     rows.append(["measured", *(measured_words(card, column) for column in columns)])
-    yield table_of(["scenario", *map(column_words, columns)], rows)
+    yield render_table(["scenario", *map(column_words, columns)], rows)
 
 
-def _short(card: Card, cell: Cell | None) -> str:
-    if cell is None or cell.state is State.ABSENT:
+def _short(card: Card, cell: ReleaseCell | None) -> str:
+    if cell is None or cell.state is CellState.ABSENT:
         return _OWED if cell is None else numbers.ABSENT
     words = short_words(card, cell)
     return f"**{words}**" if cell.faults else words
@@ -154,22 +156,22 @@ def _faults(card: Card) -> Iterator[str]:
 def _absent(card: Card) -> Iterator[str]:
     places: dict[tuple[str, str], list[str]] = {}
     for cell in _in_order(card):
-        if cell.state is State.ABSENT:
+        if cell.state is CellState.ABSENT:
             places.setdefault((cell.scenario, _need(cell)), []).append(column_words(cell.key[1:]))
     lines = (f"{one} {need}: {', '.join(where)}" for (one, need), where in places.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
 
-def _in_order(card: Card) -> Iterable[Cell]:
+def _in_order(card: Card) -> Iterable[ReleaseCell]:
     keys = ((one, *column) for one in card.scenarios for column in card.columns)
     return (card.cells[key] for key in keys if key in card.cells)
 
 
-def _place(cell: Cell) -> str:
+def _place(cell: ReleaseCell) -> str:
     return f"{cell.scenario} on {column_words(cell.key[1:])}"
 
 
-def _need(cell: Cell) -> str:
+def _need(cell: ReleaseCell) -> str:
     return cell.detail.partition(", and ")[0]
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.analysis.replay import Deviation, Replay
+from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 """How much of a deviating value is shown."""
 
 
-def print_replay(path: Path, replay: Replay, report: Report, console: Console) -> None:
+def print_replay(path: Path, replay: VerdictReplay, report: Report, console: Console) -> None:
     """Print what became of a stored verdict."""
     for line in replay.alterations:
         console.print(Text(one_line(line), style="red"))
@@ -38,7 +38,7 @@ def print_replay(path: Path, replay: Replay, report: Report, console: Console) -
     console.print(Text(one_line(f"{path}: {conclusion(replay, report)}"), style=style))
 
 
-def conclusion(replay: Replay, report: Report) -> str:
+def conclusion(replay: VerdictReplay, report: Report) -> str:
     """Say in one sentence whether a verdict was had again."""
     compared = plural(len(report.comparisons), "comparison")
     if replay.same:
@@ -57,7 +57,9 @@ def conclusion(replay: Replay, report: Report) -> str:
     return f"not the same: differs in {places}; {why}."
 
 
-def replay_to_json(replay: Replay, report: Report, chosen: Sequence[Comparison]) -> dict[str, Any]:
+def replay_to_json(
+    replay: VerdictReplay, report: Report, chosen: Sequence[Comparison]
+) -> dict[str, Any]:
     """Turn a replay into plain values; fields as in ``docs/json.md``."""
     return {
         "schema_version": REPORT_SCHEMA,

@@ -13,7 +13,7 @@ from hybridwatch.records.run import Answer
 from hybridwatch.reports.sentence import open_questions, repeat_command
 
 
-def flips_of(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
+def render_flips(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
     """Yield each accuracy metric whose answers changed, with the answers, losses first."""
     for comparison in report.comparisons:
         if comparison.flips:
@@ -21,7 +21,7 @@ def flips_of(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
             yield comparison.metric, tuple(flips)
 
 
-def notes_of(report: Report) -> Iterator[tuple[str, list[str]]]:
+def render_notes(report: Report) -> Iterator[tuple[str, list[str]]]:
     """Yield what to know before believing a report: a heading and its lines, if there are any."""
     doubted: dict[str, list[str]] = defaultdict(list)
     for comparison in report.comparisons:
@@ -37,7 +37,7 @@ def notes_of(report: Report) -> Iterator[tuple[str, list[str]]]:
             yield title, lines
 
 
-def repeat_command_of(entry: Entry) -> str:
+def render_repeat_command(entry: Entry) -> str:
     """Give the command that measures the same again, quoted for a shell."""
     if entry.report is not None:
         return repeat_command(entry.report)

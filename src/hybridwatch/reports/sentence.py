@@ -8,7 +8,7 @@ from typing import Final
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.gate import (
     LUCK,
-    RESTLESS,
+    NOISY_MACHINE,
     UNKNOWN_RUNS,
     is_worse_and_held_back,
     is_worse_between_unknown_runs,
@@ -182,7 +182,7 @@ def unsure(report: Report) -> str:
         parts.append(f"A gate only warns of {named}: {UNKNOWN_RUNS}.")
     if held_back := [c for c in report.comparisons if is_worse_and_held_back(c, report)]:
         named = ", ".join(map(name_of, held_back))
-        parts.append(f"A gate only warns of {named}: {RESTLESS}.")
+        parts.append(f"A gate only warns of {named}: {NOISY_MACHINE}.")
     if of_luck := [c for c in report.bad_news if c.of_luck]:
         parts.append(f"A gate only warns of {', '.join(map(name_of, of_luck))}: {LUCK}.")
     return " ".join(parts)

@@ -16,7 +16,7 @@ _FOLD: Final = re.compile(r"\n\s*")
 _FOLDED_NAME: Final = re.compile(r"(?<=\.)\n\s*")
 
 
-class Table(rich.table.Table):
+class StackedTable(rich.table.Table):
     """A table in which no cell is cut and no word is broken, on a terminal of any width."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

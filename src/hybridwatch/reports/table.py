@@ -22,7 +22,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.tradeoff_text import tradeoff_lines
 
 STYLES: Final = {
@@ -63,7 +63,7 @@ def print_values(run: Run, console: Console) -> None:
     """Print what a run of one build measured; there is nothing yet to compare it with."""
     side = OneSide(run, 0)
     (name,) = side_names([side.build.label])
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("metric", overflow="fold")
     for heading in (name, "lowest", "highest", "n"):
         table.add_column(Text(one_line(heading)), justify="right", no_wrap=True)
@@ -148,10 +148,10 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
         yield from map(Text, tradeoff_lines(report.tradeoff))
 
 
-def _table(report: Report, *, wide: bool) -> Table:
+def _table(report: Report, *, wide: bool) -> StackedTable:
     # Narrow, every column counts: a metric's name must not be broken at 80 of them.
     padding = (0, 1) if wide else (0, 1, 0, 0)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
+    table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     table.add_column("metric", overflow="fold")
     headings: tuple[str, ...] = ("baseline", "contender", "change", "p adj.", "n")
     if not wide:

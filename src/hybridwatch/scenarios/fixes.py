@@ -37,7 +37,7 @@ _V1_FILES: Final = tuple(
 _V2_FOLDER: Final = "v1/worker/gpu/"
 
 
-class Fix(BaseModel):
+class FixEntry(BaseModel):
     """One ``[fix.<id>]`` table; the head of the file says what each key means."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -66,15 +66,15 @@ class Fix(BaseModel):
         return _V2_FOLDER not in self.target and any(file in self.target for file in _V1_FILES)
 
 
-class _File(BaseModel):
+class _FixesFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    fix: dict[str, Fix]
+    fix: dict[str, FixEntry]
 
 
 def load_fixes(
     path: Path, name: Path | None = None, defaults: Mapping[str, Any] | None = None
-) -> dict[str, Fix]:
+) -> dict[str, FixEntry]:
     """Read what a file says of fixes, by id.
 
     Args:
@@ -86,11 +86,11 @@ def load_fixes(
         ScenarioError: The file cannot be read or says something we do not understand; one line per
             wrong key.
     """
-    with refusing_toml(path, _File, ScenarioError, name):
+    with refusing_toml(path, _FixesFile, ScenarioError, name):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         if defaults:
             content = _completed(content, defaults)
-        return _File.model_validate(content).fix
+        return _FixesFile.model_validate(content).fix
 
 
 def _completed(content: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _completed(content: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
     return {**content, "fix": completed}
 
 
-CATALOGUE: Final[Mapping[str, Fix]] = load_fixes(_FILE, _NAME)
+CATALOGUE: Final[Mapping[str, FixEntry]] = load_fixes(_FILE, _NAME)
 """Every fix that is shipped by its id, in the order of tables and labels."""
 FIXES: Final[tuple[str, ...]] = tuple(CATALOGUE)
 """Ids of those; each is some scenario's known-bad control."""
@@ -118,14 +118,14 @@ FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Fixes that consist of others: the whole is switched by switching its parts."""
 
 
-def own_fixes() -> dict[str, Fix]:
+def own_fixes() -> dict[str, FixEntry]:
     """Read every fix of somebody's own, by id.
 
     Raises:
         ScenarioError: A file is wrong, has an id that another one has, or a part that is no fix of
             this file.
     """
-    found: dict[str, Fix] = {}
+    found: dict[str, FixEntry] = {}
     files = dict.fromkeys(CATALOGUE, _NAME)
     for file in own_files("fixes"):
         fixes = load_fixes(file, defaults=OWN_DEFAULTS)
@@ -145,7 +145,7 @@ def own_fixes() -> dict[str, Fix]:
     return found
 
 
-def catalogue() -> dict[str, Fix]:
+def catalogue() -> dict[str, FixEntry]:
     """Give every fix by its id: what is shipped, then somebody's own.
 
     Raises:
@@ -154,7 +154,7 @@ def catalogue() -> dict[str, Fix]:
     return {**CATALOGUE, **own_fixes()}
 
 
-def parts_of(fix: str) -> tuple[str, ...]:
+def list_parts(fix: str) -> tuple[str, ...]:
     """Name the fixes by which one is switched: its parts, or itself.
 
     Raises:

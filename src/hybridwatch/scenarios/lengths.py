@@ -52,7 +52,7 @@ class Span(Part):
         return self.lengths[0], self.lengths[-1]
 
 
-class Row(Span):
+class LengthsRow(Span):
     """One length for each request, in the order of the requests; nothing is drawn.
 
     Attributes:
@@ -76,7 +76,7 @@ def _read_length(value: object) -> object:
         return {"from": _checked(value, 1), "to": value}
     if isinstance(value, list):
         each = tuple(_checked(item, 1) for item in value)
-        return Row.model_validate({"from": min(each), "to": max(each), "each": each})
+        return LengthsRow.model_validate({"from": min(each), "to": max(each), "each": each})
     return value
 
 

@@ -20,7 +20,7 @@ from hybridwatch.system.home import layers
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 
 
-class _Place(NamedTuple):
+class _FilePlace(NamedTuple):
     """Where a scenario file lies: the file, and the folder that its id is counted from."""
 
     path: Path
@@ -120,7 +120,7 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
             is called as one that is shipped.
     """
     paths = files_by_id(root)
-    chosen: dict[str, list[_Place]] = {}
+    chosen: dict[str, list[_FilePlace]] = {}
     problems = []
     for pattern in patterns or sorted(_groups(paths)):
         matching = {
@@ -137,7 +137,7 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     return [_loaded(places) for places in chosen.values()]
 
 
-def files_by_id(root: Path) -> dict[str, list[_Place]]:
+def files_by_id(root: Path) -> dict[str, list[_FilePlace]]:
     """Find where each scenario lies, good or bad: more than one place is a name that is taken.
 
     Args:
@@ -146,15 +146,15 @@ def files_by_id(root: Path) -> dict[str, list[_Place]]:
     Raises:
         ScenarioError: As for ``scenario_files``.
     """
-    found: dict[str, list[_Place]] = {}
+    found: dict[str, list[_FilePlace]] = {}
     for folder in layers(root):
         for path in scenario_files(folder):
             scenario_id = path.relative_to(folder).with_suffix("").as_posix()
-            found.setdefault(scenario_id, []).append(_Place(path, folder))
+            found.setdefault(scenario_id, []).append(_FilePlace(path, folder))
     return found
 
 
-def _loaded(places: Sequence[_Place]) -> Scenario:
+def _loaded(places: Sequence[_FilePlace]) -> Scenario:
     if len(places) > 1:
         shipped, own = (place.path for place in places)
         raise ScenarioError(f"{own}: expected an id that is not taken; {shipped} has it: rename")

@@ -101,7 +101,7 @@ class Mutant(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-class _File(BaseModel):
+class _FaultsFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     mutant: dict[str, Mutant]
@@ -119,8 +119,8 @@ def load_mutants(path: Path, name: Path | None = None) -> dict[str, Mutant]:
             wrong key.
     """
     called = name or path
-    with refusing_toml(path, _File, ScenarioError, called):
-        found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).mutant
+    with refusing_toml(path, _FaultsFile, ScenarioError, called):
+        found = _FaultsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).mutant
     for mutant, one in found.items():
         if one.mechanism not in MECHANISMS:
             raise ScenarioError(

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hybridwatch.scenarios.lengths import Length, Priority, Row, SharedTokens, for_each
+from hybridwatch.scenarios.lengths import Length, LengthsRow, Priority, SharedTokens, for_each
 from hybridwatch.scenarios.part import (
     Concurrency,
     Contradiction,
@@ -147,7 +147,7 @@ class Wave(Part):
     def longest_request(self) -> int:
         """Most tokens of a prompt and its answer together."""
         lengths = self.input_tokens, self.output_tokens
-        rowed = any(isinstance(length, Row) for length in lengths)
+        rowed = any(isinstance(length, LengthsRow) for length in lengths)
         numbers = range(self.requests if rowed else 1)
         return max(sum(length.bounds(number)[1] for length in lengths) for number in numbers)
 

@@ -240,9 +240,9 @@ class Scenario(Part):
 
     def starts_on(self, release: str) -> bool:
         """Whether an engine of a vLLM release comes up for it."""
-        asked = numbers_of(release)
-        is_old_enough = self.until is None or asked <= numbers_of(self.until)
-        return is_old_enough and (self.since is None or asked >= numbers_of(self.since))
+        asked = list_numbers(release)
+        is_old_enough = self.until is None or asked <= list_numbers(self.until)
+        return is_old_enough and (self.since is None or asked >= list_numbers(self.since))
 
     def without_bounds(self) -> Self:
         """Give the same scenario for whatever release."""
@@ -257,7 +257,7 @@ class Scenario(Part):
         return text
 
 
-def numbers_of(release: str) -> tuple[int, ...]:
+def list_numbers(release: str) -> tuple[int, ...]:
     """Give the numbers of a release of vLLM, so that two can be told in order."""
     return tuple(map(int, re.findall(r"\d+", release)[:3]))
 
@@ -290,7 +290,7 @@ def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _contradictions_of_releases(scenario: Scenario) -> Iterator[Contradiction]:
     since, until = scenario.since, scenario.until
-    if since is not None and until is not None and numbers_of(until) < numbers_of(since):
+    if since is not None and until is not None and list_numbers(until) < list_numbers(since):
         yield "until", f"expected since ({since}) or a later release, found {until}"
 
 

@@ -25,7 +25,7 @@ _AUTO: Final = "auto"
 _NO_KEY: Final = "a scenario has no such key"
 
 
-def engine_of(text: str, at_once: int, tokens: int) -> tuple[dict[str, Any], list[str]]:
+def parse_engine(text: str, at_once: int, tokens: int) -> tuple[dict[str, Any], list[str]]:
     """Give the table for a load.
 
     Args:

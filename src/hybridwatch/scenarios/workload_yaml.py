@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.fixes import NO_FIX
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
-from hybridwatch.scenarios.serve_args import engine_of
+from hybridwatch.scenarios.serve_args import parse_engine
 from hybridwatch.scenarios.validation_text import explain, quoted
 from hybridwatch.scenarios.written import comment_lines, table_lines, text_lines
 
@@ -109,7 +109,7 @@ class Carried:
     notes: tuple[str, ...]
 
 
-def scenarios_of(path: Path) -> Carried:
+def parse_scenarios(path: Path) -> Carried:
     """Read a workload.
 
     Raises:
@@ -185,7 +185,7 @@ def _scenario(
 ) -> tuple[ScenarioFile, list[str]]:
     at_once, prompts = load
     tokens = config.input_len + config.output_len
-    engine, said = engine_of(workload.vllm.serve_args, at_once, tokens)
+    engine, said = parse_engine(workload.vllm.serve_args, at_once, tokens)
     generation = {"prompts": prompts, "max_concurrency": at_once, "seed": _SEED}
     generation |= {"input_tokens": config.input_len, "output_tokens": config.output_len}
     least = MIN_PERFORMANCE_TRIALS

@@ -94,7 +94,7 @@ class _Root:
     place: str = ""
 
 
-def root_of(log: str) -> str | None:
+def find_root(log: str) -> str | None:
     """Find the error that a log is about.
 
     Args:

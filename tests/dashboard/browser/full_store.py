@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
@@ -26,7 +26,7 @@ from tests.unit.reports.releases.cells import a_cell as a_cell_of
 NIGHTS: Final = 16
 HEALTHY: Final = f"{0:08x}"
 """The run of the first night, in which nothing is worse."""
-JOB: Final = a_job(scenario=HOSTILE, night=HOSTILE)
+JOB: Final = a_job(scenario=HOSTILE, batch_id=HOSTILE)
 ALL_HOSTILE: Final = "bad0bad0"
 """The hostile run."""
 _SLOW_FROM: Final = 9
@@ -55,7 +55,7 @@ def write_full(results: Path) -> None:
     append_cell(table_file(results, "cpu-0.27.1"), a_cell("unzeroed-state"))
     for release, *wrong in (("0.32.0", TOKENS), ("0.31.0",)):
         append_entry(cells_file(results), a_cell_of(release, "v2", *wrong))
-    queue = Ledger(Database(url_of(results)))
+    queue = JobQueue(Database(find_database_url(results)))
     queue.make()
     queue.plan([JOB])
 

@@ -4,26 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.measurement.bench import Bench
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 
 
 @pytest.fixture(scope="package")
-def bench(scenario, sides, tmp_path_factory):
-    """A bench with both sides on one engine."""
+def pool(scenario, sides, tmp_path_factory):
+    """An engine pool with both sides on one engine."""
     work = tmp_path_factory.mktemp("engine")
-    with Bench(scenario, sides, home() / "models", work, print, told=SETTINGS) as open_bench:
+    with EnginePool(scenario, sides, home() / "models", work, print, told=SETTINGS) as open_bench:
         yield open_bench
 
 
 @pytest.fixture
-def station(bench, scenario, tmp_path):
+def trial(pool, scenario, tmp_path):
     """Gives a side everything a trial needs."""
 
-    def of(side: int) -> Station:
-        bench.make_ready(side)
-        return Station(bench, side, Path(tmp_path))
+    def of(side: int) -> TrialContext:
+        pool.make_ready(side)
+        return TrialContext(pool, side, Path(tmp_path))
 
     return of

@@ -8,9 +8,9 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import EngineError
-from hybridwatch.measurement import bench as bench_module
+from hybridwatch.measurement import engine_pool as bench_module
 from hybridwatch.measurement import load
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
 from hybridwatch.measurement.plan import PlannedTrial
 from hybridwatch.measurement.session import Session, SessionRequest
@@ -32,21 +32,21 @@ def wait_briefly(engine):
 
 
 @pytest.fixture
-def trial(bench, scenario, sides, tmp_path, monkeypatch):
+def trial(pool, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
     monkeypatch.setattr(load, "LOAD_TIMEOUT_S", 15.0)
-    session = Session(SessionRequest(scenario, sides, bench.models, lambda _: None), tmp_path)
-    return lambda: session._trials(bench, [PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
+    session = Session(SessionRequest(scenario, sides, pool.models, lambda _: None), tmp_path)
+    return lambda: session._trials(pool, [PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
 
 
-def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, monkeypatch):
-    bench.make_ready(HEALTHY)
+def test_killed_engine_is_a_failed_trial_and_the_next_one_works(pool, trial, monkeypatch):
+    pool.make_ready(HEALTHY)
 
-    def kill_then_measure(phase_, station):
-        wait_briefly(station.engine)
+    def kill_then_measure(phase_, trial):
+        wait_briefly(trial.engine)
         for worker in cores():
             worker.send_signal(signal.SIGKILL)
-        return measure(phase_, station)
+        return measure(phase_, trial)
 
     with monkeypatch.context() as patched:
         patched.setattr("hybridwatch.measurement.session.measure", kill_then_measure)
@@ -58,15 +58,15 @@ def test_killed_engine_is_a_failed_trial_and_the_next_one_works(bench, trial, mo
 
 
 @pytest.mark.last
-def test_hung_engine_is_a_failed_trial_and_is_ended(bench, trial, monkeypatch):
-    bench.make_ready(HEALTHY)
+def test_hung_engine_is_a_failed_trial_and_is_ended(pool, trial, monkeypatch):
+    pool.make_ready(HEALTHY)
 
-    def stop_then_measure(phase_, station):
+    def stop_then_measure(phase_, trial):
         monkeypatch.setattr("hybridwatch.measurement.waves.REQUEST_TIMEOUT_S", 5.0)
-        wait_briefly(station.engine)
+        wait_briefly(trial.engine)
         for worker in cores():
             worker.send_signal(signal.SIGSTOP)
-        return measure(phase_, station)
+        return measure(phase_, trial)
 
     monkeypatch.setattr("hybridwatch.measurement.session.measure", stop_then_measure)
     failed = trial()
@@ -77,10 +77,10 @@ def test_hung_engine_is_a_failed_trial_and_is_ended(bench, trial, monkeypatch):
 def test_engine_that_keeps_dying_is_not_started_for_ever(scenario, sides, tmp_path, monkeypatch):
     monkeypatch.setattr(bench_module, "MAX_STARTS", 0)
     with (
-        Bench(scenario, sides, home() / "models", tmp_path, print) as bench,
+        EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool,
         pytest.raises(EngineError, match="died again"),
     ):
-        bench.engine(HEALTHY)
+        pool.engine(HEALTHY)
 
 
 def test_engine_that_cannot_start_says_why(scenario, tmp_path):

@@ -29,9 +29,9 @@ OF_THE_SCHEDULER = "chunk-token-twice"
 
 
 @pytest.fixture
-def held(bench) -> Iterator[LiveEngine]:
+def held(pool) -> Iterator[LiveEngine]:
     """The engine, empty and held; let go again whatever the test did."""
-    engine = bench.make_ready(HEALTHY)
+    engine = pool.make_ready(HEALTHY)
     engine.control.hold()
     yield engine
     engine.control.release()
@@ -107,13 +107,13 @@ def test_steps_do_not_change_an_answer(held):
 
 
 @pytest.fixture(scope="module")
-def healthy(bench, scenario) -> tuple[Tokens, ...]:
-    return tokens(bench, scenario)
+def healthy(pool, scenario) -> tuple[Tokens, ...]:
+    return tokens(pool, scenario)
 
 
-def tokens(bench, scenario) -> tuple[Tokens, ...]:
+def tokens(pool, scenario) -> tuple[Tokens, ...]:
     """What the engine says of the scenario's first wave, in chunks, from a fresh state on."""
-    engine = bench.make_ready(HEALTHY)
+    engine = pool.make_ready(HEALTHY)
     engine.control.set_token_budget(CHUNK)
     try:
         return drive(engine, expand(scenario.workload.waves[:1], scenario.workload.seed))
@@ -121,27 +121,27 @@ def tokens(bench, scenario) -> tuple[Tokens, ...]:
         engine.control.set_token_budget(None)
 
 
-def test_every_mutant_goes_in_and_out_and_the_healthy_tokens_are_back(bench, scenario, healthy):
-    control = bench.engine(HEALTHY).control
+def test_every_mutant_goes_in_and_out_and_the_healthy_tokens_are_back(pool, scenario, healthy):
+    control = pool.engine(HEALTHY).control
     for name in catalogue():
         control.mutate(name)
         assert control.mutant_counts() == {"reached": 0, "changed": 0}, name
     control.mutate(None)
-    assert tokens(bench, scenario) == healthy
+    assert tokens(pool, scenario) == healthy
 
 
 @pytest.mark.parametrize("name", ["decode-state-unwritten", "decode-window-late", OF_THE_SCHEDULER])
-def test_a_mutant_changes_tokens_while_it_is_on_and_no_longer(bench, scenario, healthy, name):
-    control = bench.engine(HEALTHY).control
+def test_a_mutant_changes_tokens_while_it_is_on_and_no_longer(pool, scenario, healthy, name):
+    control = pool.engine(HEALTHY).control
     control.mutate(name)
-    mutated, counts = tokens(bench, scenario), control.mutant_counts()
+    mutated, counts = tokens(pool, scenario), control.mutant_counts()
     control.mutate(None)
     assert mutated != healthy
     assert 0 < counts["changed"] <= counts["reached"]
-    assert tokens(bench, scenario) == healthy
+    assert tokens(pool, scenario) == healthy
 
 
-def test_an_unknown_mutant_is_refused_and_the_engine_lives_on(bench, scenario, healthy):
+def test_an_unknown_mutant_is_refused_and_the_engine_lives_on(pool, scenario, healthy):
     with pytest.raises(BuildError, match="no mutant 'nobody'"):
-        bench.engine(HEALTHY).control.mutate("nobody")
-    assert tokens(bench, scenario) == healthy
+        pool.engine(HEALTHY).control.mutate("nobody")
+    assert tokens(pool, scenario) == healthy

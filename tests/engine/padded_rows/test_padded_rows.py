@@ -10,19 +10,19 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
-from hybridwatch.analysis.one_side import sides_of
-from hybridwatch.analysis.sign_flips import Row, flip_p
+from hybridwatch.analysis.one_side import list_sides
+from hybridwatch.analysis.sign_flips import BlockRow, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
-from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, deviations_of, load, path_of
+from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, find_deviations, find_path, load
 from hybridwatch.measurement.load import samples_of_steps
-from hybridwatch.measurement.make_oracle import answered_by, trials_of
-from hybridwatch.measurement.phase import Measured, _probed, measure
+from hybridwatch.measurement.make_oracle import answered_by, list_trials
+from hybridwatch.measurement.phase import TrialResult, _probed, measure
 from hybridwatch.measurement.right_answers import wrong_answers
-from hybridwatch.measurement.station import Station
 from hybridwatch.measurement.sweep import sweep
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.curve import area_of, places_of
@@ -65,29 +65,29 @@ def generate(server: EngineServer, concurrency: int = 3) -> list[str]:
         return list(askers.map(ask, DOCUMENTS))
 
 
-def answers_of(bench, scenario, side: int) -> list[str]:
-    engine = bench.make_ready(side)
+def answers_of(pool, scenario, side: int) -> list[str]:
+    engine = pool.make_ready(side)
     drive(engine, expand(scenario.workload.prelude, seed=1, section="prelude"))
     return generate(engine.server)
 
 
-def counts_in(measured: Measured) -> dict[str, float]:
+def counts_in(measured: TrialResult) -> dict[str, float]:
     return {sample.metric: sample.values[0] for sample in measured.samples}
 
 
-def contract_of(station, side: int) -> dict[str, float]:
-    return counts_in(measure(Phase.CONTRACT, station(side)))
+def contract_of(trial, side: int) -> dict[str, float]:
+    return counts_in(measure(Phase.CONTRACT, trial(side)))
 
 
 @pytest.fixture(scope="module")
-def healthy(bench, tmp_path_factory) -> Measured:
+def healthy(pool, tmp_path_factory) -> TrialResult:
     """A contract trial of the healthy side, whatever ran before."""
-    bench.make_ready(HEALTHY)
-    return measure(Phase.CONTRACT, Station(bench, HEALTHY, tmp_path_factory.mktemp("healthy")))
+    pool.make_ready(HEALTHY)
+    return measure(Phase.CONTRACT, TrialContext(pool, HEALTHY, tmp_path_factory.mktemp("healthy")))
 
 
-def test_sides_are_what_their_labels_say(bench):
-    healthy, known_bad = bench.identify(HEALTHY), bench.identify(KNOWN_BAD)
+def test_sides_are_what_their_labels_say(pool):
+    healthy, known_bad = pool.identify(HEALTHY), pool.identify(KNOWN_BAD)
     assert healthy.fixes["padded-rows-prefilling"] is FixState.PRESENT
     assert known_bad.fixes["padded-rows-prefilling"] is FixState.REVERTED
     others = set(healthy.fixes) - {"padded-rows-prefilling"}
@@ -96,19 +96,19 @@ def test_sides_are_what_their_labels_say(bench):
     assert healthy.wheel_digest == known_bad.wheel_digest
 
 
-def test_contract_tells_the_sides_apart_and_damage_does_not_stay(healthy, station):
+def test_contract_tells_the_sides_apart_and_damage_does_not_stay(healthy, trial):
     """Healthy, known-bad, healthy again: the A/A after a known-bad is clean."""
     assert set(counts_in(healthy).values()) == {0.0}
-    broken = contract_of(station, KNOWN_BAD)
+    broken = contract_of(trial, KNOWN_BAD)
     assert broken["contract.padded_rows_prefilling"] > 0
     assert broken["contract.slots_off_block_table"] > 0
-    assert set(contract_of(station, HEALTHY).values()) == {0.0}
+    assert set(contract_of(trial, HEALTHY).values()) == {0.0}
 
 
-def test_state_of_a_new_request_that_is_not_zeroed_is_heard(bench, station, tmp_path):
+def test_state_of_a_new_request_that_is_not_zeroed_is_heard(pool, trial, tmp_path):
     """The pool is so small that slots go from hand to hand within a trial."""
-    assert wrong_tokens_with_unzeroed_state(bench, HEALTHY, tmp_path) > 0
-    assert set(contract_of(station, HEALTHY).values()) == {0.0}
+    assert wrong_tokens_with_unzeroed_state(pool, HEALTHY, tmp_path) > 0
+    assert set(contract_of(trial, HEALTHY).values()) == {0.0}
 
 
 def test_healthy_engine_says_what_transformers_says(healthy):
@@ -116,52 +116,54 @@ def test_healthy_engine_says_what_transformers_says(healthy):
     assert counts_in(healthy)[WRONG_ANSWERS] == 0
 
 
-def test_trusted_engine_writes_down_what_transformers_says(bench, scenario):
+def test_trusted_engine_writes_down_what_transformers_says(pool, scenario):
     """What `oracle make --by engine` keeps; near ties and last digits may differ."""
-    kept = load(path_of(home(), scenario.id))
+    kept = load(find_path(home(), scenario.id))
     assert kept is not None
-    waves = trials_of(scenario, 1)[0]
-    assert list(deviations_of(kept.trials[:1], [answered_by(bench, waves)])) == []
+    waves = list_trials(scenario, 1)[0]
+    assert list(find_deviations(kept.trials[:1], [answered_by(pool, waves)])) == []
 
 
 @pytest.mark.parametrize("fault", ["shifted-decay", "unwritten-state"])
 def test_fault_with_and_without_graphs_is_caught_from_outside(
-    bench, healthy, station, tmp_path, monkeypatch, fault
+    pool, healthy, trial, tmp_path, monkeypatch, fault
 ):
     """The engine agrees with itself; the oracle does not, nor does the engine without the fault."""
-    faulty = trial_with_fault_in_both_passes(bench, HEALTHY, tmp_path, fault, monkeypatch)
+    faulty = trial_with_fault_in_both_passes(pool, HEALTHY, tmp_path, fault, monkeypatch)
     counts = counts_in(faulty)
     assert counts[WRONG_TOKENS] == 0
     assert counts[WRONG_ANSWERS] > 0
-    across = tokens_across(*sides_of(a_run_that_said([healthy.completions], [faulty.completions])))
+    across = tokens_across(
+        *list_sides(a_run_that_said([healthy.completions], [faulty.completions]))
+    )
     assert across is not None
     assert across.counts[0] > 0
-    again = measure(Phase.CONTRACT, station(HEALTHY)).completions
-    calm = tokens_across(*sides_of(a_run_that_said([healthy.completions], [again])))
+    again = measure(Phase.CONTRACT, trial(HEALTHY)).completions
+    calm = tokens_across(*list_sides(a_run_that_said([healthy.completions], [again])))
     assert calm is not None
     assert calm.counts == (0.0,)
 
 
-def test_contract_looks_at_every_slot_of_every_group(station):
+def test_contract_looks_at_every_slot_of_every_group(trial):
     """Three Mamba layers, a cache group each; most groups reuse the metadata of the first."""
-    seen = _probed(station(HEALTHY), "contract")
+    seen = _probed(trial(HEALTHY), "contract")
     assert seen["padded_replays"] > 0
     assert seen["slots"] == seen["replays"] * 4 * 3
 
 
-def test_tokens_tell_the_sides_apart_and_damage_does_not_stay(bench, scenario):
-    healthy = answers_of(bench, scenario, HEALTHY)
-    known_bad = answers_of(bench, scenario, KNOWN_BAD)
-    assert healthy == answers_of(bench, scenario, HEALTHY)
+def test_tokens_tell_the_sides_apart_and_damage_does_not_stay(pool, scenario):
+    healthy = answers_of(pool, scenario, HEALTHY)
+    known_bad = answers_of(pool, scenario, KNOWN_BAD)
+    assert healthy == answers_of(pool, scenario, HEALTHY)
     wrong = sum(one != other for one, other in zip(healthy, known_bad, strict=True))
     assert wrong > len(healthy) / 2
 
 
 @pytest.mark.slow  # an engine more; each contract trial compares with a pass without graphs
-def test_replayed_graphs_say_the_same_as_no_graphs(bench, scenario, tmp_path):
+def test_replayed_graphs_say_the_same_as_no_graphs(pool, scenario, tmp_path):
     """On the healthy engine a replay is only another way to run the same step."""
-    replayed = answers_of(bench, scenario, HEALTHY)
-    launch = bench.engine(HEALTHY).server.launch
+    replayed = answers_of(pool, scenario, HEALTHY)
+    launch = pool.engine(HEALTHY).server.launch
     eager_args = scenario.engine.model_copy(
         update={"cudagraph_mode": "NONE", "cudagraph_capture_sizes": ()}
     )
@@ -170,8 +172,8 @@ def test_replayed_graphs_say_the_same_as_no_graphs(bench, scenario, tmp_path):
         assert generate(eager) == replayed
 
 
-def test_host_reads_and_metadata_time_are_seen(station):
-    measured = measure(Phase.HOST_SYNC, station(HEALTHY))
+def test_host_reads_and_metadata_time_are_seen(trial):
+    measured = measure(Phase.HOST_SYNC, trial(HEALTHY))
     values = {sample.metric: sample.values for sample in measured.samples}
     assert min(values["host_syncs_per_step"]) >= 1
     assert all(count == int(count) for count in values["host_syncs_per_step"])
@@ -185,8 +187,8 @@ def test_host_reads_and_metadata_time_are_seen(station):
     assert all(phase.seconds > 0 for phase in work.phases)
 
 
-def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station):
-    ready = station(HEALTHY)
+def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(trial):
+    ready = trial(HEALTHY)
     result, made = assert_steps_are_seen(ready)
     # Without speculation a request gets one token from a step, so two factors are enough.
     values = (sample.values for sample in samples_of_steps(result, made, 0.0))
@@ -202,11 +204,11 @@ def test_steps_are_those_that_the_probe_sees_and_make_up_the_throughput(station)
 # Twenty trials at least; tests/unit/calibration shows the same of recorded sessions, and the test
 # above that the processor time of a live engine is read.
 @pytest.mark.slow
-def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(station):
+def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(trial):
     """As many blocks as it takes: what neighbours do to a trial no one trial tells."""
 
     def work_of(planted: tuple[str, ...]) -> float:
-        ready = station(HEALTHY)
+        ready = trial(HEALTHY)
         ready.engine.control.plant(planted)
         samples = measure(Phase.PERFORMANCE, ready).samples
         (seconds,) = next(one.values for one in samples if one.metric == "engine_cpu_time")
@@ -219,18 +221,18 @@ def test_a_tenth_more_work_in_each_step_is_seen_by_processor_time(station):
         order = ((), ("busy-step-10",)) if block % 2 else (("busy-step-10",), ())
         work = {planted: work_of(planted) for planted in order}
         ratios.append(math.log(work["busy-step-10",] / work[()]))
-        ((worse, _),) = flip_p([Row(tuple(ratios), lends=False)])
+        ((worse, _),) = flip_p([BlockRow(tuple(ratios), shares_variance=False)])
         # After each of up to 60 blocks it may stop: strict, so that chance alone seldom passes.
         return bool(worse.alone < 0.001)
 
     assert any(map(is_seen_in, range(60))), f"60 blocks show no more work: {ratios}"
 
 
-def test_wrong_answers_are_named_with_place_and_tokens(station, scenario):
-    kept = load(path_of(home(), scenario.id))
+def test_wrong_answers_are_named_with_place_and_tokens(trial, scenario):
+    kept = load(find_path(home(), scenario.id))
     assert kept is not None
-    assert list(wrong_answers(station(HEALTHY), home(), kept.trials[:1])) == []
-    wrong = list(wrong_answers(station(KNOWN_BAD), home(), kept.trials[:1]))
+    assert list(wrong_answers(trial(HEALTHY), home(), kept.trials[:1])) == []
+    wrong = list(wrong_answers(trial(KNOWN_BAD), home(), kept.trials[:1]))
     # States that grow without bound give logarithms that are no numbers, on some machines.
     with_tokens = [one for one in wrong if one.why != NO_NUMBERS]
     assert with_tokens
@@ -238,23 +240,23 @@ def test_wrong_answers_are_named_with_place_and_tokens(station, scenario):
         assert str(one).startswith(f"trial 0, request {one.request}: token {one.position}: ")
 
 
-def test_known_bad_reads_more_on_the_host(station):
+def test_known_bad_reads_more_on_the_host(trial):
     def mean_reads(side):
-        reads = measure(Phase.HOST_SYNC, station(side)).samples[0].values
+        reads = measure(Phase.HOST_SYNC, trial(side)).samples[0].values
         return sum(reads) / len(reads)
 
     assert mean_reads(KNOWN_BAD) > 1.2 * mean_reads(HEALTHY)
 
 
-def test_a_fix_that_cannot_be_switched_is_refused_and_the_engine_lives(bench):
-    engine = bench.make_ready(HEALTHY)
+def test_a_fix_that_cannot_be_switched_is_refused_and_the_engine_lives(pool):
+    engine = pool.make_ready(HEALTHY)
     with pytest.raises(BuildError, match="no fix 'padded-rows'; known: padded-rows-prefilling"):
         engine.control.switch({"padded-rows": False})
     assert engine.server.is_well()
 
 
-def test_engine_listens_on_loopback_only(bench):
-    bench.engine(HEALTHY)
+def test_engine_listens_on_loopback_only(pool):
+    pool.engine(HEALTHY)
     family = psutil.Process().children(recursive=True)
     listening = [
         connection.laddr.ip
@@ -274,10 +276,8 @@ def test_unknown_fix_in_a_label_is_refused():
 @pytest.mark.parametrize(
     "wanted", [Sweep(max_concurrency=(1, 2, 3)), Sweep(request_rate=(20.0, 40.0, 80.0))]
 )
-def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(
-    station, scenario, wanted
-):
-    found = sweep(station(HEALTHY), wanted)
+def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(trial, scenario, wanted):
+    found = sweep(trial(HEALTHY), wanted)
     assert [point.load for point in found.curve.points] == list(wanted.loads)
     assert {sample.metric for sample in found.samples} == {"curve_area", "engine_cpu_time"}
     places = places_of(found.curve)

@@ -7,7 +7,7 @@ import pytest
 from hybridwatch.analysis.expectation import EXPECTED, report_alone
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import Expected
@@ -21,7 +21,7 @@ HEALTHY = {PADDED: (0.0, 0.0), RECALL: "1111", "ttft": (0.1, 0.2)}
 
 
 def verdicts(side, expected=EXPECTATION, **changes) -> dict[str, Verdict]:
-    report = report_of(a_run(side, expected=expected, **changes))
+    report = build_report(a_run(side, expected=expected, **changes))
     return {one.metric.id: one.verdict for one in report.comparisons}
 
 
@@ -33,7 +33,7 @@ def test_a_healthy_engine_is_as_expected_and_its_times_are_not_judged() -> None:
     ("wrong", "metric"), [({PADDED: (0.0, 27.0)}, PADDED), ({RECALL: "0001"}, RECALL)]
 )
 def test_what_is_not_as_expected_is_a_regression_and_stops_a_gate(wrong, metric) -> None:
-    report = report_of(a_run(HEALTHY | wrong, expected=EXPECTATION))
+    report = build_report(a_run(HEALTHY | wrong, expected=EXPECTATION))
     (bad,) = report.bad_news
     assert (bad.metric.id, bad.verdict) == (metric, Verdict.REGRESSION)
     assert not gate(report).passed
@@ -61,7 +61,7 @@ def test_what_is_expected_and_was_not_measured_is_missing_unless_its_phase_was_l
 @pytest.mark.parametrize("phase", [Phase.CONTRACT, Phase.PERFORMANCE])
 def test_an_engine_that_died_in_every_trial_of_a_phase_has_failed(phase) -> None:
     side = {PADDED: (0.0,)} if phase is Phase.PERFORMANCE else {"ttft": (0.1,)}
-    report = report_of(with_failures(a_run(side, expected=EXPECTATION), 0, phase, 2))
+    report = build_report(with_failures(a_run(side, expected=EXPECTATION), 0, phase, 2))
     assert Verdict.FAILED in {one.verdict for one in report.comparisons}
     assert [trial.phase for trial in report.failed_trials] == [phase, phase]
     assert not gate(report).passed
@@ -75,9 +75,9 @@ def test_times_alone_cannot_be_judged() -> None:
 def test_an_engine_beside_itself_is_held_to_its_contracts_too() -> None:
     broken = {PADDED: (27.0,)}
     beside_itself = a_run(broken, broken, builds=(BASELINE, BASELINE))
-    (one,) = report_of(beside_itself).comparisons
+    (one,) = build_report(beside_itself).comparisons
     assert one.verdict is Verdict.REGRESSION
-    (other,) = report_of(
+    (other,) = build_report(
         replace(beside_itself, builds=(BASELINE, replace(BASELINE, label="b")))
     ).comparisons
     assert other.verdict is Verdict.BROKEN, "never green, and not this change's doing"

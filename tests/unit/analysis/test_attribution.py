@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.analysis.attribution import Parts, attribute
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Attribution, Verdict
 from hybridwatch.metrics.catalogue import EXPLAINING
 from hybridwatch.records.run import Phase, Run
@@ -161,7 +161,7 @@ def run_of(baseline: Sequence[Parts], contender: Sequence[Parts]) -> Run:
 
 def test_a_report_says_why_the_throughput_fell():
     baseline, contender = side_of(12), side_of(12, seed=2, acceptance_length=0.8)
-    report = report_of(run_of(baseline, contender))
+    report = build_report(run_of(baseline, contender))
     assert report.comparisons[0].verdict is Verdict.REGRESSION
     assert report.attribution is not None
     assert movers(report.attribution) == ["acceptance_length"]
@@ -169,19 +169,19 @@ def test_a_report_says_why_the_throughput_fell():
 
 
 def test_factors_are_no_comparisons_of_their_own():
-    report = report_of(run_of(side_of(12), side_of(12, seed=2, engine_step_rate=0.7)))
+    report = build_report(run_of(side_of(12), side_of(12, seed=2, engine_step_rate=0.7)))
     assert not EXPLAINING & {comparison.metric.id for comparison in report.comparisons}
     assert report.tests == 1
 
 
 def test_a_throughput_that_did_not_change_is_not_explained():
-    assert report_of(run_of(side_of(12), side_of(12, seed=2))).attribution is None
+    assert build_report(run_of(side_of(12), side_of(12, seed=2))).attribution is None
 
 
 def test_records_made_before_the_factors_are_measured_are_compared_without():
     old = {"output_throughput": samples(side_of(12))["output_throughput"]}
     new = samples(side_of(12, seed=2, engine_step_rate=0.7))
-    report = report_of(a_run(old, new))
+    report = build_report(a_run(old, new))
     assert [c.verdict for c in report.comparisons] == [Verdict.REGRESSION]
     assert report.attribution is None
 
@@ -190,7 +190,7 @@ def test_a_mean_that_contradicts_the_verdict_explains_nothing():
     """One wild trial in 24: the verdict hardly hears it, its factors are of means."""
     slower = side_of(24, seed=2, engine_step_rate=0.8)
     slower[5] = replace(slower[5], engine_step_rate=1e6)
-    report = report_of(run_of(side_of(24), slower))
+    report = build_report(run_of(side_of(24), slower))
     assert report.comparisons[0].verdict is Verdict.REGRESSION
     assert report.attribution is None
 
@@ -216,6 +216,6 @@ def test_a_failed_trial_does_not_shift_its_neighbours():
     lost = next(t for t in with_failures(run, 1, Phase.PERFORMANCE, 1).trials if t.failure)
     second = [t for t in run.trials if t.side == 1][1]
     trials = tuple(replace(lost, index=t.index) if t is second else t for t in run.trials)
-    report = report_of(replace(run, trials=trials))
+    report = build_report(replace(run, trials=trials))
     kept: list[Parts | None] = [contender[0], None, *contender[2:]]
     assert report.attribution == told(baseline, kept)

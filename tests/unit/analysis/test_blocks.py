@@ -7,8 +7,8 @@ import pytest
 
 from hybridwatch.analysis import rank
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import pair_of
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.pair import build_pair
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
 from hybridwatch.metrics import metric_of
@@ -19,13 +19,13 @@ TPOT = Subject(metric_of("tpot"), "median")
 
 
 def blocks(run: Run):
-    found = pair_of(TPOT, OneSide(run, 0), OneSide(run, 1)).blocks
+    found = build_pair(TPOT, OneSide(run, 0), OneSide(run, 1)).blocks
     assert found is not None
     return found
 
 
 def judged(run: Run, metric: str = "tpot") -> Comparison:
-    (found,) = (c for c in report_of(run).comparisons if c.metric.id == metric)
+    (found,) = (c for c in build_report(run).comparisons if c.metric.id == metric)
     return found
 
 
@@ -88,7 +88,7 @@ def test_warm_ups_are_in_no_block() -> None:
 def test_sides_of_two_runs_or_one_after_the_other_make_no_blocks() -> None:
     run = two_sides(12)
     other = replace(run, id="22222222")
-    assert pair_of(TPOT, OneSide(run, 0), OneSide(other, 1)).blocks is None
+    assert build_pair(TPOT, OneSide(run, 0), OneSide(other, 1)).blocks is None
     (apart,) = report_between(OneSide(run, 0), OneSide(other, 1)).comparisons
     assert (apart.design, apart.test) == (Design.UNPAIRED, "Mann-Whitney")
     behind = sorted(run.trials, key=lambda trial: trial.side)

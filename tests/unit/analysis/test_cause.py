@@ -1,4 +1,4 @@
-from hybridwatch.analysis.cause import Area, Part, area_of, causes_in, causes_of
+from hybridwatch.analysis.cause import Area, Part, area_of, causes_in, find_causes
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from tests.situations import equivalent, failed, improvement, regression
@@ -10,7 +10,7 @@ def part(metric, verdict=Verdict.REGRESSION, effect=0.1, action=Action.BLOCK, st
 
 def test_a_dead_engine_is_one_cause_whatever_it_left_unmeasured():
     lost = [part(name, Verdict.FAILED, None) for name in ("ttft", "tpot", "accuracy.recall")]
-    (cause,) = causes_of(lost)
+    (cause,) = find_causes(lost)
     assert cause.area is Area.ENGINE
     assert len(cause.parts) == 3
 
@@ -22,24 +22,26 @@ def test_a_slow_down_is_one_cause_led_by_what_users_feel():
         part("tpot", effect=0.2),
         part("output_throughput", effect=-0.1, statistic="value"),
     ]
-    (cause,) = causes_of(slower)
+    (cause,) = find_causes(slower)
     assert cause.area is Area.SPEED
     assert [one.metric for one in cause.parts] == ["tpot", "output_throughput", "ttft", "e2el"]
 
 
 def test_a_halved_throughput_is_larger_than_a_latency_that_grew_by_half():
-    (cause,) = causes_of([part("ttft", effect=0.5), part("output_throughput", effect=-0.5)])
+    (cause,) = find_causes([part("ttft", effect=0.5), part("output_throughput", effect=-0.5)])
     assert cause.lead.metric == "output_throughput"
 
 
 def test_what_the_gate_stops_leads_what_it_only_warns_of():
-    (cause,) = causes_of([part("ttft", effect=0.9, action=Action.WARN), part("e2el", effect=0.05)])
+    (cause,) = find_causes(
+        [part("ttft", effect=0.9, action=Action.WARN), part("e2el", effect=0.05)]
+    )
     assert cause.lead.metric == "e2el"
     assert cause.action is Action.BLOCK
 
 
 def test_a_tail_leads_only_alone():
-    (cause,) = causes_of([part("ttft", effect=0.9, statistic="p99"), part("tpot", effect=0.05)])
+    (cause,) = find_causes([part("ttft", effect=0.9, statistic="p99"), part("tpot", effect=0.05)])
     assert cause.lead.metric == "tpot"
 
 
@@ -48,17 +50,17 @@ def test_the_drafts_at_one_position_lead_only_alone():
         part("acceptance_rate.position_6", effect=-0.5),
         part("acceptance_length", effect=-0.1),
     ]
-    (cause,) = causes_of(parts)
+    (cause,) = find_causes(parts)
     assert cause.lead.metric == "acceptance_length"
 
 
 def test_what_settles_nothing_is_no_cause():
     calm = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE
-    assert causes_of(part("ttft", verdict) for verdict in calm) == ()
+    assert find_causes(part("ttft", verdict) for verdict in calm) == ()
 
 
 def test_causes_come_most_severe_first_and_improvements_last():
-    found = causes_of(
+    found = find_causes(
         [
             part("ttft", Verdict.IMPROVEMENT, -0.2),
             part("host_syncs_per_step"),
@@ -84,7 +86,7 @@ def test_metrics_of_other_tools_and_unknown_ones_are_no_slow_down():
     regression = Verdict.REGRESSION
     assert area_of("asv_memory.peak", regression) is Area.OTHER
     assert area_of("no_such_metric", regression) is Area.OTHER
-    assert len(causes_of([part("no_such_metric", effect=None), part("asv_number.x")])) == 1
+    assert len(find_causes([part("no_such_metric", effect=None), part("asv_number.x")])) == 1
 
 
 def test_a_report_of_five_regressions_has_three_causes():

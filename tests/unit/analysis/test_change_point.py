@@ -7,8 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import State, change_points, examine, modes, noise, scan
-from hybridwatch.analysis.change_point.place import Place
+from hybridwatch.analysis.change_point import (
+    HistoryState,
+    change_points,
+    examine,
+    modes,
+    noise,
+    scan,
+)
+from hybridwatch.analysis.change_point.place import ChangePlace
 from hybridwatch.errors import HistoryError
 from hybridwatch.metrics import Kind
 
@@ -52,14 +59,14 @@ def test_a_step_is_found_where_it_is_and_as_large_as_it_is(at, size):
     assert point.index == at
     assert point.interval.low < size < point.interval.high
     assert point.effect == pytest.approx(size, abs=0.01)
-    assert point.state is State.CONFIRMED
+    assert point.state is HistoryState.CONFIRMED
     assert f"{point.state}" == "confirmed"
 
 
 def test_a_young_step_is_suspected_first_and_confirmed_when_the_place_comes_back():
     series = with_step(noisy(40), 30)
     states = {n: [p.state for p in change_points(series[:n])] for n in (31, 33, 36)}
-    assert states == {31: [], 33: [State.SUSPECTED], 36: [State.CONFIRMED]}
+    assert states == {31: [], 33: [HistoryState.SUSPECTED], 36: [HistoryState.CONFIRMED]}
 
 
 def test_two_steps_and_an_excursion_between_equal_levels_are_found():
@@ -111,7 +118,7 @@ def test_a_step_is_placed_neither_early_nor_late_wherever_it_is(at):
 
 def test_the_search_alone_places_young_steps_early(monkeypatch):
     # What weighing the places is for; without it the test above would not tell.
-    monkeypatch.setattr(EXAMINE, "place_of", lambda _values, _unit, cut: Place(cut, cut, cut))
+    monkeypatch.setattr(EXAMINE, "place_of", lambda _values, _unit, cut: ChangePlace(cut, cut, cut))
     late = placed(84)
     assert sum(at < 0 for at in late) >= 2
     assert sum(at > 0 for at in late) == 0
@@ -291,8 +298,8 @@ def test_a_run_whose_repeats_disagree_weighs_less():
 def test_every_difference_of_an_exact_metric_is_a_change():
     found = change_points([0, 0, 2, 0], kind="exact")
     assert [(p.index, p.effect, p.state) for p in found] == [
-        (2, 2.0, State.CONFIRMED),
-        (3, -2.0, State.CONFIRMED),
+        (2, 2.0, HistoryState.CONFIRMED),
+        (3, -2.0, HistoryState.CONFIRMED),
     ]
 
 

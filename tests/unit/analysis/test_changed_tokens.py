@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.changed_tokens import bound_of
+from hybridwatch.analysis.changed_tokens import compute_bound
+from hybridwatch.analysis.detection import Detection, find_known_bad
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import OneSide, sides_of
-from hybridwatch.analysis.report import Terms, report_between, report_of
-from hybridwatch.analysis.sight import Sight, known_bad_of
+from hybridwatch.analysis.one_side import OneSide, list_sides
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
@@ -37,7 +37,7 @@ def changed(report: Report) -> Comparison | None:
 
 
 def judged(*sides, **changes) -> Comparison:
-    found = changed(report_of(a_run_that_said(*sides, **changes)))
+    found = changed(build_report(a_run_that_said(*sides, **changes)))
     assert found is not None
     return found
 
@@ -115,7 +115,7 @@ def test_fixes_and_faults_leave_the_arithmetic_as_it_is() -> None:
     faulty = a_build("cpu-0.27.1+unzeroed-state", flags={"dtype": "float32", "planted": "x"})
     for contender in (BASELINE, CONTENDER, faulty):
         run = replace(a_run({}, {}), builds=(BASELINE, contender))
-        assert bound_of(*sides_of(run)) == NEAR_TIE_ONE_ARITHMETIC
+        assert compute_bound(*list_sides(run)) == NEAR_TIE_ONE_ARITHMETIC
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_fixes_and_faults_leave_the_arithmetic_as_it_is() -> None:
 )
 def test_another_engine_may_round_otherwise(changes: dict[str, Any], bound: float) -> None:
     run = replace(a_run({}, {}), builds=(BASELINE, a_build(**changes)))
-    assert bound_of(*sides_of(run)) == bound
+    assert compute_bound(*list_sides(run)) == bound
 
 
 def test_half_precision_rounds_otherwise_from_batch_to_batch() -> None:
     """Even one build: who shares a step is not the same in two trials."""
     run = replace(a_run({}, {}), builds=(a_build(**HALF), a_build(**HALF)))
-    assert bound_of(*sides_of(run)) == NEAR_TIE_HALF
+    assert compute_bound(*list_sides(run)) == NEAR_TIE_HALF
 
 
 def test_another_machine_may_round_otherwise() -> None:
@@ -153,7 +153,7 @@ def test_another_machine_may_round_otherwise() -> None:
 
 def test_records_without_tokens_have_no_such_row() -> None:
     bare = a_run({"contract.wrong_tokens": (0.0,)}, {"contract.wrong_tokens": (0.0,)})
-    assert changed(report_of(bare)) is None
+    assert changed(build_report(bare)) is None
     old, new = a_run({"contract.wrong_tokens": (0.0,)}), a_run_that_said([[said(1)]], id="2" * 8)
     assert changed(report_between(OneSide(old, 0), OneSide(new, 0))) is None
 
@@ -187,7 +187,7 @@ def test_wrong_tokens_of_the_baseline_have_no_claim_to_stay() -> None:
 
 def test_baseline_that_is_wrong_throughout_has_nothing_to_compare() -> None:
     old, new = [[said(1, is_wrong=True)]], [[said(9, is_wrong=False)]]
-    assert changed(report_of(a_run_that_said(old, new))) is None
+    assert changed(build_report(a_run_that_said(old, new))) is None
 
 
 def test_turn_that_follows_another_answer_is_not_compared() -> None:
@@ -201,7 +201,7 @@ def test_trials_are_paired_by_number_past_a_failed_one() -> None:
     """Trial 2 has other prompts than trial 1, whatever became of trial 1."""
     run = a_run_that_said([[said(1)], [said(2)]], [[said(1)], [said(2)]])
     failed = replace(run.trials[0], completions=(), samples=(), failure=Failure("it died", ""))
-    found = changed(report_of(replace(run, trials=(failed, *run.trials[1:]))))
+    found = changed(build_report(replace(run, trials=(failed, *run.trials[1:]))))
     assert found is not None
     assert found.verdict is Verdict.EQUIVALENT
     assert found.contender is not None
@@ -209,7 +209,7 @@ def test_trials_are_paired_by_number_past_a_failed_one() -> None:
 
 
 def test_changed_tokens_are_shown_and_stopped_as_a_broken_contract() -> None:
-    report = report_of(a_run_that_said([[said(1)]], [[said(9)]], **TWO_BUILDS))
+    report = build_report(a_run_that_said([[said(1)]], [[said(9)]], **TWO_BUILDS))
     assert not gate(report).passed
     [cause] = causes_in(report)
     assert (cause.area, cause.lead.metric) == (Area.CONTRACT, CHANGED_TOKENS)
@@ -220,7 +220,7 @@ def test_changed_tokens_are_shown_and_stopped_as_a_broken_contract() -> None:
 )
 def test_sentence_says_where_tokens_part(near, text) -> None:
     run = a_run_that_said([[said(1), said(1, 2, near=near)]], [[said(1), said(1, 9)]], **TWO_BUILDS)
-    report = report_of(run)
+    report = build_report(run)
     [cause] = causes_in(report)
     assert cause_sentence(cause, report) == (
         f"A contract broke: contract.changed_tokens 0 -> 1 (first at token 2 of request 2{text})"
@@ -228,7 +228,7 @@ def test_sentence_says_where_tokens_part(near, text) -> None:
 
 
 def test_fix_that_moves_tokens_when_taken_out_is_caught_by_them() -> None:
-    control = known_bad_of(report_of(a_run_that_said([[said(1)]], [[said(9)]])))
-    assert control.sight is Sight.CAUGHT
+    control = find_known_bad(build_report(a_run_that_said([[said(1)]], [[said(9)]])))
+    assert control.detection is Detection.CAUGHT
     assert [found.metric.id for found in control.by] == [CHANGED_TOKENS]
-    assert control.blemishes == ()
+    assert control.baseline_violations == ()

@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import Policy, Rule
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
 from hybridwatch.reports.reason_text import because
 from tests.builders import a_run, noisy
@@ -16,19 +16,19 @@ OTHERS = {name: noisy(0.04, 7, 0.01, seed) for seed, name in enumerate(TIMED)}
 
 
 def compared(old, new) -> Comparison:
-    report = report_of(a_run({**OTHERS, SYNCS: old}, {**OTHERS, SYNCS: new}))
+    report = build_report(a_run({**OTHERS, SYNCS: old}, {**OTHERS, SYNCS: new}))
     (found,) = (c for c in report.comparisons if c.metric.id == SYNCS)
     return found
 
 
 def test_a_count_that_rises_in_every_trial_stops_the_gate() -> None:
-    report = report_of(a_run({**OTHERS, SYNCS: (3.0,) * 5}, {**OTHERS, SYNCS: (5.0,) * 5}))
+    report = build_report(a_run({**OTHERS, SYNCS: (3.0,) * 5}, {**OTHERS, SYNCS: (5.0,) * 5}))
     assert gate(report).reasons == (f"{SYNCS} mean: regression",)
 
 
 def test_it_has_no_p_value_and_takes_no_part_in_the_control() -> None:
-    with_count = report_of(a_run({**OTHERS, SYNCS: (3.0,) * 5}, {**OTHERS, SYNCS: (5.0,) * 5}))
-    assert with_count.tests == report_of(a_run(OTHERS, OTHERS)).tests
+    with_count = build_report(a_run({**OTHERS, SYNCS: (3.0,) * 5}, {**OTHERS, SYNCS: (5.0,) * 5}))
+    assert with_count.tests == build_report(a_run(OTHERS, OTHERS)).tests
     found = compared((3.0,) * 5, (5.0,) * 5)
     assert (found.p_value, found.p_holm, found.interval) == (None, None, None)
     assert (found.test, found.design) == ("exact", Design.EXACT)
@@ -59,7 +59,7 @@ def test_two_trials_or_one_that_differs_repeat_nothing(old, new) -> None:
 
 def test_equal_times_are_a_coarse_clock_and_are_tested() -> None:
     times = {"ttft": (0.04,) * 7}
-    (found, *_) = report_of(a_run(times, times)).comparisons
+    (found, *_) = build_report(a_run(times, times)).comparisons
     assert found.test == "sign-flip"
 
 

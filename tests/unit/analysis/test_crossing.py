@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.run import Surroundings
 from tests.curves import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
@@ -15,7 +15,7 @@ def area_in(report):
 
 
 def test_one_curve_twice_is_equivalent_and_no_side_is_better_anywhere():
-    report = report_of(a_swept_run(even, even))
+    report = build_report(a_swept_run(even, even))
     assert area_in(report).verdict is Verdict.EQUIVALENT
     assert tradeoff_in(report).stretches == ()
     assert tradeoff_in(report).crossings == ()
@@ -23,7 +23,7 @@ def test_one_curve_twice_is_equivalent_and_no_side_is_better_anywhere():
 
 
 def test_steps_that_last_six_percent_longer_are_a_regression_on_the_whole_curve():
-    report = report_of(a_swept_run(even, slower(0.06)))
+    report = build_report(a_swept_run(even, slower(0.06)))
     area = area_in(report)
     assert area.verdict is Verdict.REGRESSION
     assert area.effect == pytest.approx(1 / 1.06 - 1, abs=0.015)
@@ -32,7 +32,7 @@ def test_steps_that_last_six_percent_longer_are_a_regression_on_the_whole_curve(
 
 
 def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move():
-    report = report_of(a_swept_run(even, tilted))
+    report = build_report(a_swept_run(even, tilted))
     assert area_in(report).verdict is not Verdict.REGRESSION
     few, many = tradeoff_in(report).stretches[-1], tradeoff_in(report).stretches[0]
     assert (many.better, few.better) == ("baseline", "contender")
@@ -44,20 +44,20 @@ def test_curves_cross_where_the_better_side_changes_and_the_area_need_not_move()
 
 
 def test_curves_of_a_duet_are_compared_alike_and_say_whose_seconds_they_count():
-    report = report_of(a_swept_run(even, slower(0.06), duet=True))
+    report = build_report(a_swept_run(even, slower(0.06), duet=True))
     (area,) = report.comparisons
     assert (area.metric.id, area.verdict) == ("duet_curve_area", Verdict.REGRESSION)
     found = tradeoff_in(report)
     assert {stretch.better for stretch in found.stretches} == {"baseline"}
     assert (found.baseline.clock, found.contender.clock) == ("processor", "processor")
-    same = report_of(a_swept_run(even, even, duet=True))
+    same = build_report(a_swept_run(even, even, duet=True))
     assert [one.verdict for one in same.comparisons] == [Verdict.EQUIVALENT]
     assert tradeoff_in(same).stretches == ()
 
 
 def test_curves_are_compared_where_both_sides_were():
     run = a_swept_run(even, slower(0.3), noise=0.0)
-    found = tradeoff_in(report_of(run))
+    found = tradeoff_in(build_report(run))
     left, right = found.baseline.points, found.contender.points
     assert found.common == (left[-1].interactivity.middle, right[0].interactivity.middle)
 
@@ -68,7 +68,7 @@ def test_one_trial_that_went_astray_takes_no_place_from_the_others():
     trials = tuple(
         replace(trial, curve=astray) if trial.index == 4 else trial for trial in run.trials
     )
-    found = tradeoff_in(report_of(replace(run, trials=trials)))
+    found = tradeoff_in(build_report(replace(run, trials=trials)))
     low, high = found.common or (0.0, 0.0)
     assert {stretch.better for stretch in found.stretches} == {"baseline"}
     # Its block is left out; eleven are enough.
@@ -82,11 +82,11 @@ def test_a_place_that_few_trials_reach_is_called_by_none():
         replace(trial, curve=astray) if trial.index < 4 else trial for trial in run.trials
     )
     # Eight blocks are left, one less than it takes.
-    assert tradeoff_in(report_of(replace(run, trials=trials))).stretches == ()
+    assert tradeoff_in(build_report(replace(run, trials=trials))).stretches == ()
 
 
 def test_curves_that_share_no_interactivity_are_not_compared():
-    report = report_of(a_swept_run(even, slower(9.0)))
+    report = build_report(a_swept_run(even, slower(9.0)))
     assert tradeoff_in(report).common is None
     assert tradeoff_in(report).stretches == ()
     assert area_in(report).verdict is Verdict.REGRESSION
@@ -109,7 +109,7 @@ def restless(run):
 
 
 def test_on_a_restless_machine_no_side_is_called_better():
-    report = report_of(restless(a_swept_run(even, slower(0.25))))
+    report = build_report(restless(a_swept_run(even, slower(0.25))))
     assert area_in(report).restless
     assert tradeoff_in(report).stretches == ()
 
@@ -117,23 +117,23 @@ def test_on_a_restless_machine_no_side_is_called_better():
 def test_a_run_that_swept_nothing_has_no_curves():
     run = a_swept_run(even, even)
     bare = replace(run, trials=tuple(replace(trial, curve=None) for trial in run.trials))
-    assert report_of(bare).tradeoff is None
+    assert build_report(bare).tradeoff is None
 
 
 def test_too_few_blocks_call_no_side_better():
     # Two-sided, eight blocks reach 2 / 2^8, which is not below the seventh part of 0.05.
-    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=8))).stretches == ()
-    assert tradeoff_in(report_of(a_swept_run(even, slower(0.25), trials=9))).stretches
+    assert tradeoff_in(build_report(a_swept_run(even, slower(0.25), trials=8))).stretches == ()
+    assert tradeoff_in(build_report(a_swept_run(even, slower(0.25), trials=9))).stretches
 
 
 def test_a_band_holds_the_middle_of_the_trials():
-    points = tradeoff_in(report_of(a_swept_run(even, even, noise=0.05))).baseline.points
+    points = tradeoff_in(build_report(a_swept_run(even, even, noise=0.05))).baseline.points
     for point in points:
         assert point.throughput.low < point.throughput.middle < point.throughput.high
 
 
 def test_goodput_falls_beyond_the_load_that_keeps_the_objective():
-    found = tradeoff_in(report_of(a_swept_run(even, slower(0.5), noise=0.0)))
+    found = tradeoff_in(build_report(a_swept_run(even, slower(0.5), noise=0.0)))
     goodput = [middle(point.goodput) for point in found.baseline.points]
     # 24 ms a token under eight requests keep 30 ms, but their first token takes 96 ms of 100.
     assert goodput == [pytest.approx(p.throughput.middle / 32) for p in found.baseline.points]
@@ -143,9 +143,9 @@ def test_goodput_falls_beyond_the_load_that_keeps_the_objective():
 
 
 def test_without_an_objective_or_a_driver_nothing_is_made_up():
-    found = tradeoff_in(report_of(a_swept_run(even, even, slo={}))).baseline
+    found = tradeoff_in(build_report(a_swept_run(even, even, slo={}))).baseline
     assert {point.goodput for point in found.points} == {None}
     assert {point.joules_per_token for point in found.points} == {None}
     assert found.best_goodput is None
-    told = tradeoff_in(report_of(a_swept_run(even, even, joules=2.0))).baseline
+    told = tradeoff_in(build_report(a_swept_run(even, even, joules=2.0))).baseline
     assert [middle(point.joules_per_token) for point in told.points] == [2.0, 1.0, 0.5, 0.25]

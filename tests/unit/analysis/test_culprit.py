@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.culprit import commits_between, commits_of, culprit_between
+from hybridwatch.analysis.culprit import commits_between, culprit_between, find_commits
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.records.identity import EngineBuild, FixState
 from tests.builders import TESTBED, a_build, a_run
@@ -83,8 +83,8 @@ def test_versions_after_one_tag_tell_how_many_commits_lie_between(old, new, coun
 
 def test_a_checkout_is_at_its_own_commit_and_nobody_knows_where_that_can_be_read() -> None:
     own = replace(BAD, revision="c" * 40)
-    found = commits_of(GOOD, own)
+    found = find_commits(GOOD, own)
     assert found
     assert (found.text, found.url) == (f"1a2b3c4d5...{'c' * 40}", "")
-    assert commits_of(GOOD, replace(own, distribution="sglang")) is None
-    assert commits_of(GOOD, BAD) == commits_between(GOOD.release, BAD.release)
+    assert find_commits(GOOD, replace(own, distribution="sglang")) is None
+    assert find_commits(GOOD, BAD) == commits_between(GOOD.release, BAD.release)

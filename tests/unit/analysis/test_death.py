@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from tests.broken_engines import AGAIN, CUDA_LOG, dead_contender, healthy, with_deaths
 from tests.builders import Trials, a_run
@@ -14,7 +14,7 @@ CUDA = "torch.AcceleratorError: CUDA error: an illegal memory access was encount
 
 def death_in(*failures: Failure, side: int = 1):
     sides = (healthy(), {}) if side else ({}, healthy())
-    (death,) = deaths_in(report_of(with_deaths(a_run(*sides), side, *failures)))
+    (death,) = deaths_in(build_report(with_deaths(a_run(*sides), side, *failures)))
     return death
 
 
@@ -38,7 +38,7 @@ def test_a_reason_is_one_line_of_a_bounded_length():
 
 
 def test_a_dead_engine_is_told_by_the_root_and_not_by_what_the_client_saw():
-    (death,) = deaths_in(report_of(dead_contender()))
+    (death,) = deaths_in(build_report(dead_contender()))
     assert death.reason == "CUDA error: an illegal memory access was encountered"
     assert death.ended
     assert (death.sides, death.trials) == (("contender",), 5)
@@ -64,7 +64,7 @@ def test_an_engine_that_answers_nothing_in_time_hung():
 
 def test_both_sides_that_died_are_named():
     run = with_deaths(with_deaths(a_run({}, {}), 0, AGAIN), 1, AGAIN)
-    report = report_of(run)
+    report = build_report(run)
     (cause,) = causes_in(report)
     death = death_of(report, cause)
     assert death is not None
@@ -74,7 +74,7 @@ def test_both_sides_that_died_are_named():
 def test_failures_of_another_phase_are_not_the_reason():
     old: dict[str, Trials] = {"ttft": (0.1,) * 5}
     new: dict[str, Trials] = {"ttft": (0.1,) * 5, "accuracy.recall": "1"}
-    report = report_of(with_deaths(a_run(old, new), 0, Failure("it broke", "log")))
+    report = build_report(with_deaths(a_run(old, new), 0, Failure("it broke", "log")))
     (cause, *_) = causes_in(report)
     assert {part.metric for part in cause.parts} == {"accuracy.recall"}
     death = death_of(report, cause)
@@ -83,7 +83,7 @@ def test_failures_of_another_phase_are_not_the_reason():
 
 
 def test_a_report_keeps_what_is_known_of_each_failed_trial():
-    report = report_of(dead_contender())
+    report = build_report(dead_contender())
     first = report.failed_trials[0]
     assert first.place == "contender, contract trial 19"
     assert first.engine_died

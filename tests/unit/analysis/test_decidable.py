@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Design, Report
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
@@ -37,7 +37,7 @@ def clearest(metrics: tuple[tuple[str, int], ...], tasks: tuple[str, ...], n: in
         timed = {name: tuple(level + 0.01 * at for at in range(trials)) for name, trials in metrics}
         return {**timed, **{f"accuracy.{task}": answers for task in tasks}}
 
-    return report_of(a_run(side(1.0, "1" * n), side(9.0, "0" * n)))
+    return build_report(a_run(side(1.0, "1" * n), side(9.0, "0" * n)))
 
 
 def undecidable(scenario: Scenario, accelerator: str) -> list[str]:

@@ -9,7 +9,7 @@ from hybridwatch.analysis.gate import gate, gate_all
 from hybridwatch.analysis.noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
 from hybridwatch.reports.sentence import notes, rules, unsure
 from hybridwatch_lab.calibration import families
@@ -49,7 +49,7 @@ def of(report: Report, metric: str) -> Comparison:
 
 
 def test_eight_lost_answers_of_200_stop_the_gate_beside_ten_speed_tests() -> None:
-    report = report_of(lost(8))
+    report = build_report(lost(8))
     found = of(report, "accuracy.task0")
     assert report.tests == 13
     assert found.p_value == pytest.approx(0.5**8)
@@ -58,14 +58,14 @@ def test_eight_lost_answers_of_200_stop_the_gate_beside_ten_speed_tests() -> Non
 
 
 def test_families_are_told_with_their_numbers() -> None:
-    report = report_of(lost(8))
+    report = build_report(lost(8))
     assert report.families == (Family("accuracy", 3), Family("speed", report.tests - 3))
     assert f"3 of accuracy, {report.tests - 3} of speed." in rules(report)[0]
-    assert report_of(a_run({}, {})).families == ()
+    assert build_report(a_run({}, {})).families == ()
 
 
 def test_each_test_is_adjusted_with_its_own_family() -> None:
-    found = of(report_of(lost(8)), "accuracy.task0")
+    found = of(build_report(lost(8)), "accuracy.task0")
     assert found.family == "accuracy"
     assert found.p_holm == pytest.approx(3 * 0.5**8)
 
@@ -94,17 +94,17 @@ def test_what_only_warns_or_is_watched_dilutes_nobody() -> None:
 
 @pytest.mark.parametrize("number", [5, 8])
 def test_doubts_on_accuracy_advise_documents_and_never_trials(number) -> None:
-    report = report_of(lost(number))
+    report = build_report(lost(number))
     for found in report.comparisons:
         if found.metric.id.startswith("accuracy."):
             assert not [doubt for doubt in found.doubts if "trials" in doubt]
-    few = report_of(lost(2, of=100))
+    few = build_report(lost(2, of=100))
     assert any("trials" in note for note in notes(few)) is False
 
 
 def test_a_lost_answer_that_is_open_asks_for_more_documents() -> None:
     """Lost beyond chance alone, and one of three tasks: p .03 is .09 then."""
-    found = of(report_of(lost(5)), "accuracy.task0")
+    found = of(build_report(lost(5)), "accuracy.task0")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.doubts == (
         "Significant alone (p 0.031), but not as one of 3 tests: repeat with more documents.",

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hybridwatch.analysis.freshness import Gap, Measured, age_text, gaps
+from hybridwatch.analysis.freshness import Gap, LastMeasured, age_text, gaps
 from hybridwatch.analysis.policy import Policy
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -10,8 +10,8 @@ SMOKE = Policy(expected=("smoke",))
 ROWS, RUN = "smoke/padded-graph-rows", "smoke/dummy-run"
 
 
-def measured(scenario: str, testbed: str, days: float) -> Measured:
-    return Measured(scenario, testbed, NOW - timedelta(days=days), f"run-{days:g}")
+def measured(scenario: str, testbed: str, days: float) -> LastMeasured:
+    return LastMeasured(scenario, testbed, NOW - timedelta(days=days), f"run-{days:g}")
 
 
 def places(found: tuple[Gap, ...]) -> list[tuple[str, str]]:

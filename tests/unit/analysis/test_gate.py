@@ -5,7 +5,7 @@ import pytest
 from hybridwatch.analysis.gate import LUCK, gate
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import Action, Policy, Rule
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.identity import Expected
 from hybridwatch.reports.sentence import unsure
@@ -17,7 +17,7 @@ TASKS = ("accuracy.chain", "accuracy.lookup", "accuracy.recall")
 
 
 def test_bad_news_fails_with_its_reason() -> None:
-    result = gate(report_of(a_run({PADDED: (0.0,), "ttft": (1.0,)}, {PADDED: (1.0,)})))
+    result = gate(build_report(a_run({PADDED: (0.0,), "ttft": (1.0,)}, {PADDED: (1.0,)})))
     assert not result.passed
     assert result.reasons == (
         f"{PADDED} value: regression",
@@ -28,7 +28,7 @@ def test_bad_news_fails_with_its_reason() -> None:
 
 def test_equivalent_and_inconclusive_pass() -> None:
     side = {PADDED: (0.0,), "tpot": noisy(1.0, 2)}
-    result = gate(report_of(a_run(side, side)))
+    result = gate(build_report(a_run(side, side)))
     assert result.passed
     assert result.reasons == ()
 
@@ -41,7 +41,7 @@ def lost_a_little(tasks):
 
 def test_what_only_the_report_is_sure_of_is_a_warning() -> None:
     """A gate without Holm's control would stop here: all are red in the report."""
-    report = report_of(lost_a_little(TASKS))
+    report = build_report(lost_a_little(TASKS))
     assert {c.verdict for c in report.comparisons} == {Verdict.REGRESSION}
     result = gate(report)
     assert result.passed
@@ -51,7 +51,7 @@ def test_what_only_the_report_is_sure_of_is_a_warning() -> None:
 
 
 def test_what_starts_of_the_engine_differ_by_is_a_warning() -> None:
-    report = report_of(lost_a_little(TASKS[:1]))
+    report = build_report(lost_a_little(TASKS[:1]))
     lucky = replace(report, comparisons=tuple(replace(c, of_luck=True) for c in report.comparisons))
     result = gate(lucky)
     assert result.passed
@@ -61,13 +61,13 @@ def test_what_starts_of_the_engine_differ_by_is_a_warning() -> None:
 
 
 def test_the_same_change_alone_stops() -> None:
-    result = gate(report_of(lost_a_little(TASKS[:1])))
+    result = gate(build_report(lost_a_little(TASKS[:1])))
     assert not result.passed
     assert result.warnings == ()
 
 
 def test_a_contract_needs_no_control_to_stop() -> None:
-    report = report_of(a_run({PADDED: (0.0,)}, {PADDED: (1.0,)}))
+    report = build_report(a_run({PADDED: (0.0,)}, {PADDED: (1.0,)}))
     assert report.comparisons[0].p_holm is None
     assert not gate(report).passed
 
@@ -78,7 +78,7 @@ def test_nothing_compared_does_not_pass() -> None:
     result = gate(report_between(OneSide(left, 0), OneSide(right, 0)))
     assert not result.passed
     assert result.reasons[0].startswith("Nothing could be compared. Testbed differs")
-    assert not gate(report_of(a_run({}, {}))).passed
+    assert not gate(build_report(a_run({}, {}))).passed
 
 
 BOTH = (
@@ -101,7 +101,7 @@ def test_what_the_policy_knows_to_be_broken_only_warns_and_a_regression_still_st
     result = gate(broken(), policy)
     assert result.passed
     assert all(line.endswith(", known as vllm#45414") for line in result.warnings)
-    worse = report_of(a_run({WRONG: (3.0,)}, {WRONG: (4.0,)}))
+    worse = build_report(a_run({WRONG: (3.0,)}, {WRONG: (4.0,)}))
     assert gate(worse, policy).passed is (action is not Action.BLOCK)
 
 
@@ -115,10 +115,10 @@ def test_a_policy_that_does_not_block_says_of_what_is_broken_that_it_is(action) 
 def test_too_few_right_answers_stop_whether_they_are_as_many_or_more() -> None:
     for old, new in (("1" * 100 + "0" * 100, "1" * 150 + "0" * 50), ("1" * 191 + "0" * 9,) * 2):
         expected = Expected({}, {"accuracy.recall": 0.96})
-        (one,) = report_of(
+        (one,) = build_report(
             a_run({"accuracy.recall": old}, {"accuracy.recall": new}, expected=expected)
         ).comparisons
         assert one.verdict is Verdict.BROKEN
     enough = Expected({}, {"accuracy.recall": 0.95})
     run = a_run({"accuracy.recall": new}, {"accuracy.recall": new}, expected=enough)
-    assert gate(report_of(run)).passed
+    assert gate(build_report(run)).passed

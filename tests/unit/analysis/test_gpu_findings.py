@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.records.identity import FixState
-from hybridwatch_lab.gpu.findings_analysis import Wanted
+from hybridwatch_lab.gpu.findings_analysis import WantedFinding
 from tests.builders import a_build
 
 PARTS = ("draft-max-seq-len-target", "draft-max-seq-len-draft")
@@ -37,14 +37,14 @@ def test_engines_are_known_by_the_parts_of_the_fix(
     states: tuple[FixState, FixState], released: bool, patched: bool
 ) -> None:
     build = a_build(release="0.21.0", fixes=dict(zip(PARTS, states, strict=True)))
-    assert Wanted("0.21.0").is_met_by(build, ("draft-max-seq-len",)) is released
-    assert Wanted("0.21.0", patched=True).is_met_by(build, ("draft-max-seq-len",)) is patched
-    assert not Wanted("0.23.0").is_met_by(build, ("draft-max-seq-len",))
+    assert WantedFinding("0.21.0").is_met_by(build, ("draft-max-seq-len",)) is released
+    assert WantedFinding("0.21.0", patched=True).is_met_by(build, ("draft-max-seq-len",)) is patched
+    assert not WantedFinding("0.23.0").is_met_by(build, ("draft-max-seq-len",))
 
 
 def test_a_build_that_says_nothing_of_the_fix_is_not_known_to_have_it() -> None:
     build = a_build(release="0.21.0", fixes={})
-    assert not Wanted("0.21.0", patched=True).is_met_by(build, ("one-token-prompt",))
+    assert not WantedFinding("0.21.0", patched=True).is_met_by(build, ("one-token-prompt",))
 
 
 def test_what_a_scenario_requires_belongs_to_it_and_nothing_is_switched_in_a_release() -> None:
@@ -57,12 +57,12 @@ def test_what_a_scenario_requires_belongs_to_it_and_nothing_is_switched_in_a_rel
     ):
         states = dict(zip(fixes, (own, required), strict=True))
         build = a_build(release="0.23.0", fixes=states)
-        assert Wanted("0.23.0").is_met_by(build, fixes) is released
-        assert Wanted("0.23.0", patched=True).is_met_by(build, fixes) is patched
+        assert WantedFinding("0.23.0").is_met_by(build, fixes) is released
+        assert WantedFinding("0.23.0", patched=True).is_met_by(build, fixes) is patched
 
 
 def test_a_build_of_somebodys_own_is_not_the_release() -> None:
     """Its variables may have chosen another model runner, say."""
     for name, meant in (("cuda-0.33.0", True), ("cuda-0.33.0-v1", False), ("adopted", True)):
         build = replace(a_build(release="0.33.0", fixes={}), name=name, accelerator="cuda")
-        assert Wanted("0.33.0").is_met_by(build, ()) is meant
+        assert WantedFinding("0.33.0").is_met_by(build, ()) is meant

@@ -10,7 +10,7 @@ import pytest
 
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
 from tests.builders import STARTED, a_run
@@ -89,14 +89,14 @@ def apart(baseline: Run, contender: Run) -> Comparison:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_interleaving_removes_a_drift_of_a_fifth(seed: int) -> None:
-    found = the(report_of(session(INTERLEAVED, drift=0.2, seed=seed)))
+    found = the(build_report(session(INTERLEAVED, drift=0.2, seed=seed)))
     assert found.verdict not in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
     assert about_machine(found) == []
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_one_side_after_the_other_has_a_doubt_about_that_drift(seed: int) -> None:
-    found = the(report_of(session(ONE_AFTER_THE_OTHER, drift=0.2, seed=seed)))
+    found = the(build_report(session(ONE_AFTER_THE_OTHER, drift=0.2, seed=seed)))
     assert found.verdict is Verdict.REGRESSION  # of the machine, which is what the doubt is for
     assert any(
         re.search(r"not the same: the calibration kernel took (8|9|10|11|12) % longer", doubt)
@@ -106,7 +106,7 @@ def test_one_side_after_the_other_has_a_doubt_about_that_drift(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_quiet_machine_gives_no_doubt(seed: int) -> None:
-    assert about_machine(the(report_of(session(INTERLEAVED, seed=seed)))) == []
+    assert about_machine(the(build_report(session(INTERLEAVED, seed=seed)))) == []
     assert about_machine(apart(session([0] * 12, seed=seed), session([0] * 12, seed=99))) == []
 
 
@@ -126,7 +126,7 @@ def test_a_slower_machine_in_the_second_run_is_told_with_its_size() -> None:
 
 
 def test_neighbours_of_one_side_are_told() -> None:
-    found = about_machine(the(report_of(session(INTERLEAVED, others=(0.02, 0.4)))))
+    found = about_machine(the(build_report(session(INTERLEAVED, others=(0.02, 0.4)))))
     (doubt,) = found
     assert doubt == (
         "The machine itself was not the same: others used 38 points more of the processors' "
@@ -138,7 +138,7 @@ def test_a_restless_machine_is_told_with_who_else_used_it() -> None:
     """What changes from trial to trial is noise that no pairing takes out."""
     restless = session([0] * 12, noise=0.3, seed=3)
     assert any("restless" in doubt for doubt in about_machine(apart(session([0] * 12), restless)))
-    (doubt,) = about_machine(the(report_of(session(INTERLEAVED, noise=0.3, others=(0.6, 0.6)))))
+    (doubt,) = about_machine(the(build_report(session(INTERLEAVED, noise=0.3, others=(0.6, 0.6)))))
     assert re.fullmatch(
         r"The machine was restless: the times of the calibration kernel spread by [123]\d % while "
         r"others used 6\d % of the processors' time; repeat on a quiet machine\.",
@@ -150,10 +150,10 @@ def test_no_reading_gives_no_doubt() -> None:
     """Records made before there was a kernel; systems that do not tell."""
     run = session(ONE_AFTER_THE_OTHER, drift=0.2)
     blind = replace(run, trials=tuple(replace(t, surroundings=None) for t in run.trials))
-    assert about_machine(the(report_of(blind))) == []
+    assert about_machine(the(build_report(blind))) == []
     deaf = Surroundings(0.01, 0.01)
     mute = replace(run, trials=tuple(replace(t, surroundings=deaf) for t in run.trials))
-    assert about_machine(the(report_of(mute))) == []
+    assert about_machine(the(build_report(mute))) == []
 
 
 def test_answers_do_not_depend_on_the_machine() -> None:
@@ -162,13 +162,13 @@ def test_answers_do_not_depend_on_the_machine() -> None:
         replace(t, phase=Phase.CONTRACT, samples=(Sample("contract.any", (0.0,)),))
         for t in run.trials
     )
-    assert about_machine(the(report_of(replace(run, trials=asked)))) == []
+    assert about_machine(the(build_report(replace(run, trials=asked)))) == []
 
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("order", [INTERLEAVED, ONE_AFTER_THE_OTHER])
 def test_a_healthy_gpu_of_ours_gives_no_doubt(order: list[int], seed: int) -> None:
-    found = the(report_of(session(order, gpus=lambda index, _: (gpu(index, seed=seed),))))
+    found = the(build_report(session(order, gpus=lambda index, _: (gpu(index, seed=seed),))))
     assert about_machine(found) == []
 
 
@@ -185,7 +185,7 @@ def test_a_throttled_gpu_is_told_whichever_side_it_met(reason: str, words: str) 
     hot = {reason: 0.1}
     for order in (INTERLEAVED, ONE_AFTER_THE_OTHER):
         run = session(order, gpus=lambda at, _: (gpu(at), gpu(at, throttled=hot if at < 3 else {})))
-        (doubt,) = about_machine(the(report_of(run)))
+        (doubt,) = about_machine(the(build_report(run)))
         assert doubt == (
             f"The GPU was throttled in 3 of 24 trials ({words}): its speed then is not the "
             "engine's; see to cooling and power, and repeat."
@@ -194,11 +194,11 @@ def test_a_throttled_gpu_is_told_whichever_side_it_met(reason: str, words: str) 
 
 def test_the_power_limit_alone_is_no_doubt_unless_it_met_one_side() -> None:
     always = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, throttled={"power-cap": 1.0}),))
-    assert about_machine(the(report_of(always))) == []
+    assert about_machine(the(build_report(always))) == []
     once = session(
         INTERLEAVED, gpus=lambda at, side: (gpu(at, throttled={"power-cap": side * 0.9}),)
     )
-    (doubt,) = about_machine(the(report_of(once)))
+    (doubt,) = about_machine(the(build_report(once)))
     assert doubt == (
         "The machine itself was not the same: the GPU was held at its power limit for 90 points "
         "more of the time around the contender's trials than around the baseline's; repeat on a "
@@ -209,7 +209,7 @@ def test_the_power_limit_alone_is_no_doubt_unless_it_met_one_side() -> None:
 def test_a_shared_gpu_is_told_with_how_much_others_held() -> None:
     held = 3 * 1024**3
     run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=held if at > 20 else 0),))
-    (doubt,) = about_machine(the(report_of(run)))
+    (doubt,) = about_machine(the(build_report(run)))
     assert doubt == (
         "The GPU was shared in 3 of 24 trials: other processes held up to 3.0 GiB of its memory; "
         "repeat where nobody else computes."
@@ -218,17 +218,17 @@ def test_a_shared_gpu_is_told_with_how_much_others_held() -> None:
 
 def test_what_a_driver_keeps_is_not_somebody_else() -> None:
     run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=4 * 1024**2),))
-    assert about_machine(the(report_of(run))) == []
+    assert about_machine(the(build_report(run))) == []
 
 
 def test_another_clock_of_the_gpu_is_told_with_its_size() -> None:
     slow = session(INTERLEAVED, gpus=lambda at, side: (gpu(at, clock=1.755e9 - 1.8e8 * side),))
-    (doubt,) = about_machine(the(report_of(slow)))
+    (doubt,) = about_machine(the(build_report(slow)))
     assert re.search(r"not the same: the GPU's clock was 1[01] % lower around the cont", doubt)
     memory = session(
         INTERLEAVED, gpus=lambda at, side: (gpu(at, memory_clock_hz=3.2e9 - 6e8 * side),)
     )
-    (doubt,) = about_machine(the(report_of(memory)))
+    (doubt,) = about_machine(the(build_report(memory)))
     assert "the clock of the GPU's memory was 19 % lower around the contender's" in doubt
 
 
@@ -236,15 +236,15 @@ def test_the_slowest_of_several_gpus_counts() -> None:
     run = session(
         INTERLEAVED, gpus=lambda at, side: (gpu(at), gpu(at, clock=1.755e9 - 1.8e8 * side))
     )
-    assert "the GPU's clock was" in about_machine(the(report_of(run)))[0]
+    assert "the GPU's clock was" in about_machine(the(build_report(run)))[0]
 
 
 def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> None:
     def falling(at: int, _side: int) -> tuple[GpuSurroundings, ...]:
         return (gpu(at, clock=1.755e9 * (1 - 0.01 * at)),)
 
-    assert about_machine(the(report_of(session(INTERLEAVED, gpus=falling)))) == []
-    found = about_machine(the(report_of(session(ONE_AFTER_THE_OTHER, gpus=falling))))
+    assert about_machine(the(build_report(session(INTERLEAVED, gpus=falling)))) == []
+    found = about_machine(the(build_report(session(ONE_AFTER_THE_OTHER, gpus=falling))))
     assert any(
         re.search(r"while the baseline was measured: the GPU's clock was 1[01] % lower at", doubt)
         for doubt in found
@@ -253,7 +253,7 @@ def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> N
 
 def test_a_gpu_that_tells_nothing_gives_no_doubt() -> None:
     run = session(ONE_AFTER_THE_OTHER, gpus=lambda _at, _side: (GpuSurroundings(0, 12),))
-    assert about_machine(the(report_of(run))) == []
+    assert about_machine(the(build_report(run))) == []
 
 
 def test_a_run_of_one_build_tells_of_its_gpus_once() -> None:
@@ -272,5 +272,5 @@ def test_answers_do_not_depend_on_the_gpu() -> None:
         replace(t, phase=Phase.CONTRACT, samples=(Sample("contract.any", (0.0,)),))
         for t in run.trials
     )
-    assert len(about_machine(the(report_of(run)))) == 2
-    assert about_machine(the(report_of(replace(run, trials=asked)))) == []
+    assert len(about_machine(the(build_report(run)))) == 2
+    assert about_machine(the(build_report(replace(run, trials=asked)))) == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point.onset import FEWEST, onset_of
+from hybridwatch.analysis.change_point.onset import FEWEST, find_onset
 
 ERROR = 0.0075
 """Of an effect of ten trials a side."""
@@ -33,7 +33,7 @@ def test_the_range_holds_the_first_bad_run_and_is_short(after, way):
     for seed in range(TIMES):
         before = FEWEST + 1 + seed % 40
         values, errors = sessions(way * step(before, after), seed)
-        found.append((before, onset_of(values, errors, before)))
+        found.append((before, find_onset(values, errors, before)))
     held = [place is not None and place.first <= at <= place.last for at, place in found]
     assert np.mean(held) >= 0.95
     assert np.mean([place.last - place.first for _, place in found if place]) < 1
@@ -41,7 +41,7 @@ def test_the_range_holds_the_first_bad_run_and_is_short(after, way):
 
 def test_a_step_that_was_seen_late_is_looked_for_before_the_run_that_told_it():
     values, errors = sessions(step(20, 10), seed=1)
-    place = onset_of(values, errors, 25)
+    place = find_onset(values, errors, 25)
     assert place is not None
     assert place.index == 20
 
@@ -50,11 +50,11 @@ def test_what_came_slowly_blames_no_few_runs():
     slow = []
     for seed in range(TIMES):
         values, errors = sessions(drift(20, 15, 0.045), seed)
-        slow.append(onset_of(values, errors, 34) is None)
+        slow.append(find_onset(values, errors, 34) is None)
     assert np.mean(slow) >= 0.9
 
 
 def test_values_without_noise_are_placed_exactly():
-    place = onset_of(step(8, 2), np.zeros(10), 9)
+    place = find_onset(step(8, 2), np.zeros(10), 9)
     assert place is not None
     assert (place.first, place.index, place.last) == (8, 8, 8)

@@ -8,7 +8,7 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview, Conclusion
 from hybridwatch.analysis.gate import consequence, gate, gate_all
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import metric_of
 from tests.builders import a_run, noisy
@@ -54,7 +54,7 @@ def test_the_first_rule_that_fits_decides_and_none_blocks() -> None:
     [(Action.BLOCK, False, 0), (Action.WARN, True, 1), (Action.WATCH, True, 0)],
 )
 def test_a_regression_blocks_warns_or_is_watched(action, passed, warned) -> None:
-    result = gate(report_of(SLOWER), by(action))
+    result = gate(build_report(SLOWER), by(action))
     assert (result.passed, len(result.warnings)) == (passed, warned)
     assert bool(result.reasons) is not passed
 
@@ -69,7 +69,7 @@ def test_a_regression_blocks_warns_or_is_watched(action, passed, warned) -> None
     ],
 )
 def test_missing_is_never_green(verdict, action, wanted) -> None:
-    report = report_of(SLOWER)
+    report = build_report(SLOWER)
     lost = replace(report.comparisons[0], verdict=verdict, p_holm=None)
     report = replace(report, comparisons=(lost,))
     assert consequence(lost, report, by(action)) is wanted
@@ -154,4 +154,6 @@ def test_what_is_news(situation, action, news) -> None:
 
 
 def test_what_is_only_watched_makes_nothing_unsure() -> None:
-    assert ChangeReview((report_of(SLOWER),), (), by(Action.WATCH)).conclusion is Conclusion.SUCCESS
+    assert (
+        ChangeReview((build_report(SLOWER),), (), by(Action.WATCH)).conclusion is Conclusion.SUCCESS
+    )

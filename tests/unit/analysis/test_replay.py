@@ -10,11 +10,11 @@ import pytest
 from hybridwatch.analysis.replay import (
     ABSENT,
     Deviation,
-    Replay,
+    VerdictReplay,
     changes_between,
     deviations_between,
+    list_parameters,
     noise_in,
-    parameters_of,
 )
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
@@ -81,7 +81,7 @@ def test_what_is_said_in_addition_is_no_deviation_what_is_missing_is() -> None:
 
 def test_noise_goes_through_the_parameters_and_back() -> None:
     noise = {("ttft", "p99"): 0.1, ("tpot", "median"): 0.012345678901234567}
-    parameters = json.loads(json.dumps(parameters_of(0.05, noise)))
+    parameters = json.loads(json.dumps(list_parameters(0.05, noise)))
     assert noise_in(parameters) == noise
     assert parameters["level"] == 0.05
 
@@ -100,6 +100,6 @@ def test_only_other_tools_are_named() -> None:
 
 
 def test_same_takes_the_same_numbers_and_the_same_files() -> None:
-    assert Replay((), (), ("numpy: 1 -> 2",)).same
-    assert not Replay((), ("the record was altered",), ()).same
-    assert not Replay((Deviation("a", 1, 2),), (), ()).same
+    assert VerdictReplay((), (), ("numpy: 1 -> 2",)).same
+    assert not VerdictReplay((), ("the record was altered",), ()).same
+    assert not VerdictReplay((Deviation("a", 1, 2),), (), ()).same

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import FixState, Harness
@@ -34,14 +34,14 @@ def the(report: Report, metric: str, statistic: str | None = None) -> Comparison
 
 
 def verdict_of(metric: str, baseline, contender) -> Verdict:
-    return the(report_of(a_run({metric: baseline}, {metric: contender})), metric).verdict
+    return the(build_report(a_run({metric: baseline}, {metric: contender})), metric).verdict
 
 
 # Times, rates and counts
 
 
 def test_planted_slowdown_of_a_fifth_is_found_at_seven_trials() -> None:
-    report = report_of(a_run({"ttft": noisy(0.04, seed=1)}, {"ttft": noisy(0.048, seed=2)}))
+    report = build_report(a_run({"ttft": noisy(0.04, seed=1)}, {"ttft": noisy(0.048, seed=2)}))
     for statistic in ("median", "p99"):
         found = the(report, "ttft", statistic)
         assert found.verdict is Verdict.REGRESSION
@@ -60,7 +60,7 @@ def test_planted_slowdown_is_found_among_many_quiet_metrics() -> None:
         {**quiet, "output_throughput": noisy(800.0, seed=5)},
         {**other, "output_throughput": noisy(640.0, seed=6)},
     )
-    report = report_of(run)
+    report = build_report(run)
     assert [c.metric.id for c in report.bad_news] == ["output_throughput"]
     assert report.tests == 7
 
@@ -82,7 +82,7 @@ def test_direction_comes_from_the_metric(metric, factor, verdict) -> None:
 
 def test_same_within_the_margin_is_equivalent() -> None:
     run = a_run({"tpot": noisy(1.0, spread=0.01, seed=1)}, {"tpot": noisy(1.0, 7, 0.01, 2)})
-    found = the(report_of(run), "tpot")
+    found = the(build_report(run), "tpot")
     assert found.verdict is Verdict.EQUIVALENT
     assert found.equivalence_p is not None
     assert found.equivalence_p < 0.05
@@ -90,7 +90,7 @@ def test_same_within_the_margin_is_equivalent() -> None:
 
 def test_significant_change_within_the_margin_is_equivalent() -> None:
     run = a_run({"tpot": noisy(1.0, 9, 0.002, 1)}, {"tpot": noisy(1.01, 9, 0.002, 2)})
-    found = the(report_of(run), "tpot")
+    found = the(build_report(run), "tpot")
     assert found.p_adjusted is not None
     assert found.p_adjusted < 0.05
     assert found.verdict is Verdict.EQUIVALENT
@@ -98,7 +98,7 @@ def test_significant_change_within_the_margin_is_equivalent() -> None:
 
 def test_significant_change_at_the_edge_of_the_margin_stays_open() -> None:
     run = a_run({"tpot": noisy(1.0, 12, 0.01, 1)}, {"tpot": noisy(1.027, 12, 0.01, 4)})
-    found = the(report_of(run), "tpot")
+    found = the(build_report(run), "tpot")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert any("beyond the margin" in doubt for doubt in found.doubts)
     assert found.trials_needed == 24
@@ -106,7 +106,7 @@ def test_significant_change_at_the_edge_of_the_margin_stays_open() -> None:
 
 def test_noise_is_inconclusive_and_says_what_it_could_have_seen() -> None:
     run = a_run({"tpot": noisy(1.0, spread=0.1, seed=1)}, {"tpot": noisy(1.0, 7, 0.1, 2)})
-    found = the(report_of(run), "tpot")
+    found = the(build_report(run), "tpot")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.minimum_detectable_effect is not None
     assert 0.1 < found.minimum_detectable_effect < 0.3
@@ -119,7 +119,7 @@ def test_a_difference_that_is_one_of_many_looks_stays_open_and_says_so() -> None
     unlucky = {"tpot": noisy(1.12, spread=0.1, seed=120)}
     quiet = {name: noisy(1.0, spread=0.1, seed=3) for name in ("ttft", "itl", "e2el")}
     other = {name: noisy(1.0, spread=0.1, seed=at) for at, name in enumerate(quiet, 4)}
-    found = the(report_of(a_run({**lucky, **quiet}, {**unlucky, **other})), "tpot")
+    found = the(build_report(a_run({**lucky, **quiet}, {**unlucky, **other})), "tpot")
     assert found.p_value is not None
     assert found.p_value < 0.05
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -131,7 +131,7 @@ def test_three_trials_settle_nothing_and_weaken_no_other_test() -> None:
         {"ttft": noisy(0.04, seed=1), "metadata_build_time": (1.0, 1.1, 1.2)},
         {"ttft": noisy(0.048, seed=2), "metadata_build_time": (9.0, 9.1, 9.2)},
     )
-    report = report_of(run)
+    report = build_report(run)
     found = the(report, "metadata_build_time")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.p_value is None
@@ -140,7 +140,7 @@ def test_three_trials_settle_nothing_and_weaken_no_other_test() -> None:
 
 
 def test_four_to_nine_trials_raise_a_doubt() -> None:
-    found = the(report_of(a_run({"tpot": noisy(1.0, 5)}, {"tpot": noisy(2.0, 5)})), "tpot")
+    found = the(build_report(a_run({"tpot": noisy(1.0, 5)}, {"tpot": noisy(2.0, 5)})), "tpot")
     assert found.verdict is Verdict.REGRESSION
     assert any("Fewer than 10 trials a side" in doubt for doubt in found.doubts)
 
@@ -163,7 +163,7 @@ def test_counts_without_spread(baseline, contender, verdict) -> None:
 
 def test_a_count_is_the_mean_over_the_steps_of_a_trial() -> None:
     run = a_run({"host_syncs_per_step": [(1.0, 2.0, 6.0)] * 4}, {"host_syncs_per_step": [3.0] * 4})
-    found = the(report_of(run), "host_syncs_per_step")
+    found = the(build_report(run), "host_syncs_per_step")
     assert found.baseline is not None
     assert found.baseline.values == (3.0,) * 4
     assert found.verdict is Verdict.EQUIVALENT
@@ -172,14 +172,14 @@ def test_a_count_is_the_mean_over_the_steps_of_a_trial() -> None:
 def test_a_tail_that_grows_is_seen_though_the_median_stays() -> None:
     base = [tuple(noisy(1.0, 200, 0.02, seed)) for seed in range(7)]
     slow = [(*tuple(noisy(1.0, 194, 0.02, seed + 50)), *[1.5] * 6) for seed in range(7)]
-    report = report_of(a_run({"itl": base}, {"itl": slow}))
+    report = build_report(a_run({"itl": base}, {"itl": slow}))
     assert the(report, "itl", "median").verdict is Verdict.EQUIVALENT
     assert the(report, "itl", "p99").verdict is Verdict.REGRESSION
 
 
 def test_values_that_are_no_numbers_are_left_out_and_told() -> None:
     run = a_run({"tpot": (*noisy(1.0), math.nan)}, {"tpot": noisy(1.0)})
-    found = the(report_of(run), "tpot")
+    found = the(build_report(run), "tpot")
     assert found.baseline is not None
     assert found.baseline.n == 7
     assert any("no finite numbers" in doubt for doubt in found.doubts)
@@ -200,7 +200,7 @@ def test_values_that_are_no_numbers_are_left_out_and_told() -> None:
     ],
 )
 def test_one_trial_decides_a_contract(baseline, contender, verdict, effect) -> None:
-    found = the(report_of(a_run({PADDED: (baseline,)}, {PADDED: (contender,)})), PADDED)
+    found = the(build_report(a_run({PADDED: (baseline,)}, {PADDED: (contender,)})), PADDED)
     assert (found.verdict, found.effect, found.test) == (verdict, effect, "exact")
     assert found.p_value is None
     broken = any("Broken on both sides, so not new" in doubt for doubt in found.doubts)
@@ -209,7 +209,7 @@ def test_one_trial_decides_a_contract(baseline, contender, verdict, effect) -> N
 
 def test_a_contract_is_the_sum_of_a_trial_and_the_worst_of_a_side() -> None:
     run = a_run({PADDED: (0.0, 0.0)}, {PADDED: ((0.0, 0.0), (1.0, 2.0))})
-    found = the(report_of(run), PADDED)
+    found = the(build_report(run), PADDED)
     assert found.contender is not None
     assert (found.contender.center, found.contender.values) == (3.0, (0.0, 3.0))
     assert found.verdict is Verdict.REGRESSION
@@ -219,7 +219,7 @@ def test_a_contract_is_the_sum_of_a_trial_and_the_worst_of_a_side() -> None:
 def test_two_broken_sides_whose_counts_vary_are_not_ranked() -> None:
     """Known-bad against known-bad: how often depends on the steps, and must not look like news."""
     run = a_run({PADDED: (564.0, 566.0, 569.0)}, {PADDED: (565.0, 570.0, 571.0)})
-    found = the(report_of(run), PADDED)
+    found = the(build_report(run), PADDED)
     assert found.verdict is Verdict.BROKEN
 
 
@@ -228,7 +228,7 @@ def test_two_broken_sides_whose_counts_vary_are_not_ranked() -> None:
 
 def test_planted_accuracy_drop_is_found_and_its_flips_are_listed() -> None:
     run = a_run({RECALL: "1" * 190 + "0" * 10}, {RECALL: "1" * 175 + "0" * 24 + "1"})
-    found = the(report_of(run), RECALL)
+    found = the(build_report(run), RECALL)
     assert found.verdict is Verdict.REGRESSION
     assert found.effect == pytest.approx(-14 / 200)
     assert found.churn == pytest.approx(16 / 200)
@@ -241,7 +241,7 @@ def test_planted_accuracy_drop_is_found_and_its_flips_are_listed() -> None:
 def test_a_small_loss_counts_from_one_point_on() -> None:
     right = "1" * 1000
     assert verdict_of(RECALL, right, "0" * 15 + "1" * 985) is Verdict.REGRESSION
-    small = the(report_of(a_run({RECALL: right}, {RECALL: "0" * 8 + "1" * 992})), RECALL)
+    small = the(build_report(a_run({RECALL: right}, {RECALL: "0" * 8 + "1" * 992})), RECALL)
     assert small.p_value is not None
     assert small.p_value < 0.05
     assert small.verdict is Verdict.EQUIVALENT
@@ -254,7 +254,7 @@ def test_accuracy_gained_is_an_improvement() -> None:
 
 def test_enough_equal_answers_are_equivalent_and_few_are_not() -> None:
     assert verdict_of(RECALL, "1" * 150, "1" * 150) is Verdict.EQUIVALENT
-    few = the(report_of(a_run({RECALL: "1" * 50}, {RECALL: "1" * 50})), RECALL)
+    few = the(build_report(a_run({RECALL: "1" * 50}, {RECALL: "1" * 50})), RECALL)
     assert few.verdict is Verdict.INCONCLUSIVE
     assert few.trials_needed is not None
     assert 133 <= few.trials_needed <= 250
@@ -269,7 +269,7 @@ def test_answers_are_paired_by_what_was_asked_not_by_place() -> None:
         else t
         for t in run.trials
     )
-    found = the(report_of(replace(run, trials=trials)), RECALL)
+    found = the(build_report(replace(run, trials=trials)), RECALL)
     assert found.flips == ()
     assert found.effect == 0.0
 
@@ -285,7 +285,7 @@ def test_a_question_asked_twice_in_a_task_is_paired_twice() -> None:
         )
         for t in run.trials
     )
-    found = the(report_of(replace(run, trials=trials)), RECALL)
+    found = the(build_report(replace(run, trials=trials)), RECALL)
     assert found.baseline is not None
     assert found.baseline.n == 2
     assert len(found.flips) == 1
@@ -297,7 +297,7 @@ def test_over_several_trials_the_majority_of_answers_counts() -> None:
     again = [
         replace(cont, index=2 + n, answers=answers("recall", t)) for n, t in enumerate(("01", "01"))
     ]
-    found = the(report_of(replace(once, trials=(base, cont, *again))), RECALL)
+    found = the(build_report(replace(once, trials=(base, cont, *again))), RECALL)
     assert found.contender is not None
     assert found.contender.values == (0.0, 1.0)
 
@@ -316,7 +316,7 @@ def test_over_several_trials_the_majority_of_answers_counts() -> None:
 def test_different_questions_are_not_comparable(change, told) -> None:
     run = a_run({RECALL: "1" * 150}, {RECALL: "1" * 150})
     trials = tuple(replace(t, answers=change(t.answers)) if t.side else t for t in run.trials)
-    found = the(report_of(replace(run, trials=trials)), RECALL)
+    found = the(build_report(replace(run, trials=trials)), RECALL)
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert any(told in doubt for doubt in found.doubts)
     assert found.p_value is None
@@ -325,7 +325,7 @@ def test_different_questions_are_not_comparable(change, told) -> None:
 def test_accuracy_without_answers_is_inconclusive_never_unpaired() -> None:
     run = a_run({RECALL: "1" * 200}, {RECALL: "0" * 200})
     bare = replace(run, trials=tuple(replace(trial, answers=()) for trial in run.trials))
-    found = the(report_of(bare), RECALL)
+    found = the(build_report(bare), RECALL)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.effect == -1.0
     assert any("answers" in doubt for doubt in found.doubts)
@@ -336,15 +336,15 @@ def test_accuracy_without_answers_is_inconclusive_never_unpaired() -> None:
 
 def test_a_lower_level_asks_for_more() -> None:
     run = a_run({"tpot": noisy(1.0, 12)}, {"tpot": noisy(1.06, 12, seed=4)})
-    usual, strict = report_of(run), report_of(run, level=0.0005)
+    usual, strict = build_report(run), build_report(run, level=0.0005)
     assert the(usual, "tpot").verdict is Verdict.REGRESSION
     assert the(strict, "tpot").verdict is Verdict.INCONCLUSIVE
     before, after = the(usual, "tpot"), the(strict, "tpot")
     assert after.p_value == before.p_value
     assert after.p_adjusted == pytest.approx(100 * (before.p_adjusted or 1))
     same = a_run({"tpot": noisy(1.0, 12, 0.01)}, {"tpot": noisy(1.0, 12, 0.01, seed=2)})
-    assert the(report_of(same), "tpot").verdict is Verdict.EQUIVALENT
-    assert the(report_of(same, level=0.0002), "tpot").verdict is Verdict.INCONCLUSIVE
+    assert the(build_report(same), "tpot").verdict is Verdict.EQUIVALENT
+    assert the(build_report(same, level=0.0002), "tpot").verdict is Verdict.INCONCLUSIVE
 
 
 def test_everything_that_was_tested_says_how() -> None:
@@ -352,11 +352,11 @@ def test_everything_that_was_tested_says_how() -> None:
         {"tpot": noisy(1.0, 12), PADDED: (0.0,), RECALL: "10"},
         {"tpot": noisy(1.0, 12, seed=2), PADDED: (0.0,), RECALL: "11"},
     )
-    for found in report_of(run).comparisons:
+    for found in build_report(run).comparisons:
         assert found.assumption.endswith(".")
         assert found.design is not Design.NONE
         assert (found.p_holm is None) is (found.p_value is None)
-    lone = the(report_of(a_run({"tpot": (1.0,)}, {"tpot": (2.0,)})), "tpot")
+    lone = the(build_report(a_run({"tpot": (1.0,)}, {"tpot": (2.0,)})), "tpot")
     assert (lone.design, lone.assumption) == (Design.NONE, "")
 
 
@@ -365,10 +365,10 @@ def test_everything_that_was_tested_says_how() -> None:
 
 def test_a_metric_that_one_side_lacks_is_missing() -> None:
     both = {"tpot": noisy(1.0)}
-    report = report_of(a_run({**both, "ttft": noisy(1.0)}, both))
+    report = build_report(a_run({**both, "ttft": noisy(1.0)}, both))
     assert {c.verdict for c in report.comparisons if c.metric.id == "ttft"} == {Verdict.MISSING}
     assert report.bad_news
-    back = report_of(a_run(both, {**both, "e2el": noisy(1.0)}))
+    back = build_report(a_run(both, {**both, "e2el": noisy(1.0)}))
     assert the(back, "e2el", "p99").verdict is Verdict.MISSING
 
 
@@ -382,7 +382,7 @@ def test_a_contender_that_failed_entirely_fails_every_metric_of_the_baseline() -
     run = a_run(base, {})
     for phase in Phase:
         run = with_failures(run, 1, phase, 2, "engine died")
-    report = report_of(run)
+    report = build_report(run)
     assert len(report.comparisons) == 5
     assert {c.verdict for c in report.comparisons} == {Verdict.FAILED}
     first = len(run.trials) - 2 * len(Phase)
@@ -392,7 +392,7 @@ def test_a_contender_that_failed_entirely_fails_every_metric_of_the_baseline() -
 
 def test_failures_of_another_phase_do_not_explain_an_absence() -> None:
     run = with_failures(a_run({"ttft": noisy(1.0)}, {}), 1, Phase.ACCURACY, 1)
-    found = {c.metric.id: c.verdict for c in report_of(run).comparisons}
+    found = {c.metric.id: c.verdict for c in build_report(run).comparisons}
     assert found["ttft"] is Verdict.MISSING
 
 
@@ -400,12 +400,12 @@ def test_a_phase_that_failed_on_both_sides_is_not_passed_over() -> None:
     run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
     for side in (0, 1):
         run = with_failures(run, side, Phase.PERFORMANCE, 1)
-    assert the(report_of(run), "output_throughput").verdict is Verdict.FAILED
+    assert the(build_report(run), "output_throughput").verdict is Verdict.FAILED
 
 
 def test_some_failed_trials_leave_a_verdict_and_a_doubt() -> None:
     run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.5, seed=2)})
-    found = the(report_of(with_failures(run, 1, Phase.PERFORMANCE, 2)), "tpot")
+    found = the(build_report(with_failures(run, 1, Phase.PERFORMANCE, 2)), "tpot")
     assert found.verdict is Verdict.REGRESSION
     assert any("2 of 9 performance trials of the contender failed" in d for d in found.doubts)
 
@@ -451,7 +451,7 @@ def test_two_runs_are_compared_with_the_doubts_that_two_runs_deserve() -> None:
 def test_one_build_or_no_such_side_is_an_error() -> None:
     run = a_run({"tpot": noisy(1.0)})
     with pytest.raises(ComparisonError, match="one side alone cannot be compared"):
-        report_of(run)
+        build_report(run)
     with pytest.raises(ComparisonError, match="no side 1"):
         report_between(OneSide(run, 0), OneSide(run, 1))
 
@@ -460,13 +460,13 @@ def test_unknown_metric_is_an_error() -> None:
     run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.0)})
     first = replace(run.trials[0], samples=(Sample("latency", (1.0,)),))
     with pytest.raises(ComparisonError, match="'latency'"):
-        report_of(replace(run, trials=(first, *run.trials[1:])))
+        build_report(replace(run, trials=(first, *run.trials[1:])))
 
 
 def test_warm_ups_never_count() -> None:
     run = a_run({"tpot": noisy(1.0)}, {"tpot": noisy(1.0, seed=2)})
     warm = replace(run.trials[0], warmup=True, samples=(Sample("tpot", (99.0,)),))
-    assert report_of(replace(run, trials=(warm, *run.trials))) == report_of(run)
+    assert build_report(replace(run, trials=(warm, *run.trials))) == build_report(run)
 
 
 def test_differences_name_what_differs() -> None:
@@ -481,7 +481,7 @@ def test_differences_name_what_differs() -> None:
             flags={"dtype": "bfloat16"},
         ),
     )
-    assert report_of(replace(run, builds=builds)).differences == (
+    assert build_report(replace(run, builds=builds)).differences == (
         "fix padded-rows-prefilling: present -> reverted",
         "flag dtype: float32 -> bfloat16",
         "flag gone: 1 -> unset",
@@ -503,7 +503,7 @@ def unsupported(run: Run, side: int, reason: str) -> Run:
 
 def test_metric_that_a_probe_cannot_watch_is_missing_with_the_reason() -> None:
     run = a_run({PADDED: (0.0,), STATES: (0.0,)}, {PADDED: (0.0,)})
-    report = report_of(unsupported(run, 1, "Conv: expected two states"))
+    report = build_report(unsupported(run, 1, "Conv: expected two states"))
     found = the(report, STATES)
     assert found.verdict is Verdict.MISSING
     (why,) = found.doubts
@@ -518,7 +518,7 @@ def test_metric_that_neither_side_can_be_watched_for_is_not_passed_over() -> Non
     run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
     for side in (0, 1):
         run = unsupported(run, side, "Conv: expected two states")
-    assert the(report_of(run), STATES).verdict is Verdict.MISSING
+    assert the(build_report(run), STATES).verdict is Verdict.MISSING
 
 
 def test_expectation_of_what_a_probe_cannot_watch_is_broken_with_the_reason() -> None:
@@ -533,11 +533,11 @@ def test_patched_and_restored_trees_of_one_label_are_told_apart() -> None:
     """Wheel and lock say the same of both: only the files that the engine imported differ."""
     run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
     restored, patched = (a_build("adopted", code_digest=c * 64) for c in "ab")
-    assert report_of(replace(run, builds=(restored, patched))).differences == (
+    assert build_report(replace(run, builds=(restored, patched))).differences == (
         "vLLM's Python files: aaaaaaaaaaaa -> bbbbbbbbbbbb",
     )
-    assert report_of(replace(run, builds=(restored, restored))).differences == ()
-    assert report_of(replace(run, builds=(a_build("adopted"), patched))).differences == (
+    assert build_report(replace(run, builds=(restored, restored))).differences == ()
+    assert build_report(replace(run, builds=(a_build("adopted"), patched))).differences == (
         "vLLM's Python files: not recorded -> bbbbbbbbbbbb",
     )
 
@@ -547,7 +547,7 @@ def test_patched_files_and_commits_of_the_sides_are_differences() -> None:
     named = tuple(f"{letter}.py" for letter in "abcde")
     patched = a_build(changed_files=named, revision="1" * 40, diff_digest="e" * 64)
     released = a_build(changed_files=())
-    assert report_of(replace(run, builds=(released, patched))).differences == (
+    assert build_report(replace(run, builds=(released, patched))).differences == (
         "patched Python files: none -> a.py, b.py, c.py, 2 more",
         "revision: unset -> 111111111111, changes eeeeeeee",
     )
@@ -575,7 +575,7 @@ def test_a_probe_that_does_not_know_the_lines_accuses_no_build(state, changes, s
         (builds, f"fix {fix}: present -> {said}"),
         (builds[::-1], f"fix {fix}: {said} -> present"),
     ):
-        assert report_of(replace(run, builds=sides)).differences[0] == line
+        assert build_report(replace(run, builds=sides)).differences[0] == line
 
 
 def test_order_of_comparisons() -> None:
@@ -586,7 +586,7 @@ def test_order_of_comparisons() -> None:
         RECALL: "1",
         PADDED: (0.0,),
     }
-    found = [c.metric.id for c in report_of(a_run(side, side)).comparisons]
+    found = [c.metric.id for c in build_report(a_run(side, side)).comparisons]
     assert found == [PADDED, RECALL, "output_throughput", "ttft", "ttft", "host_syncs_per_step"]
 
 
@@ -606,7 +606,7 @@ def test_each_family_of_an_a_a_report_is_red_at_most_one_time_in_twenty(trials) 
             | {RECALL: "".join(rng.choice(["0", "1"], 100, p=[0.2, 0.8]))}
             for _ in range(2)
         ]
-        for family in {found.family for found in report_of(a_run(*sides)).bad_news}:
+        for family in {found.family for found in build_report(a_run(*sides)).bad_news}:
             red[family] += 1
     assert max(red.values()) <= 0.05 * 100, red
 
@@ -625,7 +625,7 @@ side_values = st.fixed_dictionaries(
 @settings(max_examples=40)
 @given(side_values)
 def test_a_side_compared_with_itself_is_red_only_where_it_breaks_a_contract(side) -> None:
-    report = report_of(a_run(side, side))
+    report = build_report(a_run(side, side))
     allowed = {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}
     allowed |= {Verdict.BROKEN} if any(side[PADDED]) else set()
     assert {c.verdict for c in report.comparisons} <= allowed
@@ -649,5 +649,5 @@ def _essence(run: Run) -> list[object]:
             baseline=c.baseline and replace(c.baseline, values=()),
             contender=c.contender and replace(c.contender, values=()),
         )
-        for c in report_of(run).comparisons
+        for c in build_report(run).comparisons
     ]

@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.analysis import crossing, judge, noise, rank, rules_version, signed_rank
 from hybridwatch.analysis.noise import noise_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import Terms, report_between, report_of
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
@@ -38,7 +38,7 @@ def of_records() -> Iterator[tuple[str, Any]]:
     for path in list_records(RECORDS):
         run = read_run(path)
         if len(run.builds) == 2:
-            yield f"run {run.id}", to_json(report_of(run))
+            yield f"run {run.id}", to_json(build_report(run))
         else:
             alone.append(run)
     for run in alone[1:]:
@@ -49,7 +49,7 @@ def of_every_metric() -> Iterator[tuple[str, Any]]:
     """Every metric with few trials and with many, within blocks and between runs."""
     for trials in (3, 7, 24):
         old, new = ({name: _values(name, trials, side) for name in MEASURED} for side in (0, 1))
-        yield f"{trials} trials in turn", to_json(report_of(a_run(old, new)))
+        yield f"{trials} trials in turn", to_json(build_report(a_run(old, new)))
         sides = OneSide(a_run(old), 0), OneSide(a_run(new, id="22222222"), 0)
         history = [OneSide(_of_night(night), 0) for night in range(21)]
         terms = Terms(noise=noise_between(history, *sides))
@@ -62,13 +62,13 @@ def of_tokens() -> Iterator[tuple[str, Any]]:
     theirs = [said(1), said(2, near={0: (1, 0.0009)}), said(2, near={0: (1, 0.0011)})]
     for name, contender in (("one build", CONTENDER), ("two builds", NEWER)):
         run = a_run_that_said([ours], [theirs], builds=(BASELINE, contender))
-        yield f"tokens of {name}", to_json(report_of(run))
+        yield f"tokens of {name}", to_json(build_report(run))
 
 
 def of_curves() -> Iterator[tuple[str, Any]]:
     """Sweeps: curves that are alike, and curves that cross."""
     for name, contender in (("are alike", even), ("cross", tilted)):
-        yield f"curves that {name}", to_json(report_of(a_swept_run(even, contender)))
+        yield f"curves that {name}", to_json(build_report(a_swept_run(even, contender)))
 
 
 def _of_night(night: int) -> Run:

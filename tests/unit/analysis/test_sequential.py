@@ -9,7 +9,7 @@ from scipy import stats
 
 from hybridwatch.analysis.multiplicity import adjust
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_between, report_of
+from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sequential import (
     LEVEL,
     crossing,
@@ -160,20 +160,20 @@ def test_a_change_of_the_margin_is_called_equivalent_in_at_most_one_of_twenty() 
 def test_a_report_is_decided_when_no_timed_metric_is_open() -> None:
     same: dict[str, Trials] = {"tpot": noisy(1.0, 12, 0.002, 1), "accuracy.recall": "1111111"}
     other: dict[str, Trials] = {"tpot": noisy(1.0, 12, 0.002, 2), "accuracy.recall": "1111110"}
-    report = report_of(a_run(same, other))
+    report = build_report(a_run(same, other))
     assert [c.metric.id for c in timed(report)] == ["tpot"]
     assert is_decided(report)
 
 
 def test_noise_leaves_a_report_open() -> None:
-    report = report_of(a_run({"tpot": noisy(1.0, 7, 0.2, 1)}, {"tpot": noisy(1.0, 7, 0.2, 2)}))
+    report = build_report(a_run({"tpot": noisy(1.0, 7, 0.2, 1)}, {"tpot": noisy(1.0, 7, 0.2, 2)}))
     assert [c.metric.id for c in open_metrics(report)] == ["tpot"]
     assert not is_decided(report)
 
 
 def test_nothing_timed_is_nothing_decided() -> None:
     contract = {"contract.any": (0.0,)}
-    assert not is_decided(report_of(a_run(contract, contract)))
+    assert not is_decided(build_report(a_run(contract, contract)))
 
 
 def seen_once_and_often(
@@ -181,7 +181,7 @@ def seen_once_and_often(
 ) -> tuple[Report, Report]:
     """The same trials as they are judged after one look, and after many."""
     run = a_run({metric: baseline}, {metric: contender})
-    return report_of(run), report_of(replace(run, looks=OFTEN))
+    return build_report(run), build_report(replace(run, looks=OFTEN))
 
 
 def test_a_run_of_many_looks_is_judged_by_their_level_wherever_it_is_read() -> None:

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis import sign_flips
-from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.sign_flips import Row, Tail, flip_p, moderated
+from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p, moderated
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch_lab.calibration.reports import report_on
 from tests.builders import a_run, noisy
 from tests.situations import regression
 
 
-def rows(values, *, lends: bool = True) -> list[Row]:
-    return [Row(tuple(some), lends) for some in values]
+def rows(values, *, shares_variance: bool = True) -> list[BlockRow]:
+    return [BlockRow(tuple(some), shares_variance) for some in values]
 
 
 def drawn(seed: int, metrics: int, blocks: int) -> np.ndarray:
@@ -131,6 +131,6 @@ def test_a_joint_test_without_the_others_cries_wolf(monkeypatch) -> None:
 def test_a_slow_down_of_one_metric_shows_in_all_that_follow_it() -> None:
     slow = {name: noisy(1.06, 10, 0.01, 2) for name in ("ttft", "tpot", "itl", "e2el")}
     fast = {name: noisy(1.0, 10, 0.01) for name in slow}
-    found = report_of(a_run(fast, slow)).comparisons
+    found = build_report(a_run(fast, slow)).comparisons
     assert {one.verdict for one in found} == {Verdict.REGRESSION}
     assert {one.test for one in found} == {"sign-flip"}

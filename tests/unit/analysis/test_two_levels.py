@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import ChangePoint, History, State, two_levels
+from hybridwatch.analysis.change_point import ChangePoint, History, HistoryState, two_levels
 from hybridwatch.analysis.verdict import Interval
 
 
@@ -65,7 +65,7 @@ def test_noise_of_one_mode_has_one_level(kind) -> None:
 def test_a_change_of_level_is_not_two_levels() -> None:
     stepped = runs("one", 1)
     stepped[20:] *= 1.06
-    change = ChangePoint(20, 0.06, Interval(0.05, 0.07, 0.95), State.CONFIRMED, 20, 20)
+    change = ChangePoint(20, 0.06, Interval(0.05, 0.07, 0.95), HistoryState.CONFIRMED, 20, 20)
     assert two_levels(stepped.tolist(), History((change,))) is None
     # Seen by a rule that knows of no change, it would be.
     assert two_levels(stepped.tolist(), History()) is not None

@@ -13,7 +13,7 @@ from hybridwatch.api.description import describe
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import TOKEN
 from hybridwatch.database.tokens import Scope, Tokens, digest_of, open_tokens
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import TokenError
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add
@@ -91,7 +91,7 @@ def test_a_revoked_token_and_one_that_expired_allow_nothing(young, closed, resul
     assert closed.get("/v1/runs", headers=shown).status_code == 401
     other = token_for(results, Scope.READ, name="other")
     assert closed.get("/v1/runs", headers=other).status_code == 200
-    with Database(url_of(results)).writing() as connection:
+    with Database(find_database_url(results)).writing() as connection:
         connection.execute(update(TOKEN).values(expires_at=NOW - timedelta(days=1)))
     assert closed.get("/v1/runs", headers=other).status_code == 401
 
@@ -125,7 +125,7 @@ def test_a_use_that_cannot_be_noted_keeps_nobody_out(results, monkeypatch) -> No
 def test_no_token_is_kept_as_it_is(results) -> None:
     text = token_for(results, Scope.READ)["authorization"].removeprefix("Bearer ")
     assert text.encode() not in (results / "hybridwatch.sqlite").read_bytes()
-    with Database(url_of(results)).reading() as connection:
+    with Database(find_database_url(results)).reading() as connection:
         assert connection.scalar(select(TOKEN.c.digest)) == digest_of(text)
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from hybridwatch_lab.calibration.bayesect import find_by_bayesect
 from hybridwatch_lab.calibration.bisection import SETTINGS, WAYS, page, simulated
-from hybridwatch_lab.calibration.made_history import DUETS, Setting
+from hybridwatch_lab.calibration.made_history import DUETS, HistorySetting
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_finds_a_step_that_is_far_beyond_noise(way):
-    found = [simulated(WAYS[way], Setting(0.002, 0.12), 1, number) for number in range(5)]
+    found = [simulated(WAYS[way], HistorySetting(0.002, 0.12), 1, number) for number in range(5)]
     made = [one for one in found if one is not None]
     assert len(made) == 5
     assert sum(one.right for one in made) >= 4
@@ -22,7 +22,7 @@ def test_plain_bisection_is_often_wrong_where_ours_is_not():
         way: sum(
             one.right
             for number in range(20)
-            if (one := simulated(WAYS[way], Setting(0.05, 0.06), 2, number)) is not None
+            if (one := simulated(WAYS[way], HistorySetting(0.05, 0.06), 2, number)) is not None
         )
         for way in ("hybridwatch", "plain bisection")
     }
@@ -32,7 +32,8 @@ def test_plain_bisection_is_often_wrong_where_ours_is_not():
 
 def test_search_by_duets_takes_each_for_a_session():
     found = [
-        simulated(WAYS["hybridwatch"], Setting(0.02, 0.06, timing=DUETS), 3, n) for n in range(20)
+        simulated(WAYS["hybridwatch"], HistorySetting(0.02, 0.06, timing=DUETS), 3, n)
+        for n in range(20)
     ]
     made = [one for one in found if one is not None]
     assert len(made) >= 19
@@ -41,7 +42,7 @@ def test_search_by_duets_takes_each_for_a_session():
 
 
 def test_ends_that_do_not_differ_are_not_searched():
-    assert simulated(WAYS["hybridwatch"], Setting(0.05, 0.0), 1, 3) is None
+    assert simulated(WAYS["hybridwatch"], HistorySetting(0.05, 0.0), 1, 3) is None
 
 
 def test_page_says_how_it_was_made_and_is_the_same_again():

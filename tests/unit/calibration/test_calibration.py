@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_most
 from hybridwatch.analysis.paired_proportion import Pairs
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import HistoryError
 from hybridwatch_lab.calibration import (
@@ -31,14 +31,16 @@ from hybridwatch_lab.calibration import (
 )
 from hybridwatch_lab.calibration.detectors import Alarm, Detector
 from hybridwatch_lab.calibration.experiments import EXPERIMENTS
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section
-from hybridwatch_lab.calibration.noise import Noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
+from hybridwatch_lab.calibration.noise import RecordedNoise
 from hybridwatch_lab.calibration.rivals import divisive, kernel_segments, steps_of_asv
-from hybridwatch_lab.calibration.simulated import Session, rates_run
+from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
 
 HISTORIES = {
     kind.value: noise.series(kind, noise.shape(kind, np.random.default_rng(index), 150), 0.01, 1e-3)
-    for index, kind in enumerate((Noise.GAUSSIAN, Noise.HEAVY, Noise.BIMODAL))
+    for index, kind in enumerate(
+        (RecordedNoise.GAUSSIAN, RecordedNoise.HEAVY, RecordedNoise.BIMODAL)
+    )
 }
 
 
@@ -47,15 +49,15 @@ def lab() -> Laboratory:
     return Laboratory(seed=3, quick=True, tell=lambda _: None)
 
 
-def on_real_noise(lab: Laboratory) -> Section:
+def on_real_noise(lab: Laboratory) -> LabSection:
     return online.on_real_noise(lab, HISTORIES)
 
 
-def on_held_back(lab: Laboratory) -> Section:
+def on_held_back(lab: Laboratory) -> LabSection:
     return two_modes.on_held_back(lab, HISTORIES)
 
 
-def refuted(section: Section) -> set[str]:
+def refuted(section: LabSection) -> set[str]:
     """Figures that even few simulations show to break their bound."""
     return {one.id for one in section.figures if one.refuted}
 
@@ -84,7 +86,7 @@ def uncontrolled(drafts, level):
 
 def blind(run):
     """Never finds anything."""
-    report = report_of(run)
+    report = build_report(run)
     comparisons = tuple(
         replace(one, p_adjusted=1.0, verdict=Verdict.INCONCLUSIVE) for one in report.comparisons
     )
@@ -115,7 +117,7 @@ def test_a_level_is_broken_by_an_interval_beyond_it_alone() -> None:
 def test_looks_without_a_boundary_are_caught() -> None:
     """Judged at 0.05 each time, an unchanged build finds something at some look too often."""
     rng = np.random.default_rng(4)
-    setting = sequential_runs.Setting("null", 1, 0.08)
+    setting = sequential_runs.SequentialSetting("null", 1, 0.08)
     found = [sequential_runs.follow(setting, rng, lambda _: 0.05).found for _ in range(150)]
     assert figure.share("x", "found at any look", found, at_most(0.05)).refuted
 
@@ -152,12 +154,12 @@ def test_the_same_seed_gives_the_same_figures_whatever_ran_before(lab) -> None:
     assert synthetic.on_finished_series(other, rivals.against_rolling_median) != first
 
 
-@pytest.mark.parametrize("kind", list(Noise))
+@pytest.mark.parametrize("kind", list(RecordedNoise))
 def test_noise_is_what_it_says_and_the_same_with_a_step(kind) -> None:
     drawn = noise.shape(kind, np.random.default_rng(1), 20_000)
     assert abs(drawn.mean()) < 0.05
     about_line = drawn - np.polyval(np.polyfit(np.arange(20_000), drawn, 1), np.arange(20_000))
-    assert about_line.std() == pytest.approx(float(kind is not Noise.CONSTANT), abs=0.08)
+    assert about_line.std() == pytest.approx(float(kind is not RecordedNoise.CONSTANT), abs=0.08)
     flat = noise.series(kind, drawn, 0.02)
     stepped = noise.series(kind, drawn, 0.02, noise.step(20_000, 10_000, 0.05))
     assert np.array_equal(flat[:10_000], stepped[:10_000])
@@ -166,21 +168,21 @@ def test_noise_is_what_it_says_and_the_same_with_a_step(kind) -> None:
 
 
 def test_autocorrelation_is_as_declared() -> None:
-    drawn = noise.shape(Noise.AUTOCORRELATED, np.random.default_rng(1), 20_000)
+    drawn = noise.shape(RecordedNoise.AUTOCORRELATED, np.random.default_rng(1), 20_000)
     assert np.corrcoef(drawn[1:], drawn[:-1])[0, 1] == pytest.approx(0.7, abs=0.02)
 
 
 def test_sides_take_turns() -> None:
-    session = Session(4)
+    session = SimulatedSession(4)
     assert session.moments(0).tolist() == [0, 3, 4, 7]
     assert session.moments(1).tolist() == [1, 2, 5, 6]
-    drifted = Session(4, drift=0.7).disturbed(np.ones((1, 4)), 0, np.random.default_rng(1))
+    drifted = SimulatedSession(4, drift=0.7).disturbed(np.ones((1, 4)), 0, np.random.default_rng(1))
     assert drifted == pytest.approx(np.array([[1.0, 1.3, 1.4, 1.7]]))
 
 
 @pytest.mark.parametrize("pairs", [6, 9, 10, 20])
 def test_reports_of_many_metrics_have_the_verdicts_that_ship(pairs) -> None:
-    session = Session(pairs)
+    session = SimulatedSession(pairs)
     whole = np.exp(0.03 * np.random.default_rng(1).standard_normal((8, 2 * pairs)))
     whole[:4, session.moments(1)] *= np.array([[1.2], [0.8], [1.1], [1.03]])
     whole[4] = 1.0
@@ -193,7 +195,7 @@ def test_reports_of_many_metrics_have_the_verdicts_that_ship(pairs) -> None:
             for c in report.comparisons
         ]
 
-    assert judged(reports.report_on([100 * side for side in sides])) == judged(report_of(run))
+    assert judged(reports.report_on([100 * side for side in sides])) == judged(build_report(run))
 
 
 def test_accuracy_loses_what_it_says() -> None:
@@ -293,7 +295,7 @@ def test_command_writes_both_files_and_tells_broken_promises(tmp_path, monkeypat
     def perform(lab, histories):
         lab.tell("at work")
         seen.update(histories)
-        return (Section("Title", "Text.", (broken,)),)
+        return (LabSection("Title", "Text.", (broken,)),)
 
     monkeypatch.setattr(command, "perform", perform)
     words = ["calibration", "--histories", str(file), "--seed", "7", "--quick"]

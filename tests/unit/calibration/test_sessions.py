@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.errors import HistoryError
 from hybridwatch.records.run import Failure, Phase, Run, Surroundings
 from hybridwatch_lab.calibration.sessions import (
@@ -51,8 +51,8 @@ def test_what_is_read_gives_the_report_of_what_was_measured(tmp_path) -> None:
     (trials,) = read_sessions(written(tmp_path / "x.csv", run)).values()
     kept = [one for one in run.trials if one.side in {1, 2}][: 2 * BLOCKS]
     sides = tuple(replace(one, side=one.side - 1, index=k) for k, one in enumerate(kept))
-    expected = report_of(replace(run, builds=(BUILD,) * 2, trials=sides))
-    found = report_of(as_run(trials, "busy-step-10"))
+    expected = build_report(replace(run, builds=(BUILD,) * 2, trials=sides))
+    found = build_report(as_run(trials, "busy-step-10"))
     assert [c.verdict for c in found.comparisons] == [c.verdict for c in expected.comparisons]
     for ours, theirs in zip(found.comparisons, expected.comparisons, strict=True):
         assert (ours.metric, ours.statistic) == (theirs.metric, theirs.statistic)

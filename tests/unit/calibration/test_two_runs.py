@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch_lab.calibration import two_runs
 from hybridwatch_lab.calibration.laboratory import Laboratory
-from hybridwatch_lab.calibration.simulated import Session, rates_run
+from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -18,7 +18,7 @@ from hybridwatch_lab.calibration.simulated import Session, rates_run
 def test_verdicts_are_those_of_whole_reports(trials, known) -> None:
     old, new, earlier = two_runs.unchanged(np.random.default_rng(3), 0.05, trials)
     new[0] *= 1.5
-    runs = [rates_run([one, one], Session(trials)) for one in (old, new)]
+    runs = [rates_run([one, one], SimulatedSession(trials)) for one in (old, new)]
     names = {
         (c.metric.id, c.statistic): learned_noise(series.tolist()) or 0.0
         for c, series in zip(

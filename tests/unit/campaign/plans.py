@@ -2,7 +2,7 @@
 
 import sys
 
-from hybridwatch_lab.gpu.campaign import Campaign, Plan, Stage
+from hybridwatch_lab.gpu.campaign import Campaign, CampaignPlan, Stage
 
 
 def a_stage(name, code, *, limit_s=250.0, measures=False):
@@ -12,4 +12,4 @@ def a_stage(name, code, *, limit_s=250.0, measures=False):
 
 def a_campaign(folder, *stages, seconds=600.0):
     """Make a campaign of these stages."""
-    return Campaign(Plan(stages, {}), folder / "campaign", folder / "results", seconds)
+    return Campaign(CampaignPlan(stages, {}), folder / "campaign", folder / "results", seconds)

@@ -11,12 +11,12 @@ from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign import load_plan
-from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, Subject
+from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignSubject
 
 
 def a_subject(tmp_path, build="cuda-0.33.0", older="cuda-0.21.0", slowdown=1.0):
     labels = parse_label(build), parse_label(older)
-    return Subject(*labels, tmp_path, home() / "models", ("hybridwatch",), slowdown)
+    return CampaignSubject(*labels, tmp_path, home() / "models", ("hybridwatch",), slowdown)
 
 
 def shipped(subject):

@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.errors import CampaignError
 from hybridwatch.records.store import write_run
 from hybridwatch.system import GuardedProcess
-from hybridwatch_lab.gpu.campaign import End, Journal, run_campaign, runner
+from hybridwatch_lab.gpu.campaign import CampaignJournal, End, run_campaign, runner
 from hybridwatch_lab.gpu.campaign.journal import alone
 from hybridwatch_lab.gpu.campaign.runner import describe
 from tests.builders import a_run
@@ -124,11 +124,11 @@ def test_without_resume_everything_runs_again(tmp_path):
 def test_cut_line_of_the_journal_is_no_answer_and_spoils_none(tmp_path):
     campaign = a_campaign(tmp_path, a_stage("one", "print(1)"), a_stage("two", "print(1)"))
     run(campaign)
-    path = Journal(campaign.folder).path
+    path = CampaignJournal(campaign.folder).path
     path.write_bytes(path.read_bytes()[:-30])
-    assert list(Journal(campaign.folder).last()) == ["one"]
+    assert list(CampaignJournal(campaign.folder).last()) == ["one"]
     run(campaign, resume=True)
-    assert [one.stage for one in Journal(campaign.folder).entries] == ["one", "two"]
+    assert [one.stage for one in CampaignJournal(campaign.folder).entries] == ["one", "two"]
 
 
 _KILLED = """
@@ -163,7 +163,7 @@ def killed(folder, ended, step):
 
 
 def answers(folder):
-    entries = Journal(folder / "campaign").entries
+    entries = CampaignJournal(folder / "campaign").entries
     return [entry.stage for entry in entries if entry.end.is_final]
 
 
@@ -195,7 +195,7 @@ def test_two_campaigns_in_one_folder_are_refused(tmp_path):
 def test_journal_is_json_lines_that_name_command_end_and_files(tmp_path):
     campaign = a_campaign(tmp_path, a_stage("one", "print(1)"))
     run(campaign)
-    (line,) = Journal(campaign.folder).path.read_text().splitlines()
+    (line,) = CampaignJournal(campaign.folder).path.read_text().splitlines()
     entry = json.loads(line)
     assert entry["stage"] == "one"
     assert entry["end"] == "answered"

@@ -12,7 +12,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
-from tests.builders import BASELINE, LATELY, a_run
+from tests.builders import BASELINE, RECENT, a_run
 
 WRONG = "contract.wrong_tokens"
 GOOD = {WRONG: (0.0,), "ttft": (0.1, 0.2)}
@@ -27,7 +27,7 @@ def call(tmp_path, monkeypatch):
 
 
 def stored(*sides, **changes) -> None:
-    write_run(Path("results"), a_run(*sides, **{"started_at": LATELY, **changes}))
+    write_run(Path("results"), a_run(*sides, **{"started_at": RECENT, **changes}))
 
 
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
@@ -73,6 +73,6 @@ def test_the_dashboard_has_an_open_alert_until_the_engine_is_mended(call) -> Non
     (alert,) = alerts()
     assert (alert.matter.baseline, alert.matter.contender) == ("expected", BASELINE.label)
     assert alert.cause.lead.metric == WRONG
-    stored(GOOD, id="22222222", started_at=LATELY + timedelta(minutes=1))
+    stored(GOOD, id="22222222", started_at=RECENT + timedelta(minutes=1))
     (after,) = alerts()
     assert after.status is not alert.status

@@ -11,7 +11,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.store import list_verdicts, read_baselines, write_run
-from tests.builders import BASELINE, LATELY, a_run, noisy
+from tests.builders import BASELINE, RECENT, a_run, noisy
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 9, 0.01)}
 BAD = {"contract.padded_rows_prefilling": (4.0,), "tpot": noisy(1.0, 9, 0.01, 2)}
@@ -32,7 +32,7 @@ def store(tmp_path):
     """Store a run under an id."""
 
     def write(run_id: str, *sides, **changes):
-        run = replace(a_run(*sides), id=run_id, **{"started_at": LATELY} | changes)
+        run = replace(a_run(*sides), id=run_id, **{"started_at": RECENT} | changes)
         write_run(tmp_path, run)
         return run
 

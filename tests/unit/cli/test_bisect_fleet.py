@@ -14,14 +14,14 @@ from sqlalchemy import select
 from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import JOB
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.cluster import Measurement, Result, Work
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
-from hybridwatch.orchestration.fleet.job import job_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.fleet.cluster import JobCommand, Result, Work
+from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
+from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.job import parse_job_row
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import measurement_of
-from hybridwatch.orchestration.fleet.roll import Node, Roll
+from hybridwatch.orchestration.fleet.measuring import build_job_command
 from hybridwatch.records.store import list_records, read_run
 from tests.clone import a_clone, commit
 from tests.small_release import make_home
@@ -54,7 +54,7 @@ def home(tmp_path, monkeypatch) -> Path:
     (root / "fleet.toml").write_text(MATRIX + CONFIRM)
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(root))
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr("hybridwatch.orchestration.fleet.searching._LOOK_S", 0.05)
+    monkeypatch.setattr("hybridwatch.orchestration.fleet.search._LOOK_S", 0.05)
     return root
 
 
@@ -64,20 +64,20 @@ def drained(results: Path, change: int) -> Iterator[None]:
     bring = planted(change)
 
     def do(work: Work, is_wanted=lambda: True) -> Result:
-        return bring(work, datetime.now(UTC)) if isinstance(work, Measurement) else STEADY
+        return bring(work, datetime.now(UTC)) if isinstance(work, JobCommand) else STEADY
 
     enough = threading.Event()
 
     def drive() -> None:
         results.mkdir(exist_ok=True)
-        ledger = Ledger(Database(url_of(results)))
-        ledger.make()
+        job_queue = JobQueue(Database(find_database_url(results)))
+        job_queue.make()
         nodes = [Node(name, {"kind": "made-up"}) for name in ("h0", "h1")]
         while not enough.wait(0.05):
             cluster = LocalCluster(nodes, do)
-            roll = Roll(ledger.database, ledger.clock)
-            means = Means(ledger, roll, cluster, results, lambda _: None, measurement)
-            Driver(means, Terms(wait_s=0.05, patience_s=0.0)).drain()
+            registry = HostRegistry(job_queue.database, job_queue.clock)
+            deps = DriverDeps(job_queue, registry, cluster, results, lambda _: None, measurement)
+            QueueDriver(deps, DriverSettings(wait_s=0.05, patience_s=0.0)).drain()
 
     driver = threading.Thread(target=drive)
     driver.start()
@@ -119,11 +119,11 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(home, tmp_path) -> None
     words = ("--good", shas[0], "--bad", shas[2], "--repo", str(clone), "--base", "tiny-1.0")
     done = bisect(*words, "--fleet", "made-up", "--max-minutes", "0.001")
     assert done.exit_code == 2
-    assert "is still waiting: no driver brought it home (hybridwatch fleet run)" in done.output
-    with Database(url_of(tmp_path / "results")).reading() as connection:
-        jobs = [job_of(row) for row in connection.execute(select(JOB))]
+    assert "is still waiting: no driver has run it (hybridwatch fleet run)" in done.output
+    with Database(find_database_url(tmp_path / "results")).reading() as connection:
+        jobs = [parse_job_row(row) for row in connection.execute(select(JOB))]
     job = next(job for job in jobs if job.builds == (f"bisect-{shas[0][:10]}",))
-    install, add = (words[4:] for words in measurement_of(job, "h0", "h0").prepare)
+    install, add = (words[4:] for words in build_job_command(job, "h0", "h0").prepare)
     assert install == ("install", "tiny-1.0")
     assert add == (
         *("add", job.builds[0], "--source", str(clone), "--commit", shas[0]),

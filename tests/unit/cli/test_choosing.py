@@ -10,7 +10,7 @@ from hybridwatch.cli import controls, measuring
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.fitting import model_runner_of
+from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.measurement.session import SessionRequest
@@ -168,5 +168,5 @@ def test_a_release_chooses_where_nobody_does(checkout, release, accelerator, run
     side = parse_label("tiny-1.0")
     spec = replace(side.spec, release=release, accelerator=accelerator)
     (scenario,) = find(checkout / "scenarios", ("smoke/padded",))
-    assert model_runner_of(scenario, replace(side, spec=spec)) == runner
-    assert model_runner_of(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"
+    assert find_model_runner(scenario, replace(side, spec=spec)) == runner
+    assert find_model_runner(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"

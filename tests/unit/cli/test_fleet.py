@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.orchestration.fleet.cluster import Proving
+from hybridwatch.orchestration.fleet.cluster import HealthCheck
 from tests.unit.orchestration.fleet import pretended
 from tests.unit.orchestration.fleet.test_matrix import GOOD
 
@@ -35,7 +35,7 @@ def plan(call, tmp_path):
 def pretend(monkeypatch):
     """Measurements that are none, in processes of their own, on this machine."""
     cluster = import_module("hybridwatch.orchestration.fleet.local_cluster").LocalCluster
-    draining = import_module("hybridwatch.orchestration.fleet.draining").Means
+    draining = import_module("hybridwatch.orchestration.fleet.driver").Means
     monkeypatch.setattr(cluster.__init__, "__defaults__", (pretended.do,))
     monkeypatch.setattr(draining.__init__, "__defaults__", (pretended.measurement,))
 
@@ -45,7 +45,7 @@ def test_a_queue_is_planned_drained_and_shown(call, plan, pretend, tmp_path) -> 
     assert "0 new jobs, 4 known already" in plan("--night", "one").output
     ran = call("run", "--label", "kind=epyc", "--patience", "0")
     assert ran.exit_code == 0, ran.output
-    assert "5 records came home" in ran.output  # with the A/A
+    assert "5 records stored" in ran.output  # with the A/A
     status = json.loads(call("status", "--json").output)
     assert status["nights"][0]["done"] == 5
     assert status["troubles"] == []
@@ -150,4 +150,4 @@ def test_without_ray_the_extra_is_named(call, monkeypatch) -> None:
 
 
 def test_the_pretended_proof_is_no_real_one() -> None:
-    assert pretended.do(Proving()) is pretended.STEADY
+    assert pretended.do(HealthCheck()) is pretended.STEADY

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import BASELINE, LATELY, NEWER, a_run
+from tests.builders import BASELINE, NEWER, RECENT, a_run
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,)}
@@ -28,7 +28,7 @@ def call(tmp_path, monkeypatch):
 @pytest.fixture
 def store(tmp_path):
     def write(*sides, **changes) -> None:
-        write_run(tmp_path / "results", a_run(*sides, **{"started_at": LATELY, **changes}))
+        write_run(tmp_path / "results", a_run(*sides, **{"started_at": RECENT, **changes}))
 
     return write
 
@@ -135,7 +135,7 @@ def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
     other = replace(run.scenario, id="smoke/dummy-run")
     store(GOOD, BAD, id="22222222", scenario=other)
     for number in range(2):
-        store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=LATELY)
+        store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=RECENT)
     answer = call("gate", "--policy", str(policy))
     assert answer.exit_code == 0, answer.output
     assert "no baseline for run of one build, so its times are not judged: " in answer.output

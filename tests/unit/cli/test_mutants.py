@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.unit.mutants.cells import a_cell
 
@@ -27,7 +27,7 @@ def test_the_table_names_killers_and_survivors(tmp_path):
     done = shown(
         tmp_path,
         a_cell("unzeroed-state", seconds=3.4),
-        a_cell("decode-dt-bias", State.SURVIVED),
+        a_cell("decode-dt-bias", MutantState.SURVIVED),
         arguments=["--markdown"],
     )
     assert done.exit_code == 0

@@ -112,7 +112,7 @@ def test_one_channel_alone(call, services) -> None:
 
 
 def test_what_is_skipped_is_not_sent(call, services, results) -> None:
-    assert call("--skip").stdout == "2 messages taken for heard\n"
+    assert call("--skip").stdout == "2 messages marked as read\n"
     call()
     assert services.slack == []
     assert json.loads(call("--skip", "--json").stdout)["channels"] == []

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hybridwatch.analysis.report import report_of
-from hybridwatch.cli.outcome import Outcome
+from hybridwatch.analysis.report import build_report
+from hybridwatch.cli.outcome import RunOutcome
 from hybridwatch.scenarios.load import find
 from tests.builders import a_comparison, noisy
 
@@ -16,6 +16,6 @@ def test_a_run_of_which_one_comparison_is_open_is_not_called_equivalent() -> Non
         {"host_syncs_per_step": (3.0,) * 7, "tpot": noisy(1.0, 5, 0.1, seed)} for seed in (1, 2)
     )
     run = a_comparison(old, new)
-    outcome = Outcome(scenario, run, Path("record.json"), report_of(run))
+    outcome = RunOutcome(scenario, run, Path("record.json"), build_report(run))
     word, _, by = outcome.summary()
     assert (word, by) == ("inconclusive", "1 comparison")

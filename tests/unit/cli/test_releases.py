@@ -14,7 +14,7 @@ from hybridwatch.records.run import Failure, Phase
 from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.reports.release_card import render_card
 from hybridwatch.reports.releases.card import read_card
-from hybridwatch.reports.releases.cell import Cell, State, cells_file
+from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures
@@ -48,7 +48,7 @@ def call(results, *words, build="cpu-0.32.0+v2"):
 
 
 def cells_of(results):
-    return read_entries(cells_file(results), Cell)
+    return read_entries(cells_file(results), ReleaseCell)
 
 
 def contracts(value):
@@ -66,13 +66,13 @@ def test_a_cell_has_what_is_not_as_expected_and_is_not_measured_twice(tmp_path, 
     assert len(asked) == 1
     answers += [contracts(0.0)]
     call(tmp_path, PADDED, "--anew", "--trials", "2")
-    assert [(one.state, one.trials) for one in cells_of(tmp_path)] == [(State.CLEAN, 2)]
+    assert [(one.state, one.trials) for one in cells_of(tmp_path)] == [(CellState.CLEAN, 2)]
 
 
 def test_an_engine_that_does_not_come_up_is_an_answer_with_its_first_cause(tmp_path, engine):
     engine[0].append(EngineError("it ended", f"(EngineCore pid=7) {DYING}\nRuntimeError: dead"))
     call(tmp_path, PADDED)
-    assert [(one.state, one.detail) for one in cells_of(tmp_path)] == [(State.FAILED, DYING)]
+    assert [(one.state, one.detail) for one in cells_of(tmp_path)] == [(CellState.FAILED, DYING)]
 
 
 def test_a_trial_that_gave_nothing_is_one_too(tmp_path, engine):
@@ -80,7 +80,9 @@ def test_a_trial_that_gave_nothing_is_one_too(tmp_path, engine):
     dead = replace(run.trials[-1], failure=Failure("it died", "", engine_died=True))
     engine[0].append(replace(run, trials=(*run.trials[:-1], dead)))
     call(tmp_path, PADDED)
-    assert [(one.state, one.detail) for one in cells_of(tmp_path)] == [(State.FAILED, "it died")]
+    assert [(one.state, one.detail) for one in cells_of(tmp_path)] == [
+        (CellState.FAILED, "it died")
+    ]
 
 
 def test_an_engine_that_is_late_says_nothing_and_is_tried_again(tmp_path, engine):
@@ -96,7 +98,7 @@ def test_what_does_not_apply_is_noted_and_not_measured(tmp_path, engine):
     call(tmp_path, "smoke", "--limit", "0")
     assert engine[1] == []
     (cell,) = cells_of(tmp_path)
-    assert (cell.scenario, cell.state) == ("smoke/spec-decode-all-cache", State.ABSENT)
+    assert (cell.scenario, cell.state) == ("smoke/spec-decode-all-cache", CellState.ABSENT)
     assert cell.detail == "needs vLLM 0.31.0 or older, and cpu-0.32.0+v2 is 0.32.0"
     assert len(cells_file(tmp_path).read_text().splitlines()) == 1
 

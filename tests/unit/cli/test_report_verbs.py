@@ -14,7 +14,7 @@ from hybridwatch.cli.main import cli, main, verbs
 from hybridwatch.errors import EngineError
 from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import BASELINE, LATELY, NEWER, a_comparison, a_run, noisy
+from tests.builders import BASELINE, NEWER, RECENT, a_comparison, a_run, noisy
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -36,7 +36,7 @@ def stored(tmp_path):
     """Store a run and give the path of its record."""
 
     def store(*sides, run_id: str = "1f0a9c3e") -> str:
-        run = replace(a_comparison(*sides), id=run_id, started_at=LATELY)
+        run = replace(a_comparison(*sides), id=run_id, started_at=RECENT)
         return str(write_run(tmp_path, run))
 
     return store
@@ -291,8 +291,8 @@ def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(call, tmp_
     policy = tmp_path / "own.toml"
     policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     asked = a_run({"accuracy.recall": "1101"}, {"accuracy.recall": "1101"})
-    record = write_run(tmp_path, replace(asked, started_at=LATELY))
-    other = a_comparison(GOOD, BAD, started_at=LATELY)
+    record = write_run(tmp_path, replace(asked, started_at=RECENT))
+    other = a_comparison(GOOD, BAD, started_at=RECENT)
     write_run(tmp_path, replace(other, id="aaaaaaaa", scenario=replace(other.scenario, id="x/y")))
     record.with_name(f"{record.stem}.bulk.jsonl.gz").unlink()
     answer = call("gate", "--policy", str(policy))

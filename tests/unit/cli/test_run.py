@@ -10,15 +10,15 @@ import pynvml
 import pytest
 from click.testing import CliRunner, Result
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measurement import gpus, machine_state, session
-from hybridwatch.measurement.phase import Measured
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.phase import TrialResult
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Looks, Phase, Run, Sample
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
@@ -34,7 +34,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make_checkout(tmp_path, "smoke/padded")
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path))
     monkeypatch.setattr(verb, "require_installed", lambda _: None)
-    monkeypatch.setattr(session, "Bench", MadeUpBench)
+    monkeypatch.setattr(session, "EnginePool", MadeUpBench)
     monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
     return tmp_path
 
@@ -58,7 +58,7 @@ def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
     assert run.looks is not None
     assert run.looks.planned == schedule(7)
     assert 1 <= len(run.looks.made) < 6
-    assert is_decided(report_of(run))
+    assert is_decided(build_report(run))
     last = f"look {len(run.looks.made)} of 6, {run.looks.made[-1]} trials a side: all 2 timed"
     assert last in result.output
 
@@ -71,7 +71,7 @@ def test_every_look_before_the_last_left_something_open(checkout, monkeypatch):
     assert len(run.looks.made) > 2
     for number, blocks in enumerate(run.looks.made[:-1], start=1):
         earlier = cut_back(run, blocks, Looks(run.looks.planned, run.looks.made[:number]))
-        assert not is_decided(report_of(earlier))
+        assert not is_decided(build_report(earlier))
 
 
 def cut_back(run: Run, blocks: int, looks: Looks) -> Run:
@@ -153,12 +153,12 @@ class UnevenMachine(Machine):
     def kernel_seconds(self) -> tuple[float, ...]:
         return (0.01 * float(self._rng.lognormal(0.0, 0.3)),) * 3
 
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        measured = super().measure(phase, station)
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        measured = super().measure(phase, trial)
         if phase is not Phase.PERFORMANCE:
             return measured
         work = Sample("engine_cpu_time", (0.01 * float(self._rng.lognormal(0.0, 0.3)),))
-        return Measured((*measured.samples, work))
+        return TrialResult((*measured.samples, work))
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
             watches.append(self)
 
     class Waiting(Machine):
-        def measure(self, phase: Phase, station: Station) -> Measured:
+        def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
             while phase in TIMED and len(watches[-1]._gpus._readings) < 2:
                 pass
-            return super().measure(phase, station)
+            return super().measure(phase, trial)
 
     monkeypatch.setattr(session, "Watch", Seen)
     result = call(checkout, Waiting(), *TWO, monkeypatch=monkeypatch)
@@ -251,7 +251,7 @@ def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
     library = pretend(monkeypatch, Card())
 
-    def fail(*_: object) -> Measured:
+    def fail(*_: object) -> TrialResult:
         raise MeasurementError("nothing came of it")
 
     machine = Machine()
@@ -322,7 +322,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(
                 raise error
             return super().identify(side)
 
-    monkeypatch.setattr(session, "Bench", DeadBench)
+    monkeypatch.setattr(session, "EnginePool", DeadBench)
     monkeypatch.setattr(session, "measure", Machine().measure)
     results = ("--results", str(checkout / "results"))
     both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
@@ -343,7 +343,7 @@ def test_a_model_that_cannot_be_had_leaves_the_other_scenarios_alone(checkout, m
             raise ScenarioError("smoke/again: accuracy.tasks: the hub cannot be reached")
 
     monkeypatch.setattr("hybridwatch.cli.measuring.make_ready", refuse)
-    monkeypatch.setattr(session, "Bench", MadeUpBench)
+    monkeypatch.setattr(session, "EnginePool", MadeUpBench)
     monkeypatch.setattr(session, "measure", Machine().measure)
     results = ("--results", str(checkout / "results"))
     both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
@@ -365,7 +365,7 @@ def test_one_build_has_no_verdict(checkout, monkeypatch):
 def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Result:
     make_checkout(checkout, "smoke/again")
     monkeypatch.chdir(checkout)
-    monkeypatch.setattr(session, "Bench", ControlBench)
+    monkeypatch.setattr(session, "EnginePool", ControlBench)
     monkeypatch.setattr(session, "measure", BadMachine(blind=blind).measure)
     # As on a GPU, which has no room for the engines of several scenarios.
     monkeypatch.setattr(verb.RunOptions, "by_phase", False)
@@ -415,11 +415,11 @@ class StoppedMachine(Machine):
         super().__init__(noise=0.005)
         self._phase, self._after = phase, after
 
-    def measure(self, phase: Phase, station: Station) -> Measured:
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
         made = sum(one is self._phase for one, _ in self.order)
         if phase is self._phase and made >= self._after:
             raise KeyboardInterrupt
-        return super().measure(phase, station)
+        return super().measure(phase, trial)
 
 
 def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(checkout, monkeypatch):
@@ -465,7 +465,7 @@ def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypa
     runs = [read_run(path) for path in list_records(checkout / "results")]
     (whole,) = [run for run in runs if run.id != stopped.id]
     assert whole.looks is not None
-    assert is_decided(report_of(whole))
+    assert is_decided(build_report(whole))
 
 
 def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkout, monkeypatch):
@@ -476,7 +476,7 @@ def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkou
             super().__init__(scenario, *rest)
             asked.extend(sides)
 
-    monkeypatch.setattr(session, "Bench", Asked)
+    monkeypatch.setattr(session, "EnginePool", Asked)
     brief = ("--phases", "contract", *TWO)
     result = call(checkout, Machine(), *brief, "--line", "nightly", monkeypatch=monkeypatch)
     assert result.exit_code == 0, result.output

@@ -20,9 +20,9 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
-from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.session import Progress, is_stopped
-from hybridwatch.measurement.station import Station
+from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find
@@ -41,7 +41,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(verb, "require_installed", lambda _: None)
     monkeypatch.setattr(verb, "healthy_label", lambda *_: GOOD)
     monkeypatch.setattr(verb, "known_bad_label", lambda *_: BAD)
-    monkeypatch.setattr(session, "Bench", ControlBench)
+    monkeypatch.setattr(session, "EnginePool", ControlBench)
     monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
     return tmp_path
 
@@ -100,10 +100,10 @@ def test_only_documents_that_are_wanted_are_asked(checkout, monkeypatch):
     machine = BadMachine()
     asked = []
 
-    def measure(phase: Phase, station: Station) -> Measured:
-        assert station.scenario.accuracy is not None
-        asked.append(station.scenario.accuracy.documents)
-        return BadMachine.measure(machine, phase, station)
+    def measure(phase: Phase, trial: TrialContext) -> TrialResult:
+        assert trial.scenario.accuracy is not None
+        asked.append(trial.scenario.accuracy.documents)
+        return BadMachine.measure(machine, phase, trial)
 
     monkeypatch.setattr(machine, "measure", measure)
     for words, documents in [((), 60), (("--thorough",), 200), (("--documents", "5"), 5)]:
@@ -167,7 +167,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_others_alone(checkout, monke
                 raise EngineError("the engine ended while starting (status 1)", "last words")
             return super().identify(side)
 
-    monkeypatch.setattr(session, "Bench", Dead)
+    monkeypatch.setattr(session, "EnginePool", Dead)
     result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
     assert result.exit_code == 1
     assert result.output.count("smoke/again: the engine ended while starting") == 1
@@ -181,7 +181,7 @@ def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(checko
                 raise BuildError("smoke/padded: draft model: expected a folder")
             return self
 
-    monkeypatch.setattr(session, "Bench", Draftless)
+    monkeypatch.setattr(session, "EnginePool", Draftless)
     result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
     assert result.exit_code == 1
     assert result.output.count("draft model: expected a folder") == 1
@@ -196,7 +196,7 @@ def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkey
 
             return SimpleNamespace(make_ready=fail, start_ahead=lambda: None)
 
-    monkeypatch.setattr(session, "Bench", Clientless)
+    monkeypatch.setattr(session, "EnginePool", Clientless)
     result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
     assert result.exit_code == 1
     assert "failed: not measured: the load client ended" in result.output
@@ -213,10 +213,10 @@ class StoppedMachine(BadMachine):
         super().__init__(blind=blind)
         self._end = phase, scenario
 
-    def measure(self, phase: Phase, station: Station) -> Measured:
-        if (phase, station.scenario.id) == self._end:
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        if (phase, trial.scenario.id) == self._end:
             raise KeyboardInterrupt
-        return super().measure(phase, station)
+        return super().measure(phase, trial)
 
 
 def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatch):
@@ -398,7 +398,7 @@ def test_trials_of_another_build_are_not_put_into_one_run(checkout, monkeypatch)
             return replace(super().identify(side), code_digest="e" * 64)
 
     call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
-    monkeypatch.setattr(session, "Bench", Edited)
+    monkeypatch.setattr(session, "EnginePool", Edited)
     machine = BadMachine()
     result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
     assert result.exit_code == 1

@@ -12,7 +12,7 @@ from hybridwatch.cli.streams import IN_ASCII, NOBODY_READS
 from hybridwatch.cli.terminal import Console
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.sentence import MARKS
-from tests.builders import LATELY, a_comparison, noisy
+from tests.builders import RECENT, a_comparison, noisy
 
 PROGRAM = (sys.executable, "-m", "hybridwatch")
 LOUD = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
@@ -25,7 +25,7 @@ def results(tmp_path_factory) -> Path:
     folder: Path = tmp_path_factory.mktemp("results")
     old = {"tpot": noisy(0.04, 12, 0.01), "contract.wrong_tokens": (0.0,) * 3}
     new = {"tpot": noisy(0.05, 12, 0.01), "contract.wrong_tokens": (0.0,) * 3}
-    write_run(folder, a_comparison(old, new, started_at=LATELY, finished_at=LATELY))
+    write_run(folder, a_comparison(old, new, started_at=RECENT, finished_at=RECENT))
     return folder
 
 

@@ -34,7 +34,7 @@ class OwnBench(MadeUpBench):
 def engines(tmp_path, monkeypatch):
     """A checkout, and engines of whatever numbers a machine makes up."""
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(make_home(tmp_path / "home", *SCENARIOS)))
-    monkeypatch.setattr(session, "Bench", OwnBench)
+    monkeypatch.setattr(session, "EnginePool", OwnBench)
     monkeypatch.setattr(machine_state, "kernel_seconds", lambda: (0.01, 0.011, 0.012))
 
     def made(machine):

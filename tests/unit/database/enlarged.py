@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, 
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import LEVEL, RECORD, REPORT, RUN, SIDE, VALUE, VERDICT
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
 
@@ -33,7 +33,7 @@ def enlarge(results: Path, times: int) -> int:
     records = list_records(results)
     if read_run(records[-1], bulk=False).harness.revision != REVISION:
         sys.exit(f"{results}: expected a store by tests.unit.database.synthetic")
-    with Database(url_of(results)).writing() as connection:
+    with Database(find_database_url(results)).writing() as connection:
         last = connection.scalar(select(func.max(RECORD.c.id))) or 0
         for number in range(1, times):
             _link(records, number)

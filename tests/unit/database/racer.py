@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hybridwatch.analysis.alerts import Alert, TriageConflict, acknowledge, alerts_of
+from hybridwatch.analysis.alerts import Alert, TriageConflict, acknowledge, build_alerts
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import Triage, open_triage
 from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
@@ -12,7 +12,7 @@ from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 
 def look(triage: Triage, scenario: str) -> Alert:
     judged = nights(Verdict.REGRESSION, about=replace(QUESTION, scenario=scenario))
-    (alert,) = alerts_of(judged, triage.decisions(), noon(0))
+    (alert,) = build_alerts(judged, triage.decisions(), noon(0))
     return alert
 
 

@@ -19,13 +19,13 @@ from sqlalchemy.exc import OperationalError
 from hybridwatch.analysis.alerts import (
     Act,
     Deed,
-    Judged,
+    JudgedMetric,
     Status,
     TriageConflict,
     accept,
     acknowledge,
-    alerts_of,
     assign,
+    build_alerts,
     duplicate,
     invalid,
     link,
@@ -93,7 +93,7 @@ def test_every_act_is_read_back_by_another(triage, place, tmp_path) -> None:
 @pytest.mark.parametrize("words", HOSTILE)
 def test_hostile_texts_come_back_as_they_were(triage, words) -> None:
     odd = replace(QUESTION, contender=f"{words}\x00\ud800")
-    (alert,) = alerts_of(nights(BAD, about=odd), {}, noon(0))
+    (alert,) = build_alerts(nights(BAD, about=odd), {}, noon(0))
     who = words.replace("\n", "").replace("\t", "")
     triage.decide(alert, note(words), who, noon(0))
     (entry,) = triage.decisions()[alert.matter.key].entries
@@ -103,7 +103,7 @@ def test_hostile_texts_come_back_as_they_were(triage, words) -> None:
 def test_times_are_kept_in_utc_wherever_they_were_taken(triage) -> None:
     tokyo = timezone(timedelta(hours=9))
     (judged,) = nights(BAD)
-    (alert,) = alerts_of(
+    (alert,) = build_alerts(
         [replace(judged, started_at=judged.started_at.astimezone(tokyo))], {}, noon(0)
     )
     kept = triage.decide(alert, note("x"), "Ann", noon(0).astimezone(tokyo))
@@ -195,7 +195,7 @@ def test_threads_share_one(triage) -> None:
         matter = replace(MATTER, scenario=about.scenario)
         for _ in range(5):
             decided = triage.decisions()
-            (alert,) = alerts_of(nights(BAD, about=about), decided, noon(0))
+            (alert,) = build_alerts(nights(BAD, about=about), decided, noon(0))
             triage.decide(alert, note("x"), f"thread {number}", noon(0))
         version: int = triage.decisions()[matter.key].version
         return version
@@ -337,7 +337,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
     monkeypatch.setattr(Triage, "_has_acts", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
-    monkeypatch.setattr(connection, "secrets_of", lambda _: (SECRET,))
+    monkeypatch.setattr(connection, "find_secrets", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")
 
 
@@ -358,7 +358,7 @@ def old(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def of_metrics(*metrics: str, verdict: Verdict = BAD) -> list[Judged]:
+def of_metrics(*metrics: str, verdict: Verdict = BAD) -> list[JudgedMetric]:
     asked = replace(QUESTION, contender="cpu-0.28.0")  # as in the database of then
     return [
         one for metric in metrics for one in nights(verdict, about=replace(asked, metric=metric))
@@ -370,7 +370,7 @@ def test_what_was_decided_about_metrics_belongs_to_the_alert_that_has_them(old) 
         decided = triage.decisions()
     slow = of_metrics("output_throughput", "ttft")
     dead = of_metrics("itl", verdict=Verdict.FAILED)
-    engine, speed = alerts_of([*slow, *dead], decided, noon(0))
+    engine, speed = build_alerts([*slow, *dead], decided, noon(0))
     told = [(entry.who, entry.act.deed) for entry in speed.decisions.all]
     assert told == [
         ("Ann", Deed.ACKNOWLEDGE),
@@ -386,8 +386,8 @@ def test_what_was_decided_about_metrics_belongs_to_the_alert_that_has_them(old) 
 def test_an_old_answer_covers_its_metric_and_no_other(old) -> None:
     with open_triage(old) as triage:
         decided = triage.decisions()
-    (alone,) = alerts_of(of_metrics("output_throughput"), decided, noon(0))
-    (both,) = alerts_of(of_metrics("output_throughput", "tpot"), decided, noon(0))
+    (alone,) = build_alerts(of_metrics("output_throughput"), decided, noon(0))
+    (both,) = build_alerts(of_metrics("output_throughput", "tpot"), decided, noon(0))
     assert (alone.status, both.status) == (Status.ACKNOWLEDGED, Status.RELEASE)
 
 
@@ -399,9 +399,9 @@ def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_fi
             migrate(connection)
     judged = of_metrics("output_throughput", "ttft")
     with open_triage(old) as triage:
-        (alert,) = alerts_of(judged, triage.decisions(), noon(0))
+        (alert,) = build_alerts(judged, triage.decisions(), noon(0))
         triage.decide(alert, acknowledge("as before"), "Dora", noon(1))
-        (alert,) = alerts_of(judged, triage.decisions(), noon(1))
+        (alert,) = build_alerts(judged, triage.decisions(), noon(1))
     assert [entry.who for entry in alert.decisions.all] == ["Ann", "Ann", "Ben", "Ben", "Dora"]
     for file, kept in ((DATABASE_FILE, 6), (EARLIER_FILE, 5)):
         with closing(sqlite3.connect(old / file)) as plain:
@@ -411,7 +411,7 @@ def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_fi
 def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> None:
     """As it was kept when every night's label made an alert of its own."""
     for number, label in enumerate(("mine@1a2b3c4d", "mine@2b3c4d5e", "other@1a2b3c4d")):
-        (alert,) = alerts_of(nights(BAD, about=replace(QUESTION, contender=label)), {}, noon(0))
+        (alert,) = build_alerts(nights(BAD, about=replace(QUESTION, contender=label)), {}, noon(0))
         triage.decide(alert, assign(f"Person {number}"), "Ann", noon(number))
         triage.decide(
             replace(alert, decisions=triage.decisions()[alert.matter.key]),
@@ -420,7 +420,7 @@ def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> N
             noon(number),
         )
     judged = nights(BAD, BAD, BAD, about=replace(QUESTION, contender="mine"))
-    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    (mine,) = build_alerts(judged, triage.decisions(), noon(3))
     assert mine.status is Status.ACKNOWLEDGED
     assert mine.decisions.assignee == "Person 1"
     answer = mine.decisions.answer
@@ -428,15 +428,15 @@ def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> N
     assert answer.act.text == "known on mine@2b3c4d5e"
     assert (len(mine.decisions.earlier), mine.decisions.version) == (4, 0)
     triage.decide(mine, reopen("it is worse"), "Ben", noon(3))
-    (mine,) = alerts_of(judged, triage.decisions(), noon(3))
+    (mine,) = build_alerts(judged, triage.decisions(), noon(3))
     assert (mine.status, len(mine.decisions.all)) == (Status.OPEN, 5)
     another = nights(BAD, about=replace(QUESTION, contender="third"))
-    assert alerts_of(another, triage.decisions(), noon(3))[0].status is Status.OPEN
+    assert build_alerts(another, triage.decisions(), noon(3))[0].status is Status.OPEN
 
 
 def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:
     about = [replace(QUESTION, scenario=f"s{number}") for number in range(3)]
-    shown = alerts_of([one for each in about for one in nights(BAD, about=each)], {}, noon(0))
+    shown = build_alerts([one for each in about for one in nights(BAD, about=each)], {}, noon(0))
     first = triage.decide(shown[1], note("mine"), "Bob", noon(0))
     failed = triage.decide_all(shown, accept("the new level"), "Ann", noon(0))
     assert list(failed) == [shown[1].matter.key]

@@ -13,9 +13,9 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.history.severity import verdict_of
-from hybridwatch.history.trials import trials_of
+from hybridwatch.history.entry import Entry, load_entry
+from hybridwatch.history.severity import find_line_verdict
+from hybridwatch.history.trials import load_trials
 from hybridwatch.records.store import list_records
 from tests.unit.database import synthetic
 from tests.unit.database.stores import opened
@@ -42,7 +42,7 @@ def index(store) -> Index:
 @pytest.fixture(scope="module")
 def entries(store) -> Sequence[Entry]:
     """Every record, read and judged, oldest first."""
-    return [entry for entry in map(entry_of, list_records(store)) if isinstance(entry, Entry)]
+    return [entry for entry in map(load_entry, list_records(store)) if isinstance(entry, Entry)]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_every_value_and_median_is_that_of_its_run(index, entries):
     for entry in entries:
         run = entry.run
         cell = run.scenario.id, run.testbed.id
-        for trials in trials_of(entry):
+        for trials in load_trials(entry):
             found = series(*cell, trials.metric.id, trials.statistic)
             points = found.points[found.points["run"] == run.id]
             columns = ["build", "side", "nth", "value", "revision", "testbed"]
@@ -144,4 +144,4 @@ def test_the_newest_run_of_each_comparison_is_the_one_that_stands(store, index, 
     for entry in newest.values():
         assert entry.report is not None
         mine = latest[latest["record"] == entry.path.relative_to(store).as_posix()]
-        assert verdict_of(entry.report).value in set(mine["verdict"])
+        assert find_line_verdict(entry.report).value in set(mine["verdict"])

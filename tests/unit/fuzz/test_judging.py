@@ -1,4 +1,4 @@
-"""What is wrong with a played story."""
+"""What is wrong with a played case."""
 
 import pytest
 
@@ -76,4 +76,4 @@ def test_a_broken_contract_is_a_fault(judge):
 
 
 def test_an_engine_that_did_not_come_to_the_end_is_a_fault(judge):
-    assert "no end" in judge.faults(Played(trouble="no end of the story after 60 s"))[0]
+    assert "no end" in judge.faults(Played(trouble="no end of the case after 60 s"))[0]

@@ -15,7 +15,7 @@ from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch_lab.gpu.pack import read_left_out, read_machine
-from hybridwatch_lab.gpu.pack.resolve import Question, lock_lines, resolve
+from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, resolve
 from tests.wheels import a_wheel
 
 BUILDS = """\
@@ -442,7 +442,7 @@ def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:
     path.write_text("torch 2.11.0+cu130\ntorchvision 0.26.0\ntorchaudio 2.11.0\ntriton 3.6.0\n")
     build, left_out = named_build("cuda-0.23.0"), read_left_out(home())
     wanted = resolve(
-        Question(
+        ResolveQuestion(
             requirements=[f"{build.distribution}=={build.release}"],
             machine=read_machine(path),
             lock=lock_lines(build.lock.read_text().splitlines()),

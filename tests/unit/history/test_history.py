@@ -7,16 +7,21 @@ from statistics import median
 import pytest
 
 from hybridwatch.analysis.expectation import EXPECTED
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.stamps import stamp_of
-from hybridwatch.history.entry import Entry, entry_of
-from hybridwatch.history.severity import ORDER, verdict_of, worst_first
-from hybridwatch.history.trials import Trials, trials_of
+from hybridwatch.history.entry import Entry, load_entry
+from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
+from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.records.store import Broken, write_run
 from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.reports.run_notes import (
+    answer_title,
+    render_flips,
+    render_notes,
+    render_repeat_command,
+)
 from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
 
 HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
@@ -24,7 +29,7 @@ HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
 
 def entry(plan: Plan, later_h: int = 0) -> Entry:
     made = run(replace(plan, started_at=STARTED + timedelta(hours=later_h)))
-    return Entry(Path(f"{made.id}.json"), made, report_of(made))
+    return Entry(Path(f"{made.id}.json"), made, build_report(made))
 
 
 def single(later_h: int = 0) -> Entry:
@@ -41,7 +46,7 @@ def single(later_h: int = 0) -> Entry:
 
 
 def trials_named(entry: Entry, name: str) -> Trials:
-    return next(t for t in trials_of(entry) if t.metric.label(t.statistic) == name)
+    return next(t for t in load_trials(entry) if t.metric.label(t.statistic) == name)
 
 
 def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> None:
@@ -53,8 +58,8 @@ def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> N
 def test_worst_verdict_speaks_for_the_run() -> None:
     report = entry(REGRESSED).report
     assert report is not None
-    assert verdict_of(report) is Verdict.REGRESSION
-    assert verdict_of(replace(report, comparisons=())) is Verdict.MISSING
+    assert find_line_verdict(report) is Verdict.REGRESSION
+    assert find_line_verdict(replace(report, comparisons=())) is Verdict.MISSING
     order = [comparison.verdict for comparison in worst_first(report.comparisons)]
     assert order == sorted(order, key=ORDER.index)
 
@@ -89,13 +94,15 @@ def test_single_build_runs_have_trials() -> None:
     series = trials_named(alone, "itl p99")
     assert len(series.points) == 7
     assert {point.side for point in series.points} == {0}
-    assert repeat_command_of(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
+    assert (
+        render_repeat_command(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
+    )
 
 
 def test_flips_put_lost_answers_first() -> None:
     report = entry(REGRESSED).report
     assert report is not None
-    [(metric, flips)] = flips_of(report)
+    [(metric, flips)] = render_flips(report)
     assert metric.id == "accuracy.recall"
     assert [flip.contender.correct for flip in flips] == sorted(
         flip.contender.correct for flip in flips
@@ -106,7 +113,7 @@ def test_flips_put_lost_answers_first() -> None:
 def test_notes_join_equal_doubts_and_name_their_metrics() -> None:
     report = entry(replace(REGRESSED, failed_trials=1)).report
     assert report is not None
-    notes = dict(notes_of(report))
+    notes = dict(render_notes(report))
     assert any("output_throughput, request_throughput, ttft median" in d for d in notes["Doubts"])
     assert any("stopped answering" in line for line in notes["Failed trials"])
     assert any("reverted" in line for line in notes["What differs between the two sides"])
@@ -131,7 +138,9 @@ def test_age_is_told_in_the_largest_unit(seconds: int, said: str) -> None:
 def test_repeat_command_cannot_smuggle_words_into_a_shell() -> None:
     alone = single()
     build = replace(alone.run.builds[0], label="x; rm -rf ~")
-    words = shlex.split(repeat_command_of(replace(alone, run=replace(alone.run, builds=(build,)))))
+    words = shlex.split(
+        render_repeat_command(replace(alone, run=replace(alone.run, builds=(build,))))
+    )
     assert words == ["hybridwatch", "run", "smoke/padded-graph-rows", "--build", "x; rm -rf ~"]
 
 
@@ -140,12 +149,12 @@ def hostile_entry() -> Entry:
     builds = tuple(replace(build, label=build.label + HOSTILE) for build in made.builds)
     harness = replace(made.harness, revision=HOSTILE)
     made = replace(made, builds=builds, testbed=replace(made.testbed, id=HOSTILE), harness=harness)
-    return Entry(Path(HOSTILE + ".json"), made, report_of(made))
+    return Entry(Path(HOSTILE + ".json"), made, build_report(made))
 
 
 def test_figures_show_hostile_text_as_text() -> None:
     bad = hostile_entry()
-    for series in trials_of(bad):
+    for series in load_trials(bad):
         assert "<img" not in figure_trials(series).to_json().replace("\\u003c", "<")
 
 
@@ -160,19 +169,19 @@ def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
 
 def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    kept, before = entry_of(path), stamp_of(path)
+    kept, before = load_entry(path), stamp_of(path)
     assert isinstance(kept, Entry)
     assert not any(trial.answers for trial in kept.run.trials)
     assert kept.report is not None
-    assert next(flips_of(kept.report))
+    assert next(render_flips(kept.report))
     path.write_bytes(path.read_bytes()[:99])
     assert stamp_of(path) != before
-    assert isinstance(entry_of(path), Broken)
+    assert isinstance(load_entry(path), Broken)
 
 
 def test_single_build_record_is_judged_by_what_its_scenario_expects(tmp_path: Path) -> None:
     path = write_run(tmp_path, single().run)
-    found = entry_of(path)
+    found = load_entry(path)
     assert isinstance(found, Entry)
     assert found.report is not None
     assert found.report.baseline.build.label == EXPECTED

@@ -14,11 +14,11 @@ import pytest
 from hybridwatch.analysis.change_point import History
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.lines import medians_of
+from hybridwatch.history.lines import compute_medians
 from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes
-from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import Standing, news_of
+from hybridwatch.integrations.notify.topic import TopicStatus, find_news
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
@@ -185,17 +185,17 @@ def test_a_change_of_the_contender_alone_keeps_its_suspects(tmp_path) -> None:
 
 
 def topics(results: Path, now=NOW):
-    return topics_of(Place(results, open_index(results), Checkout()), now)
+    return gather_topics(TopicPlace(results, open_index(results), Checkout()), now)
 
 
 def test_channels_hear_of_it_once_and_of_no_recovery(changed) -> None:
     (topic,) = (one for one in topics(changed) if one.content().area == "machine")
-    assert news_of(topic, None) is News.OPENED
+    assert find_news(topic, None) is News.OPENED
     assert "kernel" in topic.content().detail
     later = topics(changed, NOW + timedelta(days=30))
     (quiet,) = (one for one in later if one.key == topic.key)
-    assert quiet.standing is Standing.QUIET
-    assert news_of(quiet, None) is None
+    assert quiet.standing is TopicStatus.QUIET
+    assert find_news(quiet, None) is None
 
 
 @pytest.mark.parametrize("name", ["quiet", "usual"])
@@ -230,7 +230,7 @@ def _two_steps(machines: Sequence[MachineChange]) -> History:
     levels["run"] = levels.index
     levels = levels.assign(line="nightly", build="nightly", side=1, release="0.28.0", digest="d")
     ttft = metric_of("ttft")
-    (line,) = medians_of(levels, ttft, "nightly", 50, over_releases=False, machines=machines)
+    (line,) = compute_medians(levels, ttft, "nightly", 50, over_releases=False, machines=machines)
     return line.history
 
 

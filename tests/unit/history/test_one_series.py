@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.alerts import Alert, Status
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.lines import Line, lines_of
+from hybridwatch.history.lines import Line, build_lines
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.integrations.notify.gather import Place, topics_of
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
+from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.metrics import metric_of
 from hybridwatch.records import line as record_line
 from hybridwatch.records.identity import EngineBuild
@@ -72,7 +72,7 @@ def open_alerts(results: Path, index: Index) -> list[Alert]:
 def histories(index: Index) -> list[Line]:
     series = index.series(SCENARIO.id, TESTBED.id, "ttft", "median")
     settings = index.settings(SCENARIO.id)
-    return lines_of(series, TTFT, newest=200, over_releases=False, settings=settings)
+    return build_lines(series, TTFT, newest=200, over_releases=False, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,22 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
     (alert,) = open_alerts(tmp_path, index)
     assert alert.opened_by.started_at == night_of(FAULT_AT)
     assert (alert.matter.baseline, alert.matter.contender) == (BASELINE.label, line)
-    assert len(alert.story.rulings) == NIGHTS
+    assert len(alert.timeline.run_verdicts) == NIGHTS
 
     (mine,) = [one for one in histories(index) if one.name == line]
     assert len(mine.levels) == NIGHTS
     assert len(set(mine.levels["build"])) == NIGHTS
     (point,) = mine.history.points
-    assert (point.index, point.state) == (FAULT_AT, State.CONFIRMED)
+    assert (point.index, point.state) == (FAULT_AT, HistoryState.CONFIRMED)
 
     findings = findings_for((), tmp_path, STRICT, now=NOW)
     assert [report.contender.run_id for report in findings.reports] == [f"{NIGHTS - 1:08x}"]
     assert not findings.gate.passed
 
-    topics = topics_of(Place(tmp_path, index, Checkout()), NOW)
-    assert [topic.key for topic in topics if topic.standing is Standing.OPEN] == [alert.matter.key]
+    topics = gather_topics(TopicPlace(tmp_path, index, Checkout()), NOW)
+    assert [topic.key for topic in topics if topic.standing is TopicStatus.OPEN] == [
+        alert.matter.key
+    ]
 
 
 def test_without_lines_every_night_would_be_an_alert_of_its_own(tmp_path, monkeypatch) -> None:
@@ -203,7 +205,7 @@ def test_of_loads_in_turn_the_one_that_got_slower_is_found(tmp_path) -> None:
     calm, slower = (found[f"nightly (max_concurrency {load})"] for load in (1, 64))
     assert calm.history.points == ()
     (point,) = slower.history.points
-    assert (point.index, point.state) == (20, State.CONFIRMED)
+    assert (point.index, point.state) == (20, HistoryState.CONFIRMED)
     assert calm.breaks == slower.breaks == ()
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hybridwatch.measurement.budget import Budget, Pace, Standing, add_until_decided
+from hybridwatch.measurement.budget import Budget, BudgetStatus, Pace, add_until_decided
 from hybridwatch.records.run import Looks, Phase, Run, Trial
 from tests.builders import STARTED, a_run
 
@@ -29,9 +29,9 @@ class Session:
         self.now += self.block_seconds
         return (Trial(number, 0, Phase.PERFORMANCE, STARTED, 1.0),)
 
-    def judge(self, run: Run) -> Standing:
+    def judge(self, run: Run) -> BudgetStatus:
         self.judged.append(run)
-        return Standing(self.open_after[len(self.judged) - 1], 9)
+        return BudgetStatus(self.open_after[len(self.judged) - 1], 9)
 
     def run(self, minutes: float, spent: float = 0.0) -> Run:
         pace = Pace(minutes * 60, clock=lambda: self.now)

@@ -11,8 +11,8 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement import session as session_module
-from hybridwatch.measurement.duet import Meeting, require_duet
-from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.duet import Barrier, require_duet
+from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.plan import PlannedTrial, made_at_once, plan
 from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import Phase, Sample
@@ -48,9 +48,9 @@ class PretendedBench:
 def session(tmp_path, monkeypatch):
     """A session of one duet, whose trials only meet."""
 
-    def measured(_phase, station):
-        station.meet()
-        return Measured((Sample("duet_cpu_time", (0.004 + station.side,)),))
+    def measured(_phase, trial):
+        trial.wait_for_other()
+        return TrialResult((Sample("duet_cpu_time", (0.004 + trial.side,)),))
 
     monkeypatch.setattr(session_module, "_measured", measured)
     root = home() / "scenarios"
@@ -65,9 +65,9 @@ def both(number=0):
 
 # Here and below a fault lets sides wait for each other until the limit of the test.
 def test_both_sides_are_loaded_at_the_same_time(session):
-    bench = PretendedBench()
-    first, second = session._trials(bench, both())
-    assert bench.retired == [0, 1], "the next block has engines of its own"
+    pool = PretendedBench()
+    first, second = session._trials(pool, both())
+    assert pool.retired == [0, 1], "the next block has engines of its own"
     assert (first.index, second.index) == (0, 1)
     assert [one.samples[0].values for one in (first, second)] == [(0.004,), (1.004,)]
     assert first.surroundings is second.surroundings is None
@@ -82,34 +82,34 @@ def test_a_side_that_fails_leaves_nobody_waiting(session, broken):
 
 
 def test_sides_meet_as_often_as_they_like() -> None:
-    meeting, story = Meeting(2), []
+    barrier, story = Barrier(2), []
 
     def go(side: int) -> None:
         for turn in range(20):
-            meeting.wait()
+            barrier.wait()
             story.append((turn, side))
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(go, (0, 1)))
-    # Nobody is ahead by more than the meeting that the other is just leaving.
+    # Nobody is ahead by more than the round that the other is just leaving.
     turns = [turn for turn, _ in story]
     assert all(later >= earlier - 1 for earlier, later in pairwise(turns))
     assert sorted(story) == [(turn, side) for turn in range(20) for side in (0, 1)]
 
 
 def test_who_leaves_after_some_meetings_leaves_nobody_waiting() -> None:
-    meeting = Meeting(2)
+    barrier = Barrier(2)
 
     def leave_early() -> None:
-        meeting.wait()
-        meeting.leave()
+        barrier.wait()
+        barrier.leave()
 
     with ThreadPoolExecutor(2) as threads:
         left = threads.submit(leave_early)
-        meeting.wait()
+        barrier.wait()
         left.result()
         with pytest.raises(MeasurementError, match="the other side of the duet failed"):
-            meeting.wait()
+            barrier.wait()
 
 
 def test_the_plan_pairs_each_trial_of_a_duet_and_no_other(session):
@@ -128,28 +128,28 @@ def test_the_plan_pairs_each_trial_of_a_duet_and_no_other(session):
 
 def test_each_side_has_an_engine_of_its_own(session):
     with session:
-        assert session._bench.client(0) is not session._bench.client(1)
+        assert session._pool.client(0) is not session._pool.client(1)
 
 
-def drawn(bench):
+def drawn(pool):
     """Of what the hashes of each side are drawn."""
-    slots = bench._slots.values()
+    slots = pool._slots.values()
     return [slot.launch.variables()["PYTHONHASHSEED"] for slot in slots]
 
 
 def test_both_engines_of_a_block_draw_the_same_hashes_and_the_next_block_others(session):
     with session:
-        bench = session._bench
-        first = drawn(bench)
+        pool = session._pool
+        first = drawn(pool)
         for side in (0, 1):
-            bench.retire(side)
+            pool.retire(side)
         assert first[0] == first[1]
-        assert drawn(bench)[0] == drawn(bench)[1] != first[0]
+        assert drawn(pool)[0] == drawn(pool)[1] != first[0]
 
 
 def test_first_blocks_of_two_sessions_draw_other_hashes(session, tmp_path):
     with session, Session(session.request, tmp_path) as again:
-        assert drawn(session._bench) != drawn(again._bench)
+        assert drawn(session._pool) != drawn(again._pool)
 
 
 def test_a_session_is_on_one_processor_and_what_it_starts_as_well(session):

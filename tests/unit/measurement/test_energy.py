@@ -4,7 +4,7 @@ import pytest
 from pynvml import NVML_ERROR_DRIVER_NOT_LOADED
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.energy import joules_of
+from hybridwatch.measurement.energy import compute_joules
 from tests.pretended_nvml import Card, pretend
 
 COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
@@ -17,7 +17,7 @@ def cards(**second):
 def test_joules_of_all_gpus_of_an_engine_are_added_up_and_of_no_other(monkeypatch):
     first, second = cards()
     library = pretend(monkeypatch, first, second)
-    with joules_of(["0", "1"]) as read, joules_of(["1"]) as of_one:
+    with compute_joules(["0", "1"]) as read, compute_joules(["1"]) as of_one:
         assert (read(), of_one()) == (75.0, 70.0)
         second.millijoules += 500
         assert (read(), of_one()) == (75.5, 70.5)
@@ -26,17 +26,17 @@ def test_joules_of_all_gpus_of_an_engine_are_added_up_and_of_no_other(monkeypatc
 
 def test_a_gpu_that_does_not_count_leaves_no_sum(monkeypatch):
     pretend(monkeypatch, *cards(refuses=frozenset({COUNTER})))
-    with joules_of(["0", "1"]) as read:
+    with compute_joules(["0", "1"]) as read:
         assert read() is None
 
 
 def test_an_engine_on_a_cpu_asks_no_driver(monkeypatch):
     pretend(monkeypatch, broken=NVML_ERROR_DRIVER_NOT_LOADED)
-    with joules_of([]) as read:
+    with compute_joules([]) as read:
         assert read() is None
 
 
 def test_a_driver_that_went_away_fails_the_trial(monkeypatch):
     pretend(monkeypatch, broken=NVML_ERROR_DRIVER_NOT_LOADED)
-    with pytest.raises(MeasurementError, match="no NVIDIA driver"), joules_of(["0"]):
+    with pytest.raises(MeasurementError, match="no NVIDIA driver"), compute_joules(["0"]):
         pass

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.measurement.testbed import _IMPORTING, facts_of
+from hybridwatch.measurement.testbed import _IMPORTING, list_facts
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.pretended_nvml import Card, pretend
@@ -19,7 +19,7 @@ def look(monkeypatch):
     pretend(monkeypatch, Card())
     (scenario,) = find(home() / "scenarios", ["gpu/padded-graph-rows"])
     build = parse_label("cuda-0.32.0")
-    return lambda: {one.name: one for one in facts_of(build, scenario, home() / "models")}
+    return lambda: {one.name: one for one in list_facts(build, scenario, home() / "models")}
 
 
 def test_missing_environment_is_told_by_each_fact_that_needs_it_and_by_no_other(look):

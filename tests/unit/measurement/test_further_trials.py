@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.measurement import session as module
-from hybridwatch.measurement.phase import Measured
+from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
@@ -25,7 +25,7 @@ class Client:
         """There is nothing to load."""
 
 
-class Bench:
+class ShortPool:
     """Stands in for engines that are always ready."""
 
     def make_ready(self, _side):
@@ -46,7 +46,7 @@ class Watch:
 def made(tmp_path, monkeypatch):
     """Make a session whose machine lacks so many rounds; give sides in order, by phase, and what
     was shown."""
-    monkeypatch.setattr(module, "measure", lambda _phase, _station: Measured(()))
+    monkeypatch.setattr(module, "measure", lambda _phase, _trial: TrialResult(()))
     monkeypatch.setattr(module, "Watch", Watch)
     (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
     counts = scenario.trials.model_copy(update={"performance": PLANNED, "host_sync": 2})
@@ -59,7 +59,7 @@ def made(tmp_path, monkeypatch):
             scenario, sides, Path("models"), shown.append, missing=missing, **wish
         )
         session = Session(request, tmp_path)
-        session._bench = Bench()  # type: ignore[assignment]
+        session._pool = ShortPool()  # type: ignore[assignment]
         session._run = replace(a_run({"ttft": [1.0]}), trials=())
         found: dict[Phase, list[int]] = {phase: [] for phase in Phase}
         for trial in session.make_all().trials:

@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.subject import phase_of, statistics_of
 from hybridwatch.measurement import load, phase
-from hybridwatch.measurement.phase import SITES_KEPT, host_work_of, measure, samples_of_waits
+from hybridwatch.measurement.phase import SITES_KEPT, compute_host_work, measure, samples_of_waits
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.host_work import CallSite, StepPhase
 from hybridwatch.records.run import Phase, Sample
@@ -26,7 +26,7 @@ WAITS = {
 def test_the_busiest_sites_are_kept_and_phases_that_took_time():
     reads = {f"a.py:f:{line:02}": line for line in range(1, 31)}
     seen = {"sites": reads, "site_seconds": {site: count / 1e3 for site, count in reads.items()}}
-    work = host_work_of(seen, {"prepare": [0.1, 0.4, 0.2], "draft": [0.0, 0.0, 0.0]})
+    work = compute_host_work(seen, {"prepare": [0.1, 0.4, 0.2], "draft": [0.0, 0.0, 0.0]})
     assert len(work.sites) == SITES_KEPT
     assert work.sites[0] == CallSite("a.py:f:30", 30, 0.03)
     assert work.sites[-1].reads == 11
@@ -35,7 +35,7 @@ def test_the_busiest_sites_are_kept_and_phases_that_took_time():
 
 def test_sites_of_as_many_reads_are_in_one_order():
     seen = {"sites": {"b": 2, "a": 2}, "site_seconds": {"a": 0.1, "b": 0.2}}
-    assert [site.place for site in host_work_of(seen, {}).sites] == ["a", "b"]
+    assert [site.place for site in compute_host_work(seen, {}).sites] == ["a", "b"]
 
 
 def test_waits_for_the_device_are_told_with_their_share_of_the_step():
@@ -49,8 +49,8 @@ def test_a_cpu_waits_for_no_device():
 
 
 def test_a_site_has_the_kind_of_most_of_its_waits():
-    assert host_work_of(WAITS, {}).sites == (CallSite("a.py:f:1", 2, 0.003, "copy"),)
-    assert host_work_of(READS, {}).sites == (CallSite("a.py:f:1", 2, 0.003),)
+    assert compute_host_work(WAITS, {}).sites == (CallSite("a.py:f:1", 2, 0.003, "copy"),)
+    assert compute_host_work(READS, {}).sites == (CallSite("a.py:f:1", 2, 0.003),)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def probes(monkeypatch):
     started = []
 
     @contextmanager
-    def watching(_station, probe):
+    def watching(_trial, probe):
         started.append(probe)
         yield {**WAITS, "seconds": [0.001, 0.001], "phases": {}}
 
@@ -77,9 +77,9 @@ def probes(monkeypatch):
         "output_lens": [2],
     }  # fmt: skip
     monkeypatch.setattr(phase, "_watching", watching)
-    monkeypatch.setattr(phase, "run_prelude", lambda _station: None)
+    monkeypatch.setattr(phase, "run_prelude", lambda _trial: None)
     for module in (phase, load):
-        monkeypatch.setattr(module, "run_load", lambda _station, _load: result)
+        monkeypatch.setattr(module, "run_load", lambda _trial, _load: result)
     monkeypatch.setattr(load, "read_step_counts", lambda _server: None)
     return started
 
@@ -91,7 +91,7 @@ class Control:
         raise AssertionError(f"probe {name} turned on")
 
 
-def station():
+def trial():
     server = SimpleNamespace(servers=())
     engine = SimpleNamespace(server=server, control=Control(), setting=None, settle=lambda _: None)
     scenario = SimpleNamespace(sweep=None, workload=SimpleNamespace(generation=None))
@@ -99,13 +99,13 @@ def station():
 
 
 def test_no_probe_is_on_in_a_throughput_trial(probes):
-    told = {sample.metric for sample in measure(Phase.PERFORMANCE, station()).samples}
+    told = {sample.metric for sample in measure(Phase.PERFORMANCE, trial()).samples}
     assert "output_throughput" in told
     assert probes == []
 
 
 def test_a_host_sync_trial_tells_what_its_probes_saw(probes):
-    samples = measure(Phase.HOST_SYNC, station()).samples
+    samples = measure(Phase.HOST_SYNC, trial()).samples
     assert probes == ["host-sync", "metadata-time"]
     assert [sample.metric for sample in samples] == [
         "host_syncs_per_step",

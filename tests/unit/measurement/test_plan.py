@@ -9,7 +9,7 @@ from hybridwatch.measurement.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
     PlannedTrial,
-    phases_of,
+    list_phases,
     plan,
     plan_block,
     plan_start,
@@ -33,10 +33,10 @@ def test_sides_alternate_so_that_drift_meets_both():
 def test_without_tasks_nothing_is_asked():
     asking = load_scenario(EXAMPLE, EXAMPLE.parent)
     mute = asking.model_copy(update={"accuracy": None})
-    assert phases_of(asking) == USUAL_PHASES
-    assert set(phases_of(mute)) == set(USUAL_PHASES) - {Phase.ACCURACY}
-    assert phases_of(mute, {Phase.ACCURACY, Phase.CONTRACT}) == (Phase.CONTRACT,)
-    planned = {trial.phase for trial in plan(COUNTS, 2, phases_of(mute))}
+    assert list_phases(asking) == USUAL_PHASES
+    assert set(list_phases(mute)) == set(USUAL_PHASES) - {Phase.ACCURACY}
+    assert list_phases(mute, {Phase.ACCURACY, Phase.CONTRACT}) == (Phase.CONTRACT,)
+    planned = {trial.phase for trial in plan(COUNTS, 2, list_phases(mute))}
     assert planned == set(USUAL_PHASES) - {Phase.ACCURACY}
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.measurement.accuracy.oracle import load, path_of
+from hybridwatch.measurement.accuracy.oracle import find_path, load
 from hybridwatch.measurement.completions import prompt_digest
-from hybridwatch.measurement.make_oracle import trials_of
+from hybridwatch.measurement.make_oracle import list_trials
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
@@ -23,13 +23,13 @@ WITH_ORACLES = sorted(
 
 
 def kept(trial: int):
-    oracle = load(path_of(home(), SCENARIO.id))
+    oracle = load(find_path(home(), SCENARIO.id))
     assert oracle is not None
     return oracle.trials[trial]
 
 
 def check(answered, number: int = 0, folder: Path | None = None):
-    waves = trials_of(SCENARIO, number + 1)[number]
+    waves = list_trials(SCENARIO, number + 1)[number]
     return checked(folder or home(), SCENARIO, number, waves, tuple(answered))
 
 
@@ -58,7 +58,7 @@ def test_without_an_oracle_nothing_is_counted(tmp_path) -> None:
 
 
 def test_trial_beyond_the_oracle_is_not_counted() -> None:
-    oracle = load(path_of(home(), SCENARIO.id))
+    oracle = load(find_path(home(), SCENARIO.id))
     assert oracle is not None
     assert check(kept(0), number=len(oracle.trials)).samples == ()
 
@@ -78,9 +78,9 @@ def test_oracle_of_other_requests_is_no_silence() -> None:
 def test_answers_that_no_oracle_knows_are_passed_over(name) -> None:
     """Sampled ones, and those whose client went away."""
     scenario = load_scenario(ROOT / "curated" / f"{name}.toml", ROOT)
-    oracle = load(path_of(home(), scenario.id))
+    oracle = load(find_path(home(), scenario.id))
     assert oracle is not None
-    (waves,) = trials_of(scenario, 1)
+    (waves,) = list_trials(scenario, 1)
     right = oracle.trials[0]
     unknown = [at for at, one in enumerate(right) if not one.tokens]
     assert unknown
@@ -93,10 +93,10 @@ def test_answers_that_no_oracle_knows_are_passed_over(name) -> None:
 @pytest.mark.parametrize("name", WITH_ORACLES)
 def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
     scenario = load_scenario(ROOT / f"{name}.toml", ROOT)
-    oracle = load(path_of(home(), name))
+    oracle = load(find_path(home(), name))
     assert oracle is not None
     assert len(oracle.trials) >= scenario.trials.contract
-    for waves, trial in zip(trials_of(scenario, len(oracle.trials)), oracle.trials, strict=True):
+    for waves, trial in zip(list_trials(scenario, len(oracle.trials)), oracle.trials, strict=True):
         asked = [(wave.continues, one) for wave in waves for one in wave.requests]
         assert len(asked) == len(trial)
         for (follows, request), right in zip(asked, trial, strict=True):

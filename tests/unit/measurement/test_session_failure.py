@@ -17,7 +17,7 @@ from tests.builders import a_run
 
 
 class Dying:
-    """Stands in for a bench whose engine never becomes ready."""
+    """Stands in for an engine pool whose engine never becomes ready."""
 
     def __init__(self, error):
         self._error = error
@@ -52,7 +52,7 @@ def test_failed_trial_with_lines_of_any_length_can_be_kept(tmp_path, error):
 
 
 class Dead(Dying):
-    """Stands in for a bench whose engine has died since it was made ready."""
+    """Stands in for an engine pool whose engine has died since it was made ready."""
 
     def make_ready(self, _side):
         """It was there."""
@@ -71,8 +71,8 @@ def test_where_engine_and_client_both_ended_the_engine_is_the_cause(tmp_path, mo
     (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
     request = SessionRequest(scenario, (parse_label("cpu-0.27.1"),), Path("models"), print)
     made = Session(request, tmp_path)
-    bench = Dead(EngineError("engine ended during a trial", "RuntimeError: of its own"))
-    (trial,) = made._trials(bench, made._plan[:1])  # type: ignore[arg-type]
+    pool = Dead(EngineError("engine ended during a trial", "RuntimeError: of its own"))
+    (trial,) = made._trials(pool, made._plan[:1])  # type: ignore[arg-type]
     assert trial.failure is not None
     assert trial.failure.engine_died
     assert trial.failure.log_tail == "RuntimeError: of its own"

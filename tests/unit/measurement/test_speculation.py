@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.bench import Bench
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.load import samples_of_client
 from hybridwatch.scenarios.engine import Speculation
 from hybridwatch.scenarios.load import load_scenario
@@ -80,12 +80,12 @@ def test_a_draft_lies_beside_the_target(scenario):
 def test_a_draft_that_is_missing_is_told_before_anything_starts(scenario, tmp_path):
     (tmp_path / "tiny-hybrid").mkdir()
     sides = (parse_label("cpu-0.27.1"),)
-    bench = Bench(with_speculation(scenario, EAGLE), sides, tmp_path, tmp_path, print)
+    pool = EnginePool(with_speculation(scenario, EAGLE), sides, tmp_path, tmp_path, print)
     with (
         pytest.raises(
             BuildError, match=r"engine\.speculation\.model: expected a folder 'a-head' in"
         ),
-        bench,
+        pool,
     ):
         pass
 
@@ -115,8 +115,8 @@ def engines_of(scenario, tmp_path, *labels):
     """The engines that the sides would be measured on."""
     (tmp_path / "tiny-hybrid").mkdir(exist_ok=True)
     sides = tuple(map(parse_label, labels))
-    with Bench(scenario, sides, tmp_path, tmp_path, print) as bench:
-        return [bench.client(side) for side in range(len(sides))]
+    with EnginePool(scenario, sides, tmp_path, tmp_path, print) as pool:
+        return [pool.client(side) for side in range(len(sides))]
 
 
 def test_sides_that_differ_by_a_live_fix_share_an_engine(scenario, tmp_path):
@@ -137,6 +137,6 @@ def test_a_fix_of_the_start_is_switched_before_the_engine_comes_up(scenario, tmp
     label = "cpu-0.27.1~all-cache-spec-decode-slots~padded-rows-prefilling"
     side = parse_label(label)
     spec = replace(side.spec, fixes={"single-token-extend": True})
-    with Bench(scenario, (replace(side, spec=spec),), tmp_path, tmp_path, print) as bench:
-        asked = bench.client(0).launch.fixes
+    with EnginePool(scenario, (replace(side, spec=spec),), tmp_path, tmp_path, print) as pool:
+        asked = pool.client(0).launch.fixes
     assert asked == {"single-token-extend": True, "all-cache-spec-decode-slots": False}

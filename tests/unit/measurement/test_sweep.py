@@ -47,81 +47,83 @@ def result_of(load, step=0.01, tokens=4):
 
 
 @pytest.fixture
-def station(monkeypatch):
-    """A station whose loads take no time; 8 tokens in 8 steps each, 0.1 s of work a step."""
+def trial(monkeypatch):
+    """A trial whose loads take no time; 8 tokens in 8 steps each, 0.1 s of work a step."""
     engine = Engine()
 
-    def loaded(_station, load):
+    def loaded(_trial, load):
         engine.story.append(load.max_concurrency)
         return Loaded(result_of(load.max_concurrency), StepCounts(8, 8, 8, 0), 0.8)
 
     monkeypatch.setattr(module, "work_of_load", loaded)
 
-    def meet():
+    def wait_for_other():
         engine.story.append("met")
 
-    return SimpleNamespace(engine=engine, number=0, scenario=SCENARIO, meet=meet)
+    return SimpleNamespace(
+        engine=engine, number=0, scenario=SCENARIO, wait_for_other=wait_for_other
+    )
 
 
-def test_each_load_begins_where_the_first_began(station):
-    found = sweep(station, SWEEP)
+def test_each_load_begins_where_the_first_began(trial):
+    found = sweep(trial, SWEEP)
     between = "as it is wanted"
     met = "met"
-    assert station.engine.story == [met, 1, between, met, 2, between, met, 4, between, met, 8]
+    assert trial.engine.story == [met, 1, between, met, 2, between, met, 4, between, met, 8]
     assert [point.load for point in found.curve.points] == [1, 2, 4, 8]
     assert found.curve.knob == "max_concurrency"
     assert found.curve.slo == {"ttft": 0.1, "tpot": 0.015}
     assert found.curve.points[1].client_result == result_of(2)
 
 
-def test_loads_are_visited_twice_up_and_twice_down_so_that_both_sides_see_both(station):
+def test_loads_are_visited_twice_up_and_twice_down_so_that_both_sides_see_both(trial):
     rising = SWEEP.loads
     orders = [tuple(in_order(rising, number)) for number in range(4)]
     assert orders == [rising, rising, rising[::-1], rising[::-1]]
-    station.number = 2
-    assert [point.load for point in sweep(station, SWEEP).curve.points] == [8, 4, 2, 1]
+    trial.number = 2
+    assert [point.load for point in sweep(trial, SWEEP).curve.points] == [8, 4, 2, 1]
 
 
-def test_the_trial_is_compared_by_its_area_and_its_work(station):
+def test_the_trial_is_compared_by_its_area_and_its_work(trial):
     # Every load gives 100 tok/s, and one user 100, 50, 25, 12.5: the first covers the others.
-    samples = {sample.metric: sample.values for sample in sweep(station, SWEEP).samples}
+    samples = {sample.metric: sample.values for sample in sweep(trial, SWEEP).samples}
     assert samples == {"curve_area": (pytest.approx(100.0),), "engine_cpu_time": (0.1,)}
 
 
-def test_steps_that_are_not_those_of_the_loads_say_nothing_of_the_work(station, monkeypatch):
+def test_steps_that_are_not_those_of_the_loads_say_nothing_of_the_work(trial, monkeypatch):
     foreign = Loaded(result_of(1), StepCounts(8, 9, 9, 0), 0.8)
     monkeypatch.setattr(module, "work_of_load", lambda *_: foreign)
-    assert [sample.metric for sample in sweep(station, SWEEP).samples] == ["curve_area"]
+    assert [sample.metric for sample in sweep(trial, SWEEP).samples] == ["curve_area"]
 
 
-def test_a_load_without_a_time_per_token_gives_no_curve(station, monkeypatch):
+def test_a_load_without_a_time_per_token_gives_no_curve(trial, monkeypatch):
     mute = {**result_of(1), "output_lens": [1, 1]}
     monkeypatch.setattr(module, "work_of_load", lambda *_: Loaded(mute, None, 0.0))
     with pytest.raises(MeasurementError, match="no throughput or no time per token"):
-        sweep(station, SWEEP)
+        sweep(trial, SWEEP)
 
 
 @pytest.mark.parametrize(("counted", "each"), [([0.0, 4.0], 0.5), ([3.0, 3.0], None)])
-def test_joules_are_shared_among_the_tokens_of_the_load(station, monkeypatch, counted, each):
+def test_joules_are_shared_among_the_tokens_of_the_load(trial, monkeypatch, counted, each):
     answers = iter(counted * len(SWEEP.loads))
-    monkeypatch.setattr(module, "joules_of", lambda _: nullcontext(lambda: next(answers)))
-    points = sweep(station, SWEEP).curve.points
+    monkeypatch.setattr(module, "compute_joules", lambda _: nullcontext(lambda: next(answers)))
+    points = sweep(trial, SWEEP).curve.points
     assert [point.joules_per_token for point in points] == [each] * len(SWEEP.loads)
 
 
-def test_on_a_cpu_nothing_is_said_of_energy(station):
-    assert {point.joules_per_token for point in sweep(station, SWEEP).curve.points} == {None}
+def test_on_a_cpu_nothing_is_said_of_energy(trial):
+    assert {point.joules_per_token for point in sweep(trial, SWEEP).curve.points} == {None}
 
 
-def test_in_a_duet_a_load_is_placed_by_what_the_engine_worked_for_it(station, monkeypatch):
+def test_in_a_duet_a_load_is_placed_by_what_the_engine_worked_for_it(trial, monkeypatch):
     # As many requests in a step as are in flight, and 0.01 s of work for each step and request.
-    def loaded(_station, load):
+    def loaded(_trial, load):
         at_once = int(load.max_concurrency)
         result = {**result_of(at_once), "total_output_tokens": 8 * at_once}
         return Loaded(result, StepCounts(8, 8 * at_once, 8 * at_once, 0), 0.08 * (1 + at_once))
 
     monkeypatch.setattr(module, "work_of_load", loaded)
-    samples, curve = sweep(station, SWEEP, "processor")
+    samples, curve = sweep(trial, SWEEP, "processor")
     expected = [
         (1 / 0.02, 1 / 0.02),
         (1 / 0.03, 2 / 0.03),
@@ -143,15 +145,15 @@ def rates_of(point):
     return given.values[0], each.values[0]
 
 
-def test_in_a_duet_a_request_that_gets_several_tokens_a_step_gets_them_sooner(station, monkeypatch):
+def test_in_a_duet_a_request_that_gets_several_tokens_a_step_gets_them_sooner(trial, monkeypatch):
     drafted = Loaded({**result_of(1), "total_output_tokens": 16}, StepCounts(8, 8, 16, 0), 0.8)
     monkeypatch.setattr(module, "work_of_load", lambda *_: drafted)
-    points = sweep(station, SWEEP, "processor").curve.points
+    points = sweep(trial, SWEEP, "processor").curve.points
     assert [rates_of(point) for point in points] == [(20.0, 0.05)] * len(SWEEP.loads)
 
 
 @pytest.mark.parametrize("made", [None, StepCounts(0, 0, 0, 0), StepCounts(8, 9, 9, 0)])
-def test_in_a_duet_steps_that_are_not_those_of_a_load_give_no_curve(station, monkeypatch, made):
+def test_in_a_duet_steps_that_are_not_those_of_a_load_give_no_curve(trial, monkeypatch, made):
     monkeypatch.setattr(module, "work_of_load", lambda *_: Loaded(result_of(1), made, 0.8))
     with pytest.raises(MeasurementError, match="does not count the steps of the load alone"):
-        sweep(station, SWEEP, "processor")
+        sweep(trial, SWEEP, "processor")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hybridwatch.scenarios.own_faults import Mutant
-from hybridwatch_lab.mutants.cell import Cell, State
+from hybridwatch_lab.mutants.cell import MutantCell, MutantState
 
 MEASURED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -22,16 +22,16 @@ def a_mutant(half: str = "first", **changes: Any) -> Mutant:
     return Mutant.model_validate({**keys, **changes})
 
 
-def a_cell(mutant: str, state: State = State.KILLED, **changes: Any) -> Cell:
+def a_cell(mutant: str, state: MutantState = MutantState.KILLED, **changes: Any) -> MutantCell:
     """What became of a mutant in smoke/padded-graph-rows; changes are fields."""
-    cell = Cell(
+    cell = MutantCell(
         mutant=mutant,
         scenario="smoke/padded-graph-rows",
         build="cpu-0.27.1",
         mutant_digest="m",
         scenario_digest="s",
         state=state,
-        metrics=("contract.wrong_tokens",) if state is State.KILLED else (),
+        metrics=("contract.wrong_tokens",) if state is MutantState.KILLED else (),
         measured_at=MEASURED,
         release="0.27.1",
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch_lab.mutants.cell import State
+from hybridwatch_lab.mutants.cell import MutantState
 from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
 from tests.unit.mutants.cells import a_cell
 
@@ -18,7 +18,7 @@ def test_no_file_is_an_empty_table(path):
 
 
 def test_the_newest_cell_of_a_mutant_and_scenario_counts(path):
-    cells = [a_cell("a", State.SURVIVED), a_cell("b"), a_cell("a", State.KILLED)]
+    cells = [a_cell("a", MutantState.SURVIVED), a_cell("b"), a_cell("a", MutantState.KILLED)]
     for cell in cells:
         append_cell(path, cell)
     assert read_cells(path) == cells[1:]

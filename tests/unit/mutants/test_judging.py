@@ -7,7 +7,7 @@ import pytest
 from hybridwatch.records.run import Failure, Phase, Trial
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
-from hybridwatch_lab.mutants.judging import kill_of
+from hybridwatch_lab.mutants.judging import find_kill
 from tests.builders import Trials, a_run
 
 RULES: dict[str, Trials] = {
@@ -28,7 +28,7 @@ def trials(metrics: dict[str, Trials]) -> list[Trial]:
 
 
 def kill(scenario, healthy, mutated):
-    return kill_of(scenario, a_run(RIGHT), trials(healthy), trials(mutated))
+    return find_kill(scenario, a_run(RIGHT), trials(healthy), trials(mutated))
 
 
 def test_a_healthy_engine_kills_nothing(scenario):
@@ -65,5 +65,5 @@ def test_phases_that_the_mutant_has_not_come_to_are_not_missed(scenario):
 )
 def test_a_trial_without_a_measurement_kills_by_its_reason(scenario, failure, word):
     failed = replace(trials(RULES)[0], phase=Phase.CONTRACT, samples=(), failure=failure)
-    found = kill_of(scenario, a_run(RIGHT), trials(RIGHT), [failed])
+    found = find_kill(scenario, a_run(RIGHT), trials(RIGHT), [failed])
     assert (found.metrics, found.detail) == ((word,), failure.reason)

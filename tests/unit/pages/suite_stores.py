@@ -9,7 +9,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, cell_of, plain
+from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, build_cell, plain
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.identity import ScenarioRef
@@ -97,7 +97,7 @@ def table(document: Document, caption: str) -> Table:
 
 def rows(document: Document, caption: str) -> list[list[str]]:
     """What a table says, cell by cell: content and the line under it."""
-    return [[_text(cell_of(cell)) for cell in row] for row in table(document, caption).rows]
+    return [[_text(build_cell(cell)) for cell in row] for row in table(document, caption).rows]
 
 
 def _text(cell: Cell) -> str:

@@ -11,7 +11,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.pages.document import Kind, Link, Paragraph, cell_of, plain
+from hybridwatch.pages.document import FieldKind, Link, Paragraph, build_cell, plain
 from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.records.identity import FixState
 from tests.builders import a_build
@@ -212,7 +212,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
         view(tmp_path, "alerts", alert=alert.matter.key),
     ):
         assert f"{HOSTILE} acknowledged: {HOSTILE}" in said(document)
-    cell = cell_of(table(view(tmp_path, "alerts"), "Alerts").rows[0][1])
+    cell = build_cell(table(view(tmp_path, "alerts"), "Alerts").rows[0][1])
     assert isinstance(cell.content, Link)
     assert cell.content.text == HOSTILE
 
@@ -232,7 +232,7 @@ def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     (tmp_path / DATABASE_FILE).write_bytes(b"no database" * 100)
     notice = notices(view(tmp_path, "alerts"))[-1]
-    assert notice.kind is Kind.LOUD
+    assert notice.kind is FieldKind.LOUD
     assert DATABASE_FILE in str(notice.lines[0])
 
 

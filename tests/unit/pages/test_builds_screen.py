@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.orchestration.nightly.checkout import checkout_here
-from hybridwatch.pages.document import Link, cell_of, pieces
+from hybridwatch.pages.document import Link, build_cell, pieces
 from hybridwatch.records.identity import FixState
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import load_scenario
@@ -72,8 +72,8 @@ def test_a_fix_is_proved_by_the_newest_control_of_its_scenario(tmp_path: Path) -
     document = view(tmp_path, "builds", checkout())
     proved = row_of(document, FIX)[1]
     assert proved == "smoke/padded-graph-rows caught 28 d ago"
-    (row,) = (r for r in table(document, "Fixes by build").rows if cell_of(r[0]).content == FIX)
-    (link,) = (p for p in pieces(cell_of(row[1]).content) if isinstance(p, Link))
+    (row,) = (r for r in table(document, "Fixes by build").rows if build_cell(r[0]).content == FIX)
+    (link,) = (p for p in pieces(build_cell(row[1]).content) if isinstance(p, Link))
     assert not isinstance(link.to, str)
     assert link.to.href() == f"run?run={newest}"
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.document import Section, Table
 from hybridwatch.pages.screens.change_points import change_points
-from hybridwatch.pages.screens.histories import Subject
+from hybridwatch.pages.screens.histories import ChartSubject
 
-SUBJECT = Subject(metric_of("ttft"), "median")
+SUBJECT = ChartSubject(metric_of("ttft"), "median")
 
 
 def a_line(history: History) -> Line:
@@ -46,7 +46,7 @@ def told(history: History) -> str:
 
 def test_commits_are_those_from_the_last_run_before_the_range_to_the_run_at_its_end() -> None:
     interval = Interval(0.05, 0.15, 0.95)
-    words = told(History((ChangePoint(5, 0.1, interval, State.CONFIRMED, first=4, last=7),)))
+    words = told(History((ChangePoint(5, 0.1, interval, HistoryState.CONFIRMED, first=4, last=7),)))
     assert f"{3:07x}...{7:07x}" in words
     assert "5 Sep to 8 Sep, 95 %" in words
     assert "run3#0" in words

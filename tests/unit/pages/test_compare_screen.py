@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of
@@ -27,14 +27,14 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Table,
-    cell_of,
+    build_cell,
     pieces,
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.reports.figures.forest import figure_forest, reach_of, rows_of
+from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.sentence import headline
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import (
@@ -75,7 +75,7 @@ def choices(document: Document) -> dict[str, Choice]:
 
 def table(document: Document, caption: str) -> list[list[str]]:
     (found,) = (t for t in every(document, Table) if t.caption == caption)
-    return [[plain(cell_of(cell).content) for cell in row] for row in found.rows]
+    return [[plain(build_cell(cell).content) for cell in row] for row in found.rows]
 
 
 def test_an_empty_store_says_what_to_do(tmp_path):
@@ -100,7 +100,7 @@ def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
         "smoke/padded-graph-rows",
         "smoke/alone",
     }
-    assert headline(report_of(both)) in words_of(document)
+    assert headline(build_report(both)) in words_of(document)
     assert every(document, Command)[0].text == f"hybridwatch compare {both.id}"
 
 
@@ -241,7 +241,7 @@ def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
 
 def check_comparisons(record: Path) -> None:
     made = read_run(record)
-    report = report_of(made)
+    report = build_report(made)
     document = view(COMMITTED, contender=f"{made.id}#1", baseline=f"{made.id}#0")
     shown = {row[1]: row for row in table(document, "Every comparison")}
     assert len(shown) == len(report.comparisons)
@@ -263,14 +263,14 @@ def test_committed_records_say_what_the_analysis_says(subtests):
 
 
 def test_the_forest_has_better_on_the_right_and_marks_what_goes_on_beyond_its_edge(tmp_path):
-    report = report_of(run(replace(REGRESSED, slowdown=1.25)))
-    rows = {name_of(row.comparison): row for row in rows_of(report.comparisons)}
+    report = build_report(run(replace(REGRESSED, slowdown=1.25)))
+    rows = {name_of(row.comparison): row for row in build_rows(report.comparisons)}
     worse = [r for r in rows.values() if r.comparison.verdict is Verdict.REGRESSION]
     assert worse
     assert all(row.low <= row.at <= row.high < 0 for row in worse)
     assert rows["accuracy.recall"].band == pytest.approx(2.0)
     everything = list(rows.values())
-    reach = reach_of(everything)
+    reach = compute_reach(everything)
     figure = figure_forest("changes", everything)
     drawn = [x for trace in figure.data for x in trace.x]
     assert max(map(abs, drawn)) <= reach

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.job import End
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.fleet.job import AttemptEnd
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.placing import Start
-from hybridwatch.pages.document import Code, Kind
+from hybridwatch.pages.document import Code, FieldKind
 from tests.dashboard.parity import words_of
 from tests.unit.orchestration.fleet.pretended import a_job
 from tests.unit.orchestration.fleet.simulated import Machine, Simulated, World
@@ -20,7 +20,9 @@ from tests.unit.pages.suite_stores import notices, rows, view
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(
-        Database(url_of(tmp_path)), tmp_path, Simulated({"h0": Machine(), "h1": Machine()})
+        Database(find_database_url(tmp_path)),
+        tmp_path,
+        Simulated({"h0": Machine(), "h1": Machine()}),
     )
 
 
@@ -47,17 +49,17 @@ def test_a_host_in_quarantine_is_loud(tmp_path, world):
     world.cluster.machines["h1"].driver = "999"
     world.drain()
     loud = notices(view(tmp_path, "fleet"))[0]
-    assert loud.kind is Kind.LOUD
+    assert loud.kind is FieldKind.LOUD
     assert "expected 570.1, found 999" in str(loud.lines)
 
 
 def test_what_is_measured_now_leads_to_its_job(tmp_path, world):
     world.plan([a_job()])
     world.drain()
-    again = replace(a_job(night="second"), planned_at=world.cluster.now)
+    again = replace(a_job(batch_id="second"), planned_at=world.cluster.now)
     world.plan([again])
     host = next(iter(world.hosts_of_series().values())).pop()
-    assert world.ledger.claim(Start(again, host), "driver")
+    assert world.job_queue.claim(Start(again, host), "driver")
     ((scenario, _, where, _, _),) = rows(view(tmp_path, "fleet"), "Measured now")
     assert (scenario, where) == (again.scenario, host)
 
@@ -67,15 +69,15 @@ def test_a_job_shows_its_attempts_and_the_end_of_its_log(tmp_path, world):
     world.drain()
     shown = view(tmp_path, "job", job=a_job().key)
     ((number, _, _, _, how, _),) = rows(shown, "Attempts")
-    assert (number, how) == ("1", End.STORED.value)
+    assert (number, how) == ("1", AttemptEnd.STORED.value)
     (log,) = [block for block in shown.blocks if isinstance(block, Code)]
     assert log.text == "made up\n"
 
 
 def test_a_job_that_is_not_there_is_told(tmp_path, world):
     world.plan([a_job()])
-    assert notices(view(tmp_path, "job", job="none"))[0].kind is Kind.LOUD
-    assert notices(view(tmp_path, "job"))[0].kind is Kind.QUIET
+    assert notices(view(tmp_path, "job", job="none"))[0].kind is FieldKind.LOUD
+    assert notices(view(tmp_path, "job"))[0].kind is FieldKind.QUIET
 
 
 def test_reading_is_all_that_the_screens_do(tmp_path, world):
@@ -83,4 +85,4 @@ def test_reading_is_all_that_the_screens_do(tmp_path, world):
     before = world.states()
     view(tmp_path, "fleet")
     assert world.states() == before
-    assert Ledger(world.database).running() == []
+    assert JobQueue(world.database).running() == []

@@ -16,13 +16,13 @@ from hybridwatch.cli.main import cli
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.integrations.notify.gather import Place, topics_of
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
+from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Link, Paragraph, cell_of, pieces, plain
+from hybridwatch.pages.document import Link, Paragraph, build_cell, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.cause_rows import SHOWN, rows_of
+from hybridwatch.reports.cause_rows import SHOWN, build_rows
 from hybridwatch.reports.jsonform import alert_to_json
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of
@@ -80,7 +80,7 @@ def releases(tmp_path: Path) -> Path:
 
 def topics(results: Path):
     now = STARTED + timedelta(days=1, hours=9)
-    return topics_of(Place(results, open_index(results), Checkout()), now)
+    return gather_topics(TopicPlace(results, open_index(results), Checkout()), now)
 
 
 def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault:
     assert row[3] == "nightly|against cpu-0.27.1, 3 testbeds"
     link = next(
         p
-        for p in pieces(cell_of(table(view(one_fault, "alerts"), "Alerts").rows[0][1]).content)
+        for p in pieces(build_cell(table(view(one_fault, "alerts"), "Alerts").rows[0][1]).content)
         if isinstance(p, Link)
     )
     assert isinstance(link.to, Address)
@@ -171,7 +171,7 @@ def test_programs_get_one_alert_with_its_members(one_fault: Path) -> None:
 def test_a_release_pair_with_ten_regressions_opens_nothing(releases: Path) -> None:
     assert {alert.status for alert in alerts(releases)} == {Status.RELEASE}
     assert "No alert is as asked for." in "\n".join(words_of(view(releases, "alerts")))
-    assert {t.standing for t in topics(releases) if not t.is_gap} == {Standing.CLOSED}
+    assert {t.standing for t in topics(releases) if not t.is_gap} == {TopicStatus.CLOSED}
     first = view(releases, "overview").blocks[0]
     assert isinstance(first, Paragraph)
     assert plain(first.line) == "No alert is open."
@@ -215,7 +215,7 @@ def test_what_stops_comes_before_what_was_left_out(releases: Path) -> None:
         )
     found = findings_for((), releases, STRICT, now=STARTED + timedelta(days=1, hours=9))
     assert len(found.left_out) == 1 + SHOWN
-    shown = rows_of(found)[:SHOWN]
+    shown = build_rows(found)[:SHOWN]
     assert all(row.found is not None for row in shown)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.pages.document import Kind
-from hybridwatch_lab.mutants.cell import HEALTHY, State
+from hybridwatch.pages.document import FieldKind
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.parity import words_of
 from tests.unit.mutants.cells import a_cell
@@ -22,9 +22,9 @@ def test_without_a_table_the_screen_says_how_to_get_one(tmp_path):
 
 
 def test_each_mutant_has_a_row_with_what_killed_it(tmp_path, table):
-    append_cell(table, a_cell(HEALTHY, State.SURVIVED))
+    append_cell(table, a_cell(HEALTHY, MutantState.SURVIVED))
     append_cell(table, a_cell("unzeroed-state", seconds=3.0))
-    append_cell(table, a_cell("decode-dt-bias", State.SURVIVED))
+    append_cell(table, a_cell("decode-dt-bias", MutantState.SURVIVED))
     found = rows(view(tmp_path, "mutants"), "Kill table")
     assert [row[0] for row in found] == ["healthy engine", "unzeroed-state", "decode-dt-bias"]
     assert [row[-1] for row in found] == ["nothing found", "wrong_tokens, 3 s", "survived"]
@@ -33,7 +33,7 @@ def test_each_mutant_has_a_row_with_what_killed_it(tmp_path, table):
 def test_a_false_alarm_is_loud(tmp_path, table):
     append_cell(table, a_cell(HEALTHY, detail="contract.wrong_tokens 0 -> 2"))
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is Kind.LOUD
+    assert loud.kind is FieldKind.LOUD
     assert loud.title == "1 false alarm"
 
 
@@ -41,12 +41,12 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path, table):
     append_cell(table, a_cell("unzeroed-state"))
     table.write_text("no cell\n" * 2, encoding="utf-8")
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is Kind.LOUD
+    assert loud.kind is FieldKind.LOUD
     assert "cpu-0.27.1.jsonl:1" in str(loud.lines)
 
 
 def test_a_file_of_own_mutants_that_cannot_be_read_is_named(own_home, tmp_path):
     (own_home / "mutants" / "mine.toml").write_text("[mutant.one]\n")
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is Kind.LOUD
+    assert loud.kind is FieldKind.LOUD
     assert "mine.toml: mutant.one.mechanism: missing" in str(loud.lines)

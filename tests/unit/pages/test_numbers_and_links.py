@@ -15,7 +15,7 @@ import pytest
 
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import entry_of
+from hybridwatch.history.entry import load_entry
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Cell,
@@ -28,7 +28,7 @@ from hybridwatch.pages.document import (
     Notice,
     Paragraph,
     Table,
-    cell_of,
+    build_cell,
     pieces,
     plain,
 )
@@ -100,7 +100,7 @@ def fill(results: Path) -> None:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     results = tmp_path_factory.mktemp("results")
     fill(results)
-    read = lru_cache(maxsize=None)(entry_of)
+    read = lru_cache(maxsize=None)(load_entry)
     return Source(results, open_index(results), NOW, read=read, checkout=Checkout)
 
 
@@ -141,7 +141,7 @@ def lines_of(document: Document) -> Iterator[tuple[Inline, ...]]:
     for block in blocks_of(document.blocks):
         if isinstance(block, Table):
             for row in block.rows:
-                parts = [(*pieces(c.content), " ", *pieces(c.under)) for c in map(cell_of, row)]
+                parts = [(*pieces(c.content), " ", *pieces(c.under)) for c in map(build_cell, row)]
                 yield tuple(piece for part in parts for piece in (*part, " "))
         elif isinstance(block, Paragraph):
             yield pieces(block.line)
@@ -152,7 +152,7 @@ def lines_of(document: Document) -> Iterator[tuple[Inline, ...]]:
 def cells_of(document: Document) -> Iterator[Cell]:
     for block in blocks_of(document.blocks):
         if isinstance(block, Table):
-            yield from (cell_of(cell) for row in block.rows for cell in row)
+            yield from (build_cell(cell) for row in block.rows for cell in row)
 
 
 def links_in(line: Line) -> tuple[Address, ...]:
@@ -184,7 +184,9 @@ def shown_by(run: Document) -> dict[str, str]:
     """The change of each metric, as the page of a run shows it."""
     tables = [b for b in blocks_of(run.blocks) if isinstance(b, Table)]
     table = next(one for one in tables if one.caption == "Every comparison")
-    return {plain(cell_of(row[1]).content): plain(cell_of(row[4]).content) for row in table.rows}
+    return {
+        plain(build_cell(row[1]).content): plain(build_cell(row[4]).content) for row in table.rows
+    }
 
 
 def is_shown(claim: Claim, run: Document) -> bool:
@@ -231,13 +233,13 @@ def test_a_row_that_links_another_run_would_be_found(
     source: Source, pages: dict[Address, Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the news of a night lead to the run of another."""
-    turned = overview_news._turned
+    turned = overview_news._transition_news
 
     def mixed_up(*arguments: object) -> object:
         change = turned(*arguments)  # type: ignore[arg-type]
         return replace(change, run=f"{NIGHTS - 1:08x}")
 
-    monkeypatch.setattr(overview_news, "_turned", mixed_up)
+    monkeypatch.setattr(overview_news, "_transition_news", mixed_up)
     here = address("overview", since=30)
     planted = wrong({**pages, here: open_view(source, here)})
     assert planted
@@ -252,7 +254,7 @@ def news(pages: dict[Address, Document]) -> list[tuple[Cell | Inline, ...]]:
 
 
 def test_what_lasted_one_night_is_news_and_so_is_its_end(pages: dict[Address, Document]) -> None:
-    said = [[plain(cell_of(cell).content) for cell in row[1:4]] for row in news(pages)]
+    said = [[plain(build_cell(cell).content) for cell in row[1:4]] for row in news(pages)]
 
     def day(night: int) -> str:
         return f"{STARTED + timedelta(days=night):%Y-%m-%d}"
@@ -275,21 +277,21 @@ def test_news_name_testbed_and_date_and_open_the_alert_with_its_commits(
     pages: dict[Address, Document],
 ) -> None:
     for row in news(pages):
-        scenario = cell_of(row[1])
+        scenario = build_cell(row[1])
         assert plain(scenario.under).endswith((TESTBED.id, OTHER.id))
-        assert re.match(r"\d{4}-\d\d-\d\d$", plain(cell_of(row[3]).content))
+        assert re.match(r"\d{4}-\d\d-\d\d$", plain(build_cell(row[3]).content))
         (to,) = links_in(scenario.content)
-        if plain(cell_of(row[2]).content).startswith("Faster"):
+        if plain(build_cell(row[2]).content).startswith("Faster"):
             assert to.screen == "run"
             continue
         assert to.values("alert")
-        if "control" not in plain(cell_of(row[2]).content):
+        if "control" not in plain(build_cell(row[2]).content):
             blocks = list(blocks_of(pages[to].blocks))
             assert any(isinstance(b, Command) and " bisect " in b.text for b in blocks)
             assert re.search(r"\S+\.\.\.abc00\w\w", " ".join(words_of(pages[to])))
 
 
 def test_what_is_still_bad_stands_before_what_is_over(pages: dict[Address, Document]) -> None:
-    stands = [plain(cell_of(row[4]).content) == "still so" for row in news(pages)]
+    stands = [plain(build_cell(row[4]).content) == "still so" for row in news(pages)]
     assert stands == sorted(stands, reverse=True)
     assert stands.count(True) == 3  # slower, answers lost, a control that is not caught

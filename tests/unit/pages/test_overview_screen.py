@@ -13,16 +13,16 @@ from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (
     Cell,
     Document,
+    FieldKind,
     Folded,
     Grade,
-    Kind,
     Link,
     Notice,
     Paragraph,
     Section,
     Short,
     Table,
-    cell_of,
+    build_cell,
     pieces,
     plain,
 )
@@ -79,7 +79,7 @@ def captions(document: Document) -> list[str]:
 
 def loud(document: Document) -> list[Notice]:
     blocks = blocks_in(document.blocks)
-    return [b for b in blocks if isinstance(b, Notice) and b.kind is Kind.LOUD]
+    return [b for b in blocks if isinstance(b, Notice) and b.kind is FieldKind.LOUD]
 
 
 def said(document: Document) -> str:
@@ -99,7 +99,7 @@ def verdicts(cells: Sequence[object]) -> list[Verdict]:
 
 
 def links(cell: object) -> list[Address]:
-    whole = cell_of(cell)  # type: ignore[arg-type]
+    whole = build_cell(cell)  # type: ignore[arg-type]
     found = (*pieces(whole.content), *pieces(whole.under))
     return [p.to for p in found if isinstance(p, Link) and isinstance(p.to, Address)]
 
@@ -118,9 +118,9 @@ def test_a_regression_stands_in_the_grid_with_links_to_its_run_and_history(tmp_p
     grid = table(opened(tmp_path), "Where everything stands")
     row = grid.rows[0]
     names = [column.name for column in grid.columns]
-    assert cell_of(row[0]).content is Verdict.REGRESSION
-    assert plain(cell_of(row[0]).under) == "since 3 h ago"
-    slow = cell_of(row[names.index("throughput")])
+    assert build_cell(row[0]).content is Verdict.REGRESSION
+    assert plain(build_cell(row[0]).under) == "since 3 h ago"
+    slow = build_cell(row[names.index("throughput")])
     assert verdicts([slow]) == [Verdict.REGRESSION]
     assert "%" in plain(slow.content)
     builds = ["cpu-0.27.1", "cpu-0.27.1-candidate"]
@@ -153,7 +153,7 @@ def test_a_failed_run_is_louder_than_a_slow_one(tmp_path: Path) -> None:
     trials = tuple(replace(trial, index=at) for at, trial in enumerate(there))
     write_run(tmp_path, replace(dead, trials=trials))
     grid = table(opened(tmp_path), "Where everything stands")
-    firsts = [cell_of(row[0]).content for row in grid.rows]
+    firsts = [build_cell(row[0]).content for row in grid.rows]
     assert firsts == [Verdict.MISSING, Verdict.REGRESSION]
 
 
@@ -163,7 +163,7 @@ def test_a_known_bad_control_does_not_alarm(tmp_path: Path) -> None:
     assert "Where everything stands" not in captions(document)
     assert loud(document) == []
     controls = table(document, "Controls")
-    assert plain(cell_of(controls.rows[0][0]).content) == "equivalent caught"
+    assert plain(build_cell(controls.rows[0][0]).content) == "equivalent caught"
     assert "1 of 1 bug caught, the healthy engine clean" in said(document)
     assert Verdict.REGRESSION not in verdicts([cell for row in controls.rows for cell in row])
 
@@ -217,7 +217,7 @@ def test_what_was_not_measured_lately_is_loud_and_not_without_trouble(tmp_path: 
     document = opened_later(tmp_path)
     (notice,) = loud(document)
     assert "not measured since 2026-11-21 (4 days)" in plain(notice.lines[0])
-    cell = cell_of(table(document, "Where everything stands").rows[0][0])
+    cell = build_cell(table(document, "Where everything stands").rows[0][0])
     assert plain(cell.content) == "missing not measured"
     assert plain(cell.under).startswith("since 4 d ago, then ")
     assert not [c for c in captions(document) if "without trouble" in c]
@@ -263,7 +263,7 @@ def test_what_got_worse_since_yesterday_stands_first(tmp_path: Path) -> None:
     assert captions(document)[0] == "Changed since yesterday"
     rows = table(document, "Changed since yesterday").rows
     assert rows[0][0] is Verdict.REGRESSION
-    assert plain(cell_of(rows[0][2]).content).startswith("Slower: ttft +30")
+    assert plain(build_cell(rows[0][2]).content).startswith("Slower: ttft +30")
     assert all(row[3] is not Verdict.REGRESSION for row in rows)
 
 
@@ -273,7 +273,7 @@ def test_a_dead_engine_is_one_piece_of_news_with_its_reason(tmp_path: Path) -> N
     write_run(tmp_path, replace(dead, started_at=STARTED, builds=builds))
     rows = table(opened(tmp_path), "Changed since yesterday").rows
     assert [row[0] for row in rows] == [Verdict.FAILED]
-    assert "an illegal memory access" in plain(cell_of(rows[0][2]).content)
+    assert "an illegal memory access" in plain(build_cell(rows[0][2]).content)
 
 
 def test_what_was_bad_before_yesterday_is_no_news(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_filters_keep_what_they_say_and_wrong_ones_are_told(tmp_path: Path) -> N
     write_run(tmp_path, candidate(replace(SLOW, scenario=scenario("curated/else"), seed=4)))
     document = opened(tmp_path, "group=curated")
     rows = table(document, "Where everything stands").rows
-    assert [plain(cell_of(row[1]).content) for row in rows] == ["curated/else"]
+    assert [plain(build_cell(row[1]).content) for row in rows] == ["curated/else"]
     wrong = opened(tmp_path, "group=nowhere&build=%3Cscript%3E&since=x&foo=1")
     assert len(wrong.complaints) == 4
     assert len(table(wrong, "Where everything stands").rows) == 2

@@ -7,10 +7,10 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
-from hybridwatch.history.lines import MOST_POINTS, Line, lines_of, releases_in_order
+from hybridwatch.history.lines import MOST_POINTS, Line, build_lines, releases_in_order
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
@@ -24,7 +24,7 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
-    cell_of,
+    build_cell,
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
@@ -135,12 +135,12 @@ def test_a_planted_step_is_confirmed_and_named_with_the_release_it_came_with(
 ) -> None:
     document = opened(stepped, "metric=output_throughput&metric=ttft+median")
     changes = next(t for t in of_kind(document, Table) if t.caption == "Change points")
-    told = [[plain(cell_of(cell).content) for cell in row] for row in changes.rows]
+    told = [[plain(build_cell(cell).content) for cell in row] for row in changes.rows]
     found = [row for row, cells in zip(told, changes.rows, strict=True) if row[0].endswith("worse")]
     assert sorted(row[1] for row in found) == ["output_throughput", "ttft median"]
     assert all(row[0] == "regression worse" for row in found)
     assert all("0.28.0" in row[4] for row in found)
-    assert all(plain(cell_of(row[1]).under) == "nightly" for row in changes.rows)
+    assert all(plain(build_cell(row[1]).under) == "nightly" for row in changes.rows)
     charts = of_kind(document, Chart)
     assert all("1 confirmed change" in chart.description for chart in charts)
 
@@ -243,7 +243,7 @@ def test_an_accuracy_axis_ends_at_all_and_a_count_of_none_has_no_fractions(level
 def test_a_control_is_no_verdict_among_the_runs(tmp_path: Path) -> None:
     write_run(tmp_path, run(REGRESSED))
     runs = next(t for t in of_kind(opened(tmp_path), Table) if t.caption == "Runs")
-    assert plain(cell_of(runs.rows[0][0]).content) == "control"
+    assert plain(build_cell(runs.rows[0][0]).content) == "control"
 
 
 def test_wrong_values_are_told_and_something_valid_is_shown(stepped: Path) -> None:
@@ -281,7 +281,7 @@ def test_the_other_way_to_look_along_and_more_runs_are_known_as_likely(stepped: 
 
 def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
     series = index.series(*CELL, metric, statistic)
-    (found,) = lines_of(
+    (found,) = build_lines(
         series, metric_of(metric), newest=newest, over_releases=False, builds=["nightly"]
     )
     return found
@@ -290,7 +290,7 @@ def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
 def test_a_step_is_found_where_it_was_planted(stepped: Path) -> None:
     index = open_index(stepped)
     (point,) = line(index, "output_throughput", "median").history.points
-    assert (point.index, point.state) == (STEP_AT, State.CONFIRMED)
+    assert (point.index, point.state) == (STEP_AT, HistoryState.CONFIRMED)
     assert point.effect == pytest.approx(1 / 1.4 - 1, abs=0.05)
 
 
@@ -316,7 +316,7 @@ def test_the_band_holds_the_median_and_is_all_trials_where_there_are_few(tmp_pat
     write_run(tmp_path, run(Plan(performance_trials=3)))
     index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
-    (found,) = lines_of(
+    (found,) = build_lines(
         series, metric_of("output_throughput"), newest=9, over_releases=False, builds=()
     )
     level = found.levels.iloc[0]
@@ -334,7 +334,7 @@ def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> No
         write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
     series = open_index(tmp_path).series(*CELL, "output_throughput", "median")
     metric = metric_of("output_throughput")
-    (line,) = lines_of(series, metric, newest=9, over_releases=False, builds=("nightly",))
+    (line,) = build_lines(series, metric, newest=9, over_releases=False, builds=("nightly",))
     assert [step.text for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
 
 
@@ -342,7 +342,7 @@ def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -
     write_run(tmp_path, run(Plan(performance_trials=MOST_POINTS, documents=2)))
     index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
-    found = lines_of(series, metric_of("output_throughput"), newest=9, over_releases=False)
+    found = build_lines(series, metric_of("output_throughput"), newest=9, over_releases=False)
     drawn = sum(len(each.points) for each in found)
     assert drawn <= MOST_POINTS + 4 < len(series.points)
     for each in found:

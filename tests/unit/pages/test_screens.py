@@ -17,14 +17,14 @@ from hybridwatch.pages.document import (
     Chart,
     Command,
     Document,
+    FieldKind,
     Filters,
-    Kind,
     Link,
     Notice,
     Paragraph,
     Section,
     Table,
-    cell_of,
+    build_cell,
     pieces,
     plain,
 )
@@ -48,12 +48,12 @@ def of_kind(document: Document, kind: type[B]) -> list[B]:
 
 def column(table: Table, name: str) -> list[str]:
     place = [column.name for column in table.columns].index(name)
-    return [plain(cell_of(row[place]).content) for row in table.rows]
+    return [plain(build_cell(row[place]).content) for row in table.rows]
 
 
 def links(table: Table) -> Iterator[Address]:
     for row in table.rows:
-        for piece in pieces(cell_of(row[1]).content):
+        for piece in pieces(build_cell(row[1]).content):
             if isinstance(piece, Link) and isinstance(piece.to, Address):
                 yield piece.to
 
@@ -228,7 +228,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
     path.write_bytes(b"{")
     document = open_view(Source(store, index, NOW), address("run", run=run(REGRESSED).id))
     [notice] = of_kind(document, Notice)
-    assert notice.kind is Kind.LOUD
+    assert notice.kind is FieldKind.LOUD
     assert path.name in plain(notice.lines[0])
 
 

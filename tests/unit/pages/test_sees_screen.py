@@ -8,13 +8,13 @@ import pytest
 
 from hybridwatch.analysis.calibration.figure import Figure, at_most
 from hybridwatch.analysis.calibration.read import Calibration, read_calibration
-from hybridwatch.analysis.sight import Reading, Sight, sight_of
+from hybridwatch.analysis.detection import ControlReading, Detection, find_detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import controls_of
-from hybridwatch.pages.document import Kind
+from hybridwatch.history.controls import list_controls
+from hybridwatch.pages.document import FieldKind
 from hybridwatch.records.role import Role
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
@@ -54,30 +54,36 @@ def facts(document) -> dict[str, str]:
     return dict(found.rows)
 
 
-def told(metric: str, verdict: Verdict) -> Reading:
-    return Reading(metric, "value", verdict, 0.0, 1.0)
+def told(metric: str, verdict: Verdict) -> ControlReading:
+    return ControlReading(metric, "value", verdict, 0.0, 1.0)
+
+
+BROKEN = [("accuracy.x", Verdict.REGRESSION), ("ttft", Verdict.EQUIVALENT)]
+SLOW = [("contract.x", Verdict.EQUIVALENT), ("ttft", Verdict.REGRESSION)]
 
 
 @pytest.mark.parametrize(
-    ("comparisons", "deadly", "sight"),
+    ("comparisons", "deadly", "detection"),
     [
-        ([("contract.x", Verdict.REGRESSION)], False, Sight.CAUGHT),
-        ([("accuracy.x", Verdict.REGRESSION), ("ttft", Verdict.EQUIVALENT)], False, Sight.CAUGHT),
-        ([("contract.x", Verdict.EQUIVALENT), ("ttft", Verdict.REGRESSION)], False, Sight.MISSED),
-        ([("accuracy.x", Verdict.INCONCLUSIVE)], False, Sight.MISSED),
-        ([("accuracy.x", Verdict.IMPROVEMENT)], False, Sight.MISSED),
-        ([("contract.x", Verdict.FAILED)], False, Sight.MISSED),
-        ([("contract.x", Verdict.FAILED)], True, Sight.CAUGHT),
-        ([("contract.x", Verdict.EQUIVALENT)], True, Sight.MISSED),
-        ([("ttft", Verdict.REGRESSION)], False, Sight.NOT_ASKED),
-        ([("accuracy.x", Verdict.NOT_COMPARABLE)], False, Sight.NOT_ASKED),
-        ([("unheard-of", Verdict.REGRESSION)], False, Sight.NOT_ASKED),
-        ([], True, Sight.NOT_ASKED),
+        ([("contract.x", Verdict.REGRESSION)], False, Detection.CAUGHT),
+        (BROKEN, False, Detection.CAUGHT),
+        (SLOW, False, Detection.MISSED),
+        ([("accuracy.x", Verdict.INCONCLUSIVE)], False, Detection.MISSED),
+        ([("accuracy.x", Verdict.IMPROVEMENT)], False, Detection.MISSED),
+        ([("contract.x", Verdict.FAILED)], False, Detection.MISSED),
+        ([("contract.x", Verdict.FAILED)], True, Detection.CAUGHT),
+        ([("contract.x", Verdict.EQUIVALENT)], True, Detection.MISSED),
+        ([("ttft", Verdict.REGRESSION)], False, Detection.NOT_ASKED),
+        ([("accuracy.x", Verdict.NOT_COMPARABLE)], False, Detection.NOT_ASKED),
+        ([("unheard-of", Verdict.REGRESSION)], False, Detection.NOT_ASKED),
+        ([], True, Detection.NOT_ASKED),
     ],
 )  # fmt: skip
-def test_contracts_and_answers_tell_and_times_do_not(comparisons, deadly, sight) -> None:
-    telling = [one.verdict for one in (told(*each) for each in comparisons) if one.is_telling]
-    assert sight_of(telling, deadly=deadly) is sight
+def test_contracts_and_answers_tell_and_times_do_not(comparisons, deadly, detection) -> None:
+    deterministic = [
+        one.verdict for one in (told(*each) for each in comparisons) if one.is_deterministic
+    ]
+    assert find_detection(deterministic, deadly=deadly) is detection
 
 
 def test_an_empty_store_is_a_state_of_its_own(tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_a_planted_control_that_is_not_caught_is_loud_and_first(tmp_path: Path) 
     put(tmp_path, 3, slower=3.0, builds=KNOWN_BAD)
     document = view(tmp_path, "sees")
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (Kind.LOUD, "1 known-bad control not caught")
+    assert (loud.kind, loud.title) == (FieldKind.LOUD, "1 known-bad control not caught")
     seen = rows(document, "Newest known-bad controls")
     assert [row[0] for row in seen] == [
         "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
@@ -130,11 +136,11 @@ def test_a_planted_control_that_is_not_caught_is_loud_and_first(tmp_path: Path) 
 def test_a_run_without_a_fix_that_its_scenario_does_not_guard_is_no_control(tmp_path: Path) -> None:
     put(tmp_path, 1, builds=KNOWN_BAD, scenario="smoke/dummy-run")
     index = open_index(tmp_path)
-    assert controls_of(index, knowing("smoke/dummy-run").scenarios) == ()
+    assert list_controls(index, knowing("smoke/dummy-run").scenarios) == ()
     of_v2 = knowing("smoke/dummy-run", fix_v2="padded-rows-prefilling").scenarios
     for scenarios in ({}, of_v2):
-        (control,) = controls_of(index, scenarios)
-        assert control.sight is Sight.MISSED
+        (control,) = list_controls(index, scenarios)
+        assert control.detection is Detection.MISSED
 
 
 def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
@@ -143,10 +149,10 @@ def test_an_engine_that_must_die_is_caught_by_its_death(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     name = "smoke/padded-graph-rows"
     sights = {
-        harm: controls_of(index, knowing(name, harm=harm).scenarios)[0].sight
+        harm: list_controls(index, knowing(name, harm=harm).scenarios)[0].detection
         for harm in ("death", "answers")
     }
-    assert sights == {"death": Sight.CAUGHT, "answers": Sight.MISSED}
+    assert sights == {"death": Detection.CAUGHT, "answers": Detection.MISSED}
 
 
 def test_a_newer_run_of_times_alone_does_not_hide_what_was_seen(tmp_path: Path) -> None:
@@ -191,7 +197,7 @@ def test_a_promise_that_is_not_kept_is_loud(tmp_path: Path) -> None:
     found = Calibration("python -m x", (("One", (broken, replace(broken, value=0.01))),))
     document = view(tmp_path, "sees", Checkout(calibration=lambda: found))
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (Kind.LOUD, "1 promise not kept")
+    assert (loud.kind, loud.title) == (FieldKind.LOUD, "1 promise not kept")
     assert loud.lines == ("no change called one: 20.0 %, at most 5.0 %",)
     assert facts(document)["Promises of the rules kept"] == "1 of 2"
 
@@ -202,7 +208,7 @@ def test_a_calibration_that_cannot_be_read_is_loud_and_the_rest_is_shown(tmp_pat
     path.write_text("{")
     document = view(tmp_path, "sees", Checkout(calibration=lambda: read_calibration(path)))
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (Kind.LOUD, "The calibration cannot be read")
+    assert (loud.kind, loud.title) == (FieldKind.LOUD, "The calibration cannot be read")
     assert len(rows(document, "Newest known-bad controls")) == 1
 
 
@@ -254,7 +260,7 @@ def test_the_committed_controls_are_all_caught(tmp_path: Path) -> None:
         scenarios={s.stem: load_scenario(s, SCENARIOS) for s in SCENARIOS.glob("smoke/*.toml")}
     )
     scenarios = {scenario.id: scenario for scenario in known.scenarios.values()}
-    controls = controls_of(open_index(tmp_path), scenarios)
+    controls = list_controls(open_index(tmp_path), scenarios)
     known_bad = [control for control in controls if control.role is Role.KNOWN_BAD]
     assert len(known_bad) >= 3
-    assert {control.sight for control in known_bad} == {Sight.CAUGHT}
+    assert {control.detection for control in known_bad} == {Detection.CAUGHT}

@@ -18,7 +18,7 @@ from hybridwatch.pages.document import (
     Notice,
     Paragraph,
     Table,
-    cell_of,
+    build_cell,
     plain,
 )
 from hybridwatch.pages.screens import Source, open_view
@@ -79,7 +79,7 @@ def choices(document: Document) -> dict[str, Choice]:
 
 def sites(document: Document) -> list[list[str]]:
     (found,) = (t for t in every(document, Table) if t.caption.startswith("Reads per step"))
-    return [[plain(cell_of(cell).content) for cell in row] for row in found.rows]
+    return [[plain(build_cell(cell).content) for cell in row] for row in found.rows]
 
 
 def chart(document: Document, title: str) -> Chart:
@@ -106,7 +106,7 @@ def test_waits_for_a_device_are_told_with_their_kind(tmp_path):
     released = CallSite("(allocator)", 1, 0.0, "allocator")
     write_run(tmp_path, watched(run(), OLD, work(sample, released)))
     (table,) = (t for t in every(view(tmp_path), Table) if t.caption.startswith("Reads per step"))
-    notes = {cell_of(row[1]).raw: plain(cell_of(row[1]).under) for row in table.rows}
+    notes = {build_cell(row[1]).raw: plain(build_cell(row[1]).under) for row in table.rows}
     file = SAMPLE.partition(":")[0]
     assert notes[SAMPLE] == f"event, {file}:3701"
     assert notes["(allocator)"] == "allocator"

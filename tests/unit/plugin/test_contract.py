@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hybridwatch_engine.graphs_v2 import BUILT
 from hybridwatch_engine.probes import contract
-from hybridwatch_engine.probes.scheduled import Row
+from hybridwatch_engine.probes.scheduled import ScheduledRow
 from hybridwatch_engine.replays import Replay
 
 # Two requests that decode and a padded row, in blocks of 16: attention has group 0, Mamba group 1.
 ROWS = {
-    "a": Row(((3, 4), (7,)), computed=20, prompt=20, tokens=1, accepted=1),
-    "b": Row(((5,), (8,)), computed=9, prompt=4, tokens=1, accepted=1),
+    "a": ScheduledRow(((3, 4), (7,)), computed=20, prompt=20, tokens=1, accepted=1),
+    "b": ScheduledRow(((5,), (8,)), computed=9, prompt=4, tokens=1, accepted=1),
 }
 RIGHT = {
     "attention": SimpleNamespace(
@@ -51,7 +51,7 @@ def broken(monkeypatch):
     def count(reads, batch=ROWS, flags=(False, False, False), fresh=RIGHT):
         monkeypatch.setattr(BUILT, "requests", tuple(batch or ()))
         probe = contract.ContractProbe()
-        probe._step = contract._Step(RUNNER, batch, np.array(flags))
+        probe._step = contract._ContractStep(RUNNER, batch, np.array(flags))
         probe._check(Replay(reads, fresh, ("mamba",)))
         raised = asdict(probe._counts)
         occasions = ("replays", "padded_replays", "padded_rows", "slots", "dummy_replays")
@@ -93,7 +93,7 @@ def test_a_wrong_field_is_counted_as_its_own(broken, layer, field, place, value,
     ],
 )
 def test_a_prompt_in_a_graph_of_decodes_is_counted(broken, changed, counter):
-    row = Row(((3, 4), (7,)), prompt=20, **changed)
+    row = ScheduledRow(((3, 4), (7,)), prompt=20, **changed)
     assert broken(RIGHT, {**ROWS, "a": row})[counter] == 1
 
 

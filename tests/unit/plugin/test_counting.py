@@ -9,7 +9,7 @@ from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
 from hybridwatch_engine.probes.joint import JointProbe
 from hybridwatch_engine.probes.mamba_slots import MambaGroup
 from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
-from hybridwatch_engine.probes.state_slots import Place
+from hybridwatch_engine.probes.state_slots import SlotPlace
 from hybridwatch_engine.replays import REPLAYS, Replay
 
 
@@ -124,7 +124,7 @@ def test_layers_that_keep_three_tensors_for_a_request_are_unsupported():
     """As those of Kimi-Linear: the inputs of three convolutions, and a state."""
     group = MambaGroup("a", None, None, (SimpleNamespace(kv_cache=("q", "k", "v", "state")),), 1)
     with pytest.raises(UnsupportedError, match="found 4 tensors kept for each request"):
-        group.content(Place(0, 0, 0))
+        group.content(SlotPlace(0, 0, 0))
 
 
 class GDNAttentionMetadata:

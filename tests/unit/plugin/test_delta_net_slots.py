@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
-from hybridwatch_engine.probes.state_slots import Place, layers_of, slots_in
+from hybridwatch_engine.probes.state_slots import SlotPlace, layers_of, slots_in
 
 BUILDER = SimpleNamespace(num_spec=2)
 
@@ -23,8 +23,8 @@ def group(rows: int, **fields: object) -> DeltaNetGroup:
 def test_without_drafts_a_row_has_one_slot_whether_it_decodes_or_begins():
     batch = group(3, num_decodes=2, non_spec_state_indices_tensor=np.array([7, 8, 9]))
     assert batch.decodes == 2
-    assert [batch.read(row) for row in range(2)] == [Place(7, 7, 0), Place(8, 8, 0)]
-    assert batch.written(2, 5) == Place(9, 9, 0)
+    assert [batch.read(row) for row in range(2)] == [SlotPlace(7, 7, 0), SlotPlace(8, 8, 0)]
+    assert batch.written(2, 5) == SlotPlace(9, 9, 0)
 
 
 def test_padding_is_no_request():
@@ -41,8 +41,8 @@ def test_with_drafts_a_row_goes_on_behind_what_was_accepted():
         spec_sequence_masks=np.array([True]),
         spec_state_indices_tensor=np.array([[4, 5, 6]]),
     )
-    assert batch.read(0) == Place(state=6, window=4, offset=2)
-    assert batch.written(0, 1) == Place(state=5, window=4, offset=1)
+    assert batch.read(0) == SlotPlace(state=6, window=4, offset=2)
+    assert batch.written(0, 1) == SlotPlace(state=5, window=4, offset=1)
 
 
 def test_in_a_batch_of_both_each_kind_is_counted_by_itself():
@@ -54,10 +54,10 @@ def test_in_a_batch_of_both_each_kind_is_counted_by_itself():
         spec_state_indices_tensor=np.array([[20, 21, 22], [30, 31, 32]]),
         non_spec_state_indices_tensor=np.array([7, 8]),
     )
-    assert batch.written(0, 0) == Place(7, 7, 0)
-    assert batch.read(1) == Place(20, 20, 0)
-    assert batch.written(2, 0) == Place(8, 8, 0)
-    assert batch.read(3) == Place(31, 30, 1)
+    assert batch.written(0, 0) == SlotPlace(7, 7, 0)
+    assert batch.read(1) == SlotPlace(20, 20, 0)
+    assert batch.written(2, 0) == SlotPlace(8, 8, 0)
+    assert batch.read(3) == SlotPlace(31, 30, 1)
 
 
 @pytest.mark.parametrize(

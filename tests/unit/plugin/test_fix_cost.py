@@ -10,7 +10,7 @@ from hybridwatch_engine.source import SourceTree
 from hybridwatch_engine_lab.studies import fix_cost, in_turn
 from hybridwatch_engine_lab.studies.fix_cost import adds_syncs, costs, forms_of, syncs_added
 from hybridwatch_engine_lab.studies.in_turn import speeds_of, step_time_ratio, stretches_of
-from hybridwatch_engine_lab.studies.stepping import Stretch
+from hybridwatch_engine_lab.studies.stepping import StepStretch
 
 
 def a_fix(state, *, can_revert=True):
@@ -59,7 +59,7 @@ def made(monkeypatch):
 
     def stretch(_engine, name, rows, *_):
         order.append(name)
-        return Stretch((float(Engine.slow),) * 4, 4 * rows)
+        return StepStretch((float(Engine.slow),) * 4, 4 * rows)
 
     monkeypatch.setattr(in_turn, "stretch", stretch)
     return order

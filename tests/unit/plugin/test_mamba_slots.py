@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from hybridwatch_engine.probes.mamba_slots import MambaGroup
-from hybridwatch_engine.probes.state_slots import Place
+from hybridwatch_engine.probes.state_slots import SlotPlace
 
 TABLE = [[10, 11, 12, 13]]
 
@@ -25,7 +25,7 @@ def group(**fields):
 
 def test_an_anchor_says_where_the_step_before_has_written():
     found = group(block_idx_last_scheduled_token_prev_step=[1]).read(0)
-    assert found == Place(state=12, window=11, offset=1)
+    assert found == SlotPlace(state=12, window=11, offset=1)
 
 
 @pytest.mark.parametrize("fields", [{}, {"block_idx_last_scheduled_token_prev_step": None}])

@@ -2,7 +2,7 @@
 
 import pytest
 from hybridwatch_engine_lab.studies import in_turn, probe_cost
-from hybridwatch_engine_lab.studies.stepping import Stretch
+from hybridwatch_engine_lab.studies.stepping import StepStretch
 
 
 class Probe:
@@ -22,7 +22,7 @@ class Probe:
 def _engine(monkeypatch):
     def stretch(_engine, name, rows, *_):
         assert Probe.on is name.endswith("-on")
-        return Stretch((1.5 if Probe.on else 1.0,) * 3, 3 * rows)
+        return StepStretch((1.5 if Probe.on else 1.0,) * 3, 3 * rows)
 
     monkeypatch.setattr(in_turn, "stretch", stretch)
     monkeypatch.setattr(probe_cost, "HostSyncProbe", Probe)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from hybridwatch_engine.probes.scheduled import Row, ScheduledRequests
+from hybridwatch_engine.probes.scheduled import ScheduledRequests, ScheduledRow
 
 
 def output(*, new=(), cached=(), tokens=None, drafts=None, finished=(), resumed=()):
@@ -31,9 +31,9 @@ def new(name, blocks, prompt=20, computed=0):
 def test_a_request_keeps_its_blocks_and_gets_more():
     requests = ScheduledRequests()
     first = requests.step(output(new=[new("a", ([3], [7]))], tokens={"a": 16}))
-    assert first == {"a": Row(((3,), (7,)), computed=0, prompt=20, tokens=16)}
+    assert first == {"a": ScheduledRow(((3,), (7,)), computed=0, prompt=20, tokens=16)}
     second = requests.step(output(cached=[("a", ([4], []), 16)], tokens={"a": 4}))
-    assert second == {"a": Row(((3, 4), (7,)), computed=16, prompt=20, tokens=4)}
+    assert second == {"a": ScheduledRow(((3, 4), (7,)), computed=16, prompt=20, tokens=4)}
     assert second["a"].slots(0, 16) == [64, 65, 66, 67]
     assert not second["a"].decodes
     third = requests.step(output(cached=[("a", None, 20)], tokens={"a": 1}))
@@ -56,7 +56,7 @@ def test_a_resumed_request_has_the_blocks_that_it_gets_now():
     requests = ScheduledRequests()
     requests.step(output(new=[new("a", ([3],))], tokens={"a": 20}))
     resumed = requests.step(output(cached=[("a", ([9, 8],), 0)], resumed="a", tokens={"a": 21}))
-    assert resumed["a"] == Row(((9, 8),), computed=0, prompt=20, tokens=21)
+    assert resumed["a"] == ScheduledRow(((9, 8),), computed=0, prompt=20, tokens=21)
 
 
 def test_a_request_that_was_there_before_is_left_out_and_one_that_is_done_forgotten():

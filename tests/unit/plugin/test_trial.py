@@ -7,7 +7,7 @@ from hybridwatch_engine.fixes.fix import Exercise, Finding
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import SourceTree
-from hybridwatch_engine_lab.exercise.trial import NotBuiltError, Outcome, attempt
+from hybridwatch_engine_lab.exercise.trial import ExerciseOutcome, NotBuiltError, attempt
 
 FIX = "padded-rows-prefilling"
 
@@ -36,7 +36,7 @@ def test_what_cannot_be_switched_is_told_and_is_no_fault(monkeypatch, tmp_path, 
     stuck = replace(FIXES[FIX], probe=lambda _: Finding(state, "seen"), apply=None, revert=None)
     monkeypatch.setitem(FIXES, FIX, stuck)
     outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(unobservable))
-    assert outcome == Outcome(state, ok=True, unseen=unseen)
+    assert outcome == ExerciseOutcome(state, ok=True, unseen=unseen)
     assert outcome.to_json().get("unseen", "") == unseen
 
 
@@ -51,4 +51,4 @@ def test_a_fix_that_can_be_switched_is_looked_at(monkeypatch, tmp_path):
 def test_what_is_not_built_is_told_and_is_no_fault(monkeypatch, tmp_path):
     monkeypatch.setitem(FIXES, FIX, replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen")))
     outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(not_built))
-    assert outcome == Outcome("lacking", ok=True, unseen="this engine has no kernel")
+    assert outcome == ExerciseOutcome("lacking", ok=True, unseen="this engine has no kernel")

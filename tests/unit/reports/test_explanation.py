@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.replay import Deviation, Replay, parameters_of
+from hybridwatch.analysis.replay import Deviation, VerdictReplay, list_parameters
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.reports.explanation import print_explanation
@@ -83,7 +83,7 @@ def test_two_numbers_never_look_alike_unless_they_are(number, bound, text) -> No
 def explained(report, left: OneSide, right: OneSide, noise=()) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=False)
-    parameters = parameters_of(report.false_discovery_rate, dict(noise))
+    parameters = list_parameters(report.false_discovery_rate, dict(noise))
     for comparison in report.comparisons:
         print_explanation(comparison, report, (left, right), parameters, console)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
@@ -124,7 +124,7 @@ def test_two_runs_read_as_reviewed(golden) -> None:
     golden.check("explanation/two_runs.txt", text)
 
 
-REPLAYED = Replay(
+REPLAYED = VerdictReplay(
     deviations=(
         Deviation("comparisons[0].verdict", "equivalent", "regression"),
         Deviation("differences[0]", HOSTILE, "(nothing)"),
@@ -166,7 +166,7 @@ def test_json_of_a_replay_is_json() -> None:
 def test_the_conclusion_names_a_suspect_or_a_defect() -> None:
     report = SITUATIONS["regression"]()
     odd = (Deviation("tests", 1, 2),)
-    assert conclusion(Replay((), (), ()), report).startswith("the same, bit for bit")
-    assert "please report" in conclusion(Replay(odd, (), ()), report)
-    assert "what computes it has changed" in conclusion(Replay(odd, (), ("a",)), report)
-    assert "a file was altered" in conclusion(Replay(odd, ("b",), ()), report)
+    assert conclusion(VerdictReplay((), (), ()), report).startswith("the same, bit for bit")
+    assert "please report" in conclusion(VerdictReplay(odd, (), ()), report)
+    assert "what computes it has changed" in conclusion(VerdictReplay(odd, (), ("a",)), report)
+    assert "a file was altered" in conclusion(VerdictReplay(odd, ("b",), ()), report)

@@ -12,7 +12,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.github_actions import MOST, annotations, without_commands
-from tests.builders import LATELY, a_build, a_comparison, noisy, with_failures
+from tests.builders import RECENT, a_build, a_comparison, noisy, with_failures
 from tests.situations import SITUATIONS
 
 COMMANDS = {"add-mask", "debug", "echo", "error", "group", "notice", "set-env", "set-output"}
@@ -120,7 +120,7 @@ def hostile(tmp_path) -> Path:
     """A stored run whose texts are commands."""
     good = {"tpot": noisy(1.0, 7, 0.01)}
     builds = (a_build(), a_build("::error::b"))
-    run = replace(a_comparison(good, {}), started_at=LATELY, builds=builds)
+    run = replace(a_comparison(good, {}), started_at=RECENT, builds=builds)
     run = with_failures(run, 1, Phase.PERFORMANCE, 7, reason=f"::error::r {PLANTED}")
     trials = tuple(
         replace(trial, failure=replace(trial.failure, log_tail=PLANTED)) if trial.failure else trial

@@ -10,13 +10,13 @@ from typing import Any
 from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control, ControlKind
+from hybridwatch.analysis.detection import find_known_bad
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.replay import Deviation, Replay
-from hybridwatch.analysis.report import report_of
-from hybridwatch.analysis.sight import known_bad_of
+from hybridwatch.analysis.replay import Deviation, VerdictReplay
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.index import index_to_json
@@ -30,28 +30,27 @@ from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.metrics import Direction
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
+from hybridwatch.orchestration.bisect.bisector import BisectResult, FixTrial
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.confirming import Confirmation
-from hybridwatch.orchestration.bisect.hunt import Finding, Measurement
-from hybridwatch.orchestration.bisect.ladder import Descent, Proof
-from hybridwatch.orchestration.bisect.outcome import Outcome
-from hybridwatch.orchestration.bisect.outcome import State as ProbeState
-from hybridwatch.orchestration.bisect.posterior.exact import Answer, Place
-from hybridwatch.orchestration.bisect.question import Question, Wanted
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.posterior.exact import Bracket, ProbeAnswer
+from hybridwatch.orchestration.bisect.question import ChangeDirection, ExactQuestion
+from hybridwatch.orchestration.bisect.search import CandidateOutcome, SearchResult
 from hybridwatch.orchestration.bisect.words import to_json as search_to_json
-from hybridwatch.orchestration.fleet.job import State as JobState
+from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.overview import (
+    Batch,
     HostLine,
-    Night,
     Overview,
     Trouble,
     Underway,
     job_json,
 )
-from hybridwatch.orchestration.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
-from hybridwatch.records.store.retention import Plan, Removal, What
+from hybridwatch.records.store.retention import PrunePlan, Removal, What
 from hybridwatch.reports.detection import Detection, detections_to_json
 from hybridwatch.reports.jsonform import (
     alert_to_json,
@@ -63,8 +62,8 @@ from hybridwatch.reports.jsonform import (
 from hybridwatch.reports.record_list import records_to_json
 from hybridwatch.reports.replay import replay_to_json
 from hybridwatch_lab.commands.engine_track import releases_to_json
-from hybridwatch_lab.releases.outcome import Outcome as StepOutcome
-from hybridwatch_lab.releases.outcome import Step, Tracked
+from hybridwatch_lab.releases.outcome import Tracked, TrackStep
+from hybridwatch_lab.releases.outcome import TrackOutcome as StepOutcome
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted
@@ -75,8 +74,8 @@ from tests.unit.orchestration.fleet.pretended import a_job
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
-REPLAYED = Replay((Deviation("tests", 1, 2),), (), ())
-CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), State.CONFIRMED, 1, 1)
+REPLAYED = VerdictReplay((Deviation("tests", 1, 2),), (), ())
+CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), HistoryState.CONFIRMED, 1, 1)
 DRIFT = Drift(0, 0, 1, 1, 0.1)
 DETECTED = Detection(
     WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
@@ -84,7 +83,7 @@ DETECTED = Detection(
     None,
     Direction.LOWER,
 )
-TRACKED = Tracked("tiny-1.1", "track/1.1", "", (Step("lock", StepOutcome.FAILED, "why"),))
+TRACKED = Tracked("tiny-1.1", "track/1.1", "", (TrackStep("lock", StepOutcome.FAILED, "why"),))
 FREE = {"fixes", "flags"}  # keyed by names of fixes and flags
 
 
@@ -99,15 +98,15 @@ def keys_of(value: Any) -> Iterator[str]:
                 yield from keys_of(item)
 
 
-def a_search() -> Descent:
+def a_search() -> BisectResult:
     """Two commits, of which the later one did it."""
     commit = Commit("c0ffee", "A. Author", "One row less (#12)", ("vllm/v1/worker.py",))
     candidates = (Candidate("a", "a", str), Candidate("c0ffee", "One row less", str, 1.0, commit))
-    measured = Measurement(1, Outcome(state=ProbeState.MEASURED), Answer.CHANGED)
-    question = Question("contract.wrong_tokens", Wanted.REGRESSION, 0, 7)
-    found = Finding(Rung("commits", candidates), question, Place(0, 1), (measured,))
+    measured = CandidateOutcome(1, ProbeOutcome(state=ProbeState.MEASURED), ProbeAnswer.CHANGED)
+    question = ExactQuestion("contract.wrong_tokens", ChangeDirection.REGRESSION, 0, 7)
+    found = SearchResult(CandidateList("commits", candidates), question, Bracket(0, 1), (measured,))
     sure = Confirmation(True, "0 and 7", ("a", "b"), "r.json")
-    return Descent([found], sure, found, [Proof("padded-rows-prefilling", "b", True)])
+    return BisectResult([found], sure, found, [FixTrial("padded-rows-prefilling", "b", True)])
 
 
 def a_fleet() -> Overview:
@@ -115,11 +114,11 @@ def a_fleet() -> Overview:
     at = a_job().planned_at
     return Overview(
         at,
-        (Night("first", at, {}),),
+        (Batch("first", at, {}),),
         (Underway(a_job(), "h0", at, None),),
         {},
         (Trouble(a_job(), JobState.FAILED, "why", "a.txt"),),
-        (HostLine("h0", Standing.READY, True, "", at, at, 1, ""),),
+        (HostLine("h0", HostStatus.READY, True, "", at, at, 1, ""),),
     )
 
 
@@ -154,18 +153,18 @@ def test_gpus_have_fields_of_their_own_and_processors_do_not() -> None:
 def test_every_field_is_documented_and_exists(tmp_path) -> None:
     report = SITUATIONS["regression"]()
     fields = set(keys_of(gate_to_json(gate(report), report)))
-    dead = report_of(dead_contender())
+    dead = build_report(dead_contender())
     fields |= set(keys_of(gate_to_json(gate(dead), dead)))
     fields |= set(keys_of(findings_to_json(gate(report), FOUND)))
-    fields |= set(keys_of(to_json(report_of(a_swept_run(even, tilted)))))
-    fields |= set(keys_of(known_bad_to_json(known_bad_of(report))))
+    fields |= set(keys_of(to_json(build_report(a_swept_run(even, tilted)))))
+    fields |= set(keys_of(known_bad_to_json(find_known_bad(report))))
     stored = Stored(tmp_path / "a.json", a_run({"tpot": (1.0,)}))
     fields |= set(keys_of(records_to_json([stored], {"b.json": "why"}, more=False)))
     fields |= set(control_to_json(Control("s", "f", ControlKind.A_A, True, "m", "d")))
     fields |= set(keys_of(replay_to_json(REPLAYED, report, report.comparisons)))
     fields |= set(keys_of(detections_to_json([DETECTED])))
     fields |= set(keys_of(ingested(tmp_path)))
-    plan = Plan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
+    plan = PrunePlan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
     fields |= set(keys_of(plan_to_json(plan, removed=False)))
     wrong = StoreCheck(wrong={"a.json": "why"})
     fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.junit import to_junit
-from tests.builders import LATELY, a_comparison, noisy
+from tests.builders import RECENT, a_comparison, noisy
 from tests.situations import SITUATIONS
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,), "tpot": noisy(1.0, 7, 0.01)}
@@ -49,7 +49,7 @@ def test_a_test_fails_exactly_where_the_gate_stops(situation) -> None:
 
 
 def test_each_comparison_is_a_test_and_says_what_changed() -> None:
-    findings = ChangeReview((report_of(a_comparison(GOOD, BAD)),))
+    findings = ChangeReview((build_report(a_comparison(GOOD, BAD)),))
     written = to_junit(findings)
     assert outcomes(written) == {
         "contract.padded_rows_prefilling": "failure",
@@ -70,7 +70,7 @@ def test_what_is_missing_is_an_error_and_what_stops_nothing_is_skipped() -> None
 
 
 def test_the_verb_writes_the_file_beside_its_answer(tmp_path) -> None:
-    run = replace(a_comparison(GOOD, BAD), started_at=LATELY)
+    run = replace(a_comparison(GOOD, BAD), started_at=RECENT)
     record, file = str(write_run(tmp_path, run)), tmp_path / "gate.xml"
     answer = CliRunner().invoke(cli, ["gate", record, "--junit", str(file)])
     assert (answer.exit_code, outcomes(file.read_bytes())["tpot median"]) == (1, "passed")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Factor
 from hybridwatch.reports import escape as escaping
 from hybridwatch.reports.escape import as_code, as_item, escape, in_html
@@ -101,7 +101,7 @@ def planted(found: Any, text: str) -> Any:
 def hostile() -> Iterator[ChangeReview]:
     """Everything that a comment may tell, with a link in every text."""
     reports = [make() for make in SITUATIONS.values()]
-    for report in (*reports, report_of(dead_contender())):
+    for report in (*reports, build_report(dead_contender())):
         for text in (HOSTILE, *ADDRESSES, *REFERENCES):
             yield ChangeReview((planted(report, text),), (Absent(text, text),))
 

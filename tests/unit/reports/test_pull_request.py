@@ -9,10 +9,17 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from hybridwatch.reports.escape import in_html
-from hybridwatch.reports.pull_request import LIMIT, SUMMARY_LIMIT, News, news_in, render, title_of
+from hybridwatch.reports.pull_request import (
+    LIMIT,
+    SUMMARY_LIMIT,
+    ChangeNews,
+    news_in,
+    render,
+    render_title,
+)
 from tests.broken_engines import healthy, with_deaths
 from tests.builders import a_run, noisy
 from tests.findings import CASES, named
@@ -93,7 +100,7 @@ def test_a_stranger_cannot_write_our_marker() -> None:
     """The marker is a comment at the very end; a record's text is never that."""
     mark = "<!-- hybridwatch: good -->"
     text = render(ChangeReview((), (Absent(mark, mark),))).text
-    assert news_in(text) is News.BAD
+    assert news_in(text) is ChangeNews.BAD
     assert outside_fences(text).count("<!--") == 1
     assert news_in(f"{mark}\nlooks good to me") is None
     assert news_in("<!-- hybridwatch: evil -->") is None
@@ -102,16 +109,16 @@ def test_a_stranger_cannot_write_our_marker() -> None:
 @pytest.mark.parametrize(
     ("case", "news"),
     [
-        ("regression", News.BAD),
-        ("unsure", News.BAD),
-        ("missing", News.BAD),
-        ("improvement", News.GOOD),
-        ("recovered", News.RECOVERED),
-        ("gone", News.GONE),
-        ("dead", News.BAD),
-        ("blind", News.BLIND),
-        ("blind_after_bad", News.BLIND_TO_BAD),
-        ("seeing", News.SEEING),
+        ("regression", ChangeNews.BAD),
+        ("unsure", ChangeNews.BAD),
+        ("missing", ChangeNews.BAD),
+        ("improvement", ChangeNews.GOOD),
+        ("recovered", ChangeNews.RECOVERED),
+        ("gone", ChangeNews.GONE),
+        ("dead", ChangeNews.BAD),
+        ("blind", ChangeNews.BLIND),
+        ("blind_after_bad", ChangeNews.BLIND_TO_BAD),
+        ("seeing", ChangeNews.SEEING),
     ],
 )
 def test_the_marker_says_what_was_told(case, news) -> None:
@@ -121,22 +128,22 @@ def test_the_marker_says_what_was_told(case, news) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (News.BAD, News.RECOVERED),
-        (News.RECOVERED, News.RECOVERED),
-        (News.GOOD, News.GONE),
-        (News.GONE, News.GONE),
-        (News.BLIND, News.SEEING),
-        (News.SEEING, News.SEEING),
-        (News.BLIND_TO_BAD, News.RECOVERED),
+        (ChangeNews.BAD, ChangeNews.RECOVERED),
+        (ChangeNews.RECOVERED, ChangeNews.RECOVERED),
+        (ChangeNews.GOOD, ChangeNews.GONE),
+        (ChangeNews.GONE, ChangeNews.GONE),
+        (ChangeNews.BLIND, ChangeNews.SEEING),
+        (ChangeNews.SEEING, ChangeNews.SEEING),
+        (ChangeNews.BLIND_TO_BAD, ChangeNews.RECOVERED),
     ],
 )
 def test_news_that_is_over_is_called_by_its_name(before, after) -> None:
     quiet = ChangeReview((SITUATIONS["equivalent"](),))
     text = render(quiet, before).text
     assert news_in(text) is after
-    assert text.startswith("**Recovered") is (after is News.RECOVERED)
+    assert text.startswith("**Recovered") is (after is ChangeNews.RECOVERED)
     loud = render(ChangeReview((SITUATIONS["regression"](),)), before).text
-    assert news_in(loud) is News.BAD
+    assert news_in(loud) is ChangeNews.BAD
     assert loud.startswith("**Answers were lost: ")
 
 
@@ -221,9 +228,9 @@ def test_unlike_causes_of_one_area_are_not_counted_together() -> None:
         {"acceptance_length": noisy(2.0, 10, 0.01)},
         {"acceptance_length": noisy(1.5, 10, 0.01)},
     )
-    slow = report_of(a_run(*drafts))
+    slow = build_report(a_run(*drafts))
     findings = ChangeReview((slow, named("regression", "smoke/dummy-run")))
-    title = title_of(findings)
+    title = render_title(findings)
     assert "Slower in smoke/dummy-run: " in title
     assert "Fewer drafts are accepted in smoke/padded-graph-rows: " in title
 
@@ -271,7 +278,7 @@ def test_the_range_of_commits_is_told_with_its_size_and_a_link() -> None:
 @pytest.mark.parametrize("log", [HOSTILE * 40, "```\n# x\n````\n</details>", "\x1b[31m@x"])
 def test_a_log_from_a_stranger_stays_inside_its_block(log) -> None:
     run = with_deaths(a_run(healthy(), {}), 1, Failure("it died", log, engine_died=True))
-    text = render(ChangeReview((report_of(run),))).text
+    text = render(ChangeReview((build_report(run),))).text
     page = Elements(text)
     assert {tag for tag, _ in page.found} <= OURS
     assert not page.crossed
@@ -294,7 +301,7 @@ def test_no_comment_is_longer_than_the_host_takes(number) -> None:
     page = render(many(number))
     assert len(page.text.encode()) <= LIMIT
     assert bool(page.left_out) is (number > 12)
-    assert news_in(page.text) is News.BAD
+    assert news_in(page.text) is ChangeNews.BAD
     assert page.text.startswith("**Answers were lost")
     assert len(page.text.encode()) > LIMIT / 2 or not page.left_out, "what fits is there"
 
@@ -327,7 +334,7 @@ def test_hostile_floods_fit_too() -> None:
 
 
 def test_a_title_is_one_line() -> None:
-    assert "\n" not in title_of(CASES["hostile"]().findings)
+    assert "\n" not in render_title(CASES["hostile"]().findings)
 
 
 def test_in_html_no_markdown_is_escaped() -> None:

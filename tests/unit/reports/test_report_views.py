@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Summary, Verdict
 from hybridwatch.analysis.wording.labels import PAIRED, basis_of, centers_of, change_of, name_of
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json, to_json
@@ -59,7 +59,7 @@ def test_no_name_of_a_metric_is_broken_at_80_columns(metric) -> None:
     lost = {"accuracy.recall": "1" * 200}, {"accuracy.recall": "0" * 200}
     times = [{"output_throughput": noisy(8123.0, 12, 0.4, seed)} for seed in (1, 2)]
     sides = [{**lost[at], **times[at], metric: _any(metric, at)} for at in (0, 1)]
-    text = table_text(report_of(a_run(*sides)), 80)
+    text = table_text(build_report(a_run(*sides)), 80)
     assert max(map(len, text.splitlines())) <= 80
     (family, _, member) = metric.partition(".")
     words = set(text.split("\n\n")[1].split())
@@ -90,7 +90,7 @@ def test_long_labels_go_by_short_names_and_stand_in_full_once(metric) -> None:
     label = "cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states"
     healthy = label.replace("~all-cache-spec-decode-anchor", "")
     builds = tuple(replace(BASELINE, label=one) for one in (healthy, label))
-    report = report_of(a_run({metric: (1.0,)}, {metric: (2.0,)}, builds=builds))
+    report = build_report(a_run({metric: (1.0,)}, {metric: (2.0,)}, builds=builds))
     text = table_text(report, 200)
     assert "contender: without anchor" in text
     assert text.count(label) == 1
@@ -266,9 +266,11 @@ def test_values_of_one_build_are_shown_with_their_spread():
 
 
 def test_a_duet_is_repeated_as_a_duet():
-    duet = report_of(a_comparison({"duet_cpu_time": noisy(0.004)}, {"duet_cpu_time": noisy(0.004)}))
+    duet = build_report(
+        a_comparison({"duet_cpu_time": noisy(0.004)}, {"duet_cpu_time": noisy(0.004)})
+    )
     assert "--phases duet" in sentence.repeat_command(duet)
-    other = report_of(a_comparison({"ttft": noisy(0.004)}, {"ttft": noisy(0.004)}))
+    other = build_report(a_comparison({"ttft": noisy(0.004)}, {"ttft": noisy(0.004)}))
     assert "--phases" not in sentence.repeat_command(other)
 
 
@@ -276,7 +278,7 @@ def pairs_against_medians() -> Report:
     """Five of seven pairs are a little faster; the medians of all trials say slower."""
     old = (240.0, 250.0, 255.0, 257.0, 258.0, 270.0, 275.0)
     new = (*(1.003 * value for value in old[:3]), 256.0, 255.0, *(1.003 * v for v in old[5:]))
-    return report_of(a_comparison({"output_throughput": old}, {"output_throughput": new}))
+    return build_report(a_comparison({"output_throughput": old}, {"output_throughput": new}))
 
 
 def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> None:
@@ -295,7 +297,7 @@ def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> N
 
 
 def test_a_change_of_the_medians_beside_it_needs_no_words() -> None:
-    (found,) = report_of(
+    (found,) = build_report(
         a_comparison({"ttft": noisy(0.04, 12, 0.001)}, {"ttft": noisy(0.05, 12, 0.001, 2)})
     ).comparisons[:1]
     assert found.ratios

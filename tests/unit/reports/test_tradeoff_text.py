@@ -5,7 +5,7 @@ import json
 
 from rich.console import Console
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json
 from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.table import print_table
@@ -13,11 +13,11 @@ from hybridwatch.reports.tradeoff_text import tradeoff_lines
 from tests.builders import a_comparison
 from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
 
-PLAIN = report_of(a_comparison({"ttft": (1.0,)}, {"ttft": (1.0,)}))
+PLAIN = build_report(a_comparison({"ttft": (1.0,)}, {"ttft": (1.0,)}))
 
 
 def lines_of(*sides, **more):
-    return tradeoff_lines(tradeoff_in(report_of(a_swept_run(*sides, **{"noise": 0.0, **more}))))
+    return tradeoff_lines(tradeoff_in(build_report(a_swept_run(*sides, **{"noise": 0.0, **more}))))
 
 
 def test_where_two_curves_cross_is_said_with_who_is_above_on_either_side():
@@ -58,7 +58,7 @@ def test_goodput_and_energy_are_said_only_where_they_are_known():
 
 
 def test_comment_and_terminal_say_it_and_a_report_without_curves_does_not():
-    report = report_of(a_swept_run(even, tilted))
+    report = build_report(a_swept_run(even, tilted))
     stream = io.StringIO()
     print_table(report, Console(file=stream, width=300))
     for text in (render_comment(report), stream.getvalue()):
@@ -67,7 +67,7 @@ def test_comment_and_terminal_say_it_and_a_report_without_curves_does_not():
 
 
 def test_json_has_the_points_and_is_what_the_api_describes():
-    document = comparison_to_json(report_of(a_swept_run(even, tilted)))
+    document = comparison_to_json(build_report(a_swept_run(even, tilted)))
     found = json.loads(json.dumps(document))["tradeoff"]
     point = found["baseline"]["points"][0]
     assert (point["load"], point["goodput"]["low"] > 0) == (1, True)
@@ -78,6 +78,6 @@ def test_json_has_the_points_and_is_what_the_api_describes():
 
 
 def test_a_duet_counts_the_seconds_of_the_processor():
-    found = tradeoff_in(report_of(a_swept_run(even, tilted, duet=True)))
+    found = tradeoff_in(build_report(a_swept_run(even, tilted, duet=True)))
     assert any("tok per processor second per user" in line for line in tradeoff_lines(found))
     assert not any("tok/s" in line for line in tradeoff_lines(found))

@@ -21,8 +21,8 @@ from hybridwatch.scenarios.fixes import (
     CATALOGUE,
     OWN_DEFAULTS,
     catalogue,
+    list_parts,
     own_fixes,
-    parts_of,
     start_fixes,
 )
 from tests.own_fix import FIX, write_own_fix
@@ -95,7 +95,7 @@ def test_a_whole_is_switched_by_its_parts(file):
     text = file.read_text()
     whole = text.replace(FIX, "whole").replace('ways = ["revert"]', f'parts = ["{FIX}"]')
     file.write_text(text + whole)
-    assert parts_of("whole") == (FIX,)
+    assert list_parts("whole") == (FIX,)
     assert parse_label("cpu-0.27.1~whole").switches == {FIX: False}
 
 

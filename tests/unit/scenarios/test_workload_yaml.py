@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli.scenarios import command
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios import load_scenario
-from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
+from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios
 
 LAB = Path(__file__).parents[2] / "fixtures" / "perf-eval" / "lab.yaml"
 
@@ -30,7 +30,7 @@ def changed(tmp_path: Path, **keys: object) -> Path:
 
 
 def served(tmp_path: Path, arguments: str) -> Carried:
-    return scenarios_of(changed(tmp_path, vllm__serve_args=arguments))
+    return parse_scenarios(changed(tmp_path, vllm__serve_args=arguments))
 
 
 def config(**keys: object) -> dict[str, object]:
@@ -39,7 +39,7 @@ def config(**keys: object) -> dict[str, object]:
 
 
 def test_each_load_becomes_a_scenario() -> None:
-    files = scenarios_of(LAB).files
+    files = parse_scenarios(LAB).files
     assert [one.scenario.id for one in files] == [
         "tiny-lab-h100/1k-in-128-out-conc-1",
         "tiny-lab-h100/1k-in-128-out-conc-128",
@@ -57,7 +57,7 @@ def test_each_load_becomes_a_scenario() -> None:
 
 
 def test_arguments_of_the_server_are_keys_of_the_engine() -> None:
-    engine = scenarios_of(LAB).files[0].scenario.engine
+    engine = parse_scenarios(LAB).files[0].scenario.engine
     assert (engine.data_parallel_size, engine.max_model_len, engine.max_num_seqs) == (2, 4096, 8)
     assert (engine.enable_prefix_caching, engine.mamba_cache_mode) == (False, "align")
     assert engine.speculation is not None
@@ -65,7 +65,7 @@ def test_arguments_of_the_server_are_keys_of_the_engine() -> None:
 
 
 def test_what_cannot_be_carried_over_is_named_key_by_key() -> None:
-    notes = scenarios_of(LAB).notes
+    notes = parse_scenarios(LAB).notes
     named = [note.split(": not carried over")[0] for note in notes if "not carried over" in note]
     assert named == [
         "gpu",
@@ -93,7 +93,7 @@ def test_what_cannot_be_carried_over_is_named_key_by_key() -> None:
 def test_every_word_of_the_file_is_carried_over_or_named(tmp_path) -> None:
     content = yaml.safe_load(LAB.read_text())
     words = [word for word in content["vllm"]["serve_args"].split() if word.startswith("-")]
-    carried = scenarios_of(LAB)
+    carried = parse_scenarios(LAB)
     kept = carried.files[1].text
     fields = {"dp": "data_parallel_size", "no-enable-prefix-caching": "enable_prefix_caching"}
     fields |= {"speculative-config.method": "speculation"}
@@ -149,7 +149,7 @@ def test_what_is_left_to_vllm_is_set_and_said(tmp_path) -> None:
 )
 def test_a_workload_that_is_wrong_is_refused_by_its_key(tmp_path, keys, wanted) -> None:
     with pytest.raises(ScenarioError, match=r"changed\.yaml|config x") as caught:
-        scenarios_of(changed(tmp_path, **keys))
+        parse_scenarios(changed(tmp_path, **keys))
     assert wanted in str(caught.value)
 
 
@@ -158,7 +158,7 @@ def test_what_is_no_workload_is_refused(tmp_path, text) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     with pytest.raises(ScenarioError, match=r"x\.yaml: "):
-        scenarios_of(path)
+        parse_scenarios(path)
 
 
 def call(*words: object) -> Result:
@@ -171,13 +171,13 @@ def test_the_verb_writes_files_that_are_valid_and_says_the_rest(tmp_path) -> Non
     folder = tmp_path / "scenarios"
     written = sorted(folder.rglob("*.toml"))
     assert [load_scenario(path, folder) for path in written] == sorted(
-        (one.scenario for one in scenarios_of(LAB).files), key=lambda one: one.id
+        (one.scenario for one in parse_scenarios(LAB).files), key=lambda one: one.id
     )
     assert f"{LAB}: num_gpus: not carried over: an engine lies on one GPU" in answer.stdout
     assert "# num_gpus: not carried over" in written[0].read_text()
     again = call("--from", LAB, "--out", folder, "--json")
     told = json.loads(again.stdout)
-    assert (len(told["written"]), told["notes"]) == (2, list(scenarios_of(LAB).notes))
+    assert (len(told["written"]), told["notes"]) == (2, list(parse_scenarios(LAB).notes))
 
 
 def test_the_verb_does_not_write_over_what_somebody_changed(tmp_path) -> None:
@@ -197,7 +197,7 @@ def test_from_needs_a_folder(tmp_path) -> None:
 
 def test_hostile_text_stays_a_comment(tmp_path) -> None:
     path = changed(tmp_path, nightly="x", **{'e"""vil\n[engine]\n\x1b[2J': 1})
-    (file, *_) = scenarios_of(path).files
+    (file, *_) = parse_scenarios(path).files
     target = tmp_path / f"scenarios/{file.scenario.id}.toml"
     target.parent.mkdir(parents=True)
     target.write_text(file.text)

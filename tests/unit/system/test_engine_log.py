@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.system.engine_log import excerpt, root_of
+from hybridwatch.system.engine_log import excerpt, find_root
 
 CORE = "(EngineCore pid=71) ERROR 11-25 19:25:43 [core.py:1351] "
 FRONT = "(APIServer pid=12) ERROR 11-25 19:25:43 "
@@ -67,7 +67,7 @@ LOG = "\n".join(
     ],
 )
 def test_the_root_is_found_behind_every_prefix(line, root):
-    assert root_of(f"{CORE}Traceback (most recent call last):\n{line}\n{DEAD}") == root
+    assert find_root(f"{CORE}Traceback (most recent call last):\n{line}\n{DEAD}") == root
 
 
 @pytest.mark.parametrize(
@@ -84,24 +84,24 @@ def test_the_root_is_found_behind_every_prefix(line, root):
     ],
 )
 def test_what_only_points_at_an_error_is_no_root(line):
-    assert root_of(line) is None
-    assert root_of(f"{line}\n{CORE}ValueError: shape\n{line}") == "ValueError: shape"
+    assert find_root(line) is None
+    assert find_root(f"{line}\n{CORE}ValueError: shape\n{line}") == "ValueError: shape"
 
 
 def test_the_innermost_error_is_the_first():
     chained = f"{CORE}ValueError: inner\n{CORE}RuntimeError: outer\n{DEAD}"
-    assert root_of(chained) == "ValueError: inner"
+    assert find_root(chained) == "ValueError: inner"
 
 
 def test_the_end_of_a_log_alone_would_not_tell() -> None:
-    assert root_of("\n".join(LOG.splitlines()[-LAST:])) is None
+    assert find_root("\n".join(LOG.splitlines()[-LAST:])) is None
 
 
 def test_the_first_exception_of_the_engines_own_processes_is_the_root() -> None:
-    assert root_of(LOG) == UNCOMPILED
+    assert find_root(LOG) == UNCOMPILED
     front = f"{FRONT}[serving.py:1] ValueError: a request that nobody can answer"
-    assert root_of(f"{front}\n{LOG}") == UNCOMPILED
-    assert root_of(front) == "ValueError: a request that nobody can answer"
+    assert find_root(f"{front}\n{LOG}") == UNCOMPILED
+    assert find_root(front) == "ValueError: a request that nobody can answer"
 
 
 def test_an_excerpt_begins_with_the_root_and_ends_as_the_log_ends() -> None:
@@ -112,7 +112,7 @@ def test_an_excerpt_begins_with_the_root_and_ends_as_the_log_ends() -> None:
     assert f"{CORE}{COMPILER}" in lines
     assert lines[-LAST:] == LOG.splitlines()[-LAST:]
     assert lines[-LAST - 1] == "..."
-    assert root_of(told) == UNCOMPILED
+    assert find_root(told) == UNCOMPILED
 
 
 @pytest.mark.parametrize("ahead", [LAST - 1, LAST, LAST + 1, LAST + 12, LAST + 13])

@@ -21,7 +21,7 @@ from hybridwatch_engine.model_runner import decode_length, is_v2, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
 from hybridwatch_engine.probes.replayed_group import ReplayedGroup, groups_of, numbers
-from hybridwatch_engine.probes.scheduled import Row, ScheduledRequests
+from hybridwatch_engine.probes.scheduled import ScheduledRequests, ScheduledRow
 from hybridwatch_engine.probes.state_slots import builder_classes, require_known_builders
 from hybridwatch_engine.replays import REPLAYS, Replay
 
@@ -33,7 +33,7 @@ _NO_KEY: Final = -1
 
 
 @dataclass(slots=True)
-class Counts:
+class ContractCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -82,7 +82,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class _Step:
+class _ContractStep:
     """What is known of the step that runs.
 
     Attributes:
@@ -92,10 +92,10 @@ class _Step:
     """
 
     runner: Any
-    batch: dict[str, Row] | None
+    batch: dict[str, ScheduledRow] | None
     flags: Any = None
 
-    def rows(self) -> list[Row] | None:
+    def rows(self) -> list[ScheduledRow] | None:
         """Requests in the order of the batch; ``None`` when one was there before the probe."""
         if self.batch is None:
             return []
@@ -104,13 +104,13 @@ class _Step:
         return rows if len(rows) == len(names) else None
 
 
-class ContractProbe(CountingProbe[Counts]):
+class ContractProbe(CountingProbe[ContractCounts]):
     """Counts broken rules while it is on; either model runner."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(ContractCounts)
         self._requests = ScheduledRequests()
-        self._step: _Step | None = None
+        self._step: _ContractStep | None = None
 
     def start(self) -> None:
         """Count from zero."""
@@ -160,10 +160,10 @@ class ContractProbe(CountingProbe[Counts]):
                 "a scheduler that runs ahead of drafts does not know yet how long a request is"
             )
         batch = None if output is None else self._requests.step(output)
-        self._step = _Step(runner, batch)
+        self._step = _ContractStep(runner, batch)
         self._count_prompts(decode_length(runner), list((batch or {}).values()))
 
-    def _count_prompts(self, decode: int, rows: Sequence[Row]) -> None:
+    def _count_prompts(self, decode: int, rows: Sequence[ScheduledRow]) -> None:
         """Count the rows that still compute their prompt in a batch shaped like a decode."""
         if all(row.tokens == decode for row in rows):
             prompts = [row for row in rows if row.computed < row.prompt]
@@ -225,7 +225,7 @@ class ContractProbe(CountingProbe[Counts]):
         counts.padded_rows += padded
         counts.padded_rows_prefilling += int(flags[rows:].sum())
 
-    def _check_kind(self, replay: Replay, rows: Sequence[Row]) -> None:
+    def _check_kind(self, replay: Replay, rows: Sequence[ScheduledRow]) -> None:
         """A graph that was captured without prompts decodes whatever it is given."""
         counts, name = self._counts, replay.recurrent[0]
         reads, fresh = replay.reads[name], replay.fresh[name]
@@ -236,7 +236,7 @@ class ContractProbe(CountingProbe[Counts]):
         counts.replay_off_initial_states += sum(row.computed == 0 for row in rows)
         counts.replay_off_prompts += sum(row.computed > 0 and not row.decodes for row in rows)
 
-    def _check_lengths(self, reads: Any, rows: Sequence[Row]) -> None:
+    def _check_lengths(self, reads: Any, rows: Sequence[ScheduledRow]) -> None:
         starts = [0]
         for row in rows:
             starts.append(starts[-1] + row.tokens)
@@ -247,7 +247,7 @@ class ContractProbe(CountingProbe[Counts]):
             found = numbers(reads, name)
             self._counts.replay_off_query_starts += _differ(found, starts, starts[-1])
 
-    def _check_keys(self, group: ReplayedGroup, rows: Sequence[Row]) -> None:
+    def _check_keys(self, group: ReplayedGroup, rows: Sequence[ScheduledRow]) -> None:
         for read, row in zip(group.block_table(), rows, strict=False):
             right = group.blocks(row)
             self._counts.replay_off_block_tables += read[: len(right)] != right
@@ -256,7 +256,7 @@ class ContractProbe(CountingProbe[Counts]):
             keys = [slot for row in rows for slot in row.slots(group.number, group.whole)]
             self._counts.replay_off_slot_mappings += _differ(found, keys, _NO_KEY)
 
-    def _check_states(self, group: ReplayedGroup, rows: Sequence[Row]) -> None:
+    def _check_states(self, group: ReplayedGroup, rows: Sequence[ScheduledRow]) -> None:
         counts, used = self._counts, group.state_slots()
         for read, row in zip(used, rows, strict=False):
             right = group.states(row)

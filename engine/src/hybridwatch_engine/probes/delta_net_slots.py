@@ -8,7 +8,7 @@ ones behind it, in every cache mode.
 
 from dataclasses import dataclass
 
-from hybridwatch_engine.probes.state_slots import Place, StateGroup
+from hybridwatch_engine.probes.state_slots import SlotPlace, StateGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class DeltaNetGroup(StateGroup):
         """Requests that decode; they come first in the batch."""
         return min(int(self.metadata.num_decodes + self.metadata.num_spec_decodes), self.rows)
 
-    def read(self, row: int) -> Place | None:
+    def read(self, row: int) -> SlotPlace | None:
         """Where a decoding row reads."""
         if not self._has_drafts(row):
             return self._without_drafts(row)
         place = self._place(row)
         return self._behind(row, int(self.metadata.num_accepted_tokens[place]) - 1)
 
-    def written(self, row: int, token: int) -> Place:
+    def written(self, row: int, token: int) -> SlotPlace:
         """Where the state behind a token of a row was written."""
         return self._behind(row, token) if self._has_drafts(row) else self._without_drafts(row)
 
@@ -47,10 +47,10 @@ class DeltaNetGroup(StateGroup):
             return row
         return int((masks[:row] == masks[row]).sum())
 
-    def _without_drafts(self, row: int) -> Place:
+    def _without_drafts(self, row: int) -> SlotPlace:
         slot = int(self.metadata.non_spec_state_indices_tensor[self._place(row)])
-        return Place(slot, slot, 0)
+        return SlotPlace(slot, slot, 0)
 
-    def _behind(self, row: int, token: int) -> Place:
+    def _behind(self, row: int, token: int) -> SlotPlace:
         table = self.metadata.spec_state_indices_tensor[self._place(row)]
-        return Place(int(table[token]), int(table[0]), token)
+        return SlotPlace(int(table[token]), int(table[0]), token)

@@ -14,7 +14,7 @@ from hybridwatch_engine.probes.counting import CountingProbe
 
 
 @dataclass(slots=True)
-class Counts:
+class DraftWriteCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -28,11 +28,11 @@ class Counts:
     mamba_blocks_overwritten: int = 0
 
 
-class DraftWritesProbe(CountingProbe[Counts]):
+class DraftWritesProbe(CountingProbe[DraftWriteCounts]):
     """Counts the drafter's writes while it is on; model runner V1."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(DraftWriteCounts)
         self._runner: Any = None
 
     def _make_hooks(self) -> PatchSet:

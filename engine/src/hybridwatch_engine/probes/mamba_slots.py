@@ -7,7 +7,7 @@ behind the last one; in the other modes a request has one slot and the speculati
 
 from dataclasses import dataclass
 
-from hybridwatch_engine.probes.state_slots import Place, StateGroup
+from hybridwatch_engine.probes.state_slots import SlotPlace, StateGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +29,23 @@ class MambaGroup(StateGroup):
         """Requests that decode; they come first in the batch."""
         return min(int(self.metadata.num_decodes), self.rows)
 
-    def read(self, row: int) -> Place | None:
+    def read(self, row: int) -> SlotPlace | None:
         """Where a decoding row reads; ``None`` when the metadata cannot tell."""
         accepted = self.metadata.num_accepted_tokens
         offset = 0 if accepted is None else int(accepted[row]) - 1
         table = self.metadata.state_indices_tensor_d[row]
         if not self.by_block:
-            return Place(int(table[offset]), int(table[0]), offset)
+            return SlotPlace(int(table[offset]), int(table[0]), offset)
         window = int(table[self.metadata.block_idx_last_computed_token[row]])
         if not self.builder.use_spec_decode:
-            return Place(window, window, 0)
+            return SlotPlace(window, window, 0)
         # A release without the anchor's fix has no field for it.
         anchors = getattr(self.metadata, "block_idx_last_scheduled_token_prev_step", None)
         if anchors is None:
             return None
-        return Place(int(table[int(anchors[row]) + offset]), window, offset)
+        return SlotPlace(int(table[int(anchors[row]) + offset]), window, offset)
 
-    def written(self, row: int, token: int) -> Place:
+    def written(self, row: int, token: int) -> SlotPlace:
         """Where the state behind a token of a row was written.
 
         Args:
@@ -56,17 +56,17 @@ class MambaGroup(StateGroup):
             return self._written_by_prompt(row)
         table = self.metadata.state_indices_tensor_d[row]
         first = self.last_column(row) if self.by_block else 0
-        return Place(int(table[first + token]), int(table[first]), token)
+        return SlotPlace(int(table[first + token]), int(table[first]), token)
 
-    def _written_by_prompt(self, row: int) -> Place:
+    def _written_by_prompt(self, row: int) -> SlotPlace:
         slots = self.metadata.state_indices_tensor_p[row - int(self.metadata.num_decodes)]
         slot = int(slots[self.last_column(row)] if self.by_block else slots)
-        return Place(slot, slot, 0)
+        return SlotPlace(slot, slot, 0)
 
-    def at_block_end(self, row: int, column: int) -> Place:
+    def at_block_end(self, row: int, column: int) -> SlotPlace:
         """Where the prefix cache finds the state at the end of a block (mode ``all``)."""
         slot = int(self.metadata.state_indices_tensor_d[row, column])
-        return Place(slot, slot, 0)
+        return SlotPlace(slot, slot, 0)
 
     def last_column(self, row: int) -> int:
         """The column of the last token of a row in this step, drafts included (mode ``all``)."""

@@ -17,7 +17,7 @@ from hybridwatch_engine.probes.counting import CountingProbe
 
 
 @dataclass(slots=True)
-class Counts:
+class MaxSeqLenCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -47,11 +47,11 @@ class _Need:
     tokens: int
 
 
-class MaxSeqLenProbe(CountingProbe[Counts]):
+class MaxSeqLenProbe(CountingProbe[MaxSeqLenCounts]):
     """Counts tokens that nobody has, while it is on."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(MaxSeqLenCounts)
         self._longest = 0  # sequence of the batch that the target's metadata was last built for
         self._need: _Need | None = None
 

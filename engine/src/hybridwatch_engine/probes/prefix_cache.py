@@ -26,7 +26,7 @@ _BY_KIND: Final = ("prefix_tokens_attention", "prefix_tokens_mamba", "repeats_mi
 
 
 @dataclass(slots=True)
-class Counts:
+class PrefixCacheCounts:
     """Totals since the probe was started.
 
     Lookups are those of requests that were not preempted before.
@@ -77,11 +77,11 @@ class _Lookup:
         return max(0, self.attention - self.hit) if self.is_repeat else 0
 
 
-class PrefixCacheProbe(CountingProbe[Counts]):
+class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
     """Counts hits, and what is wrong with them, while it is on."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(PrefixCacheCounts)
         self._lookups: dict[str, _Lookup] = {}
         self._first: dict[tuple[int, ...], Any] = {}
         self._resumed: set[tuple[str, int, int]] = set()

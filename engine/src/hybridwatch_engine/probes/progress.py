@@ -15,7 +15,7 @@ from hybridwatch_engine.step_gate import STUCK_AFTER
 
 
 @dataclass(slots=True)
-class Counts:
+class ProgressCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -75,11 +75,11 @@ class _Seen:
     empty: int = 0
 
 
-class ProgressProbe(CountingProbe[Counts]):
+class ProgressProbe(CountingProbe[ProgressCounts]):
     """Watches one scheduler while it is on."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(ProgressCounts)
         self._seen = _Seen()
 
     def _forget(self) -> None:

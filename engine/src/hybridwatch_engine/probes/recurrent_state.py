@@ -30,7 +30,7 @@ Content = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class Counts:
+class RecurrentStateCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -53,11 +53,11 @@ class Counts:
     crossed_rejections: int = 0
 
 
-class RecurrentStateProbe(CountingProbe[Counts]):
+class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
     """Counts states that changed between two steps of a request, while it is on."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(RecurrentStateCounts)
         self._groups: list[StateGroup] = []
         self._left: Mapping[str, Mapping[str, Content]] = {}
         self._runner: Any = None

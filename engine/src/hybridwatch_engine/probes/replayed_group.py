@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridwatch_engine.model_runner import block_size
-from hybridwatch_engine.probes.scheduled import Row
+from hybridwatch_engine.probes.scheduled import ScheduledRow
 from hybridwatch_engine.probes.state_slots import slots_in
 from hybridwatch_engine.replays import Replay
 
@@ -38,7 +38,7 @@ class ReplayedGroup:
         table = getattr(self.reads, "block_table", None)
         return [] if table is None else list(table.tolist())
 
-    def blocks(self, row: Row) -> list[int]:
+    def blocks(self, row: ScheduledRow) -> list[int]:
         """The blocks that a sequence reaches, as attention numbers them."""
         parts = range(self.whole // self.size)
         whole = row.blocks[self.number]
@@ -59,7 +59,7 @@ class ReplayedGroup:
         used = slots_in(reads)
         return [] if used is None else list(used.reshape(len(used), -1).tolist())
 
-    def states(self, row: Row) -> list[int]:
+    def states(self, row: ScheduledRow) -> list[int]:
         """The state slots of a request that decodes."""
         blocks, last = row.blocks[self.number], (row.length - 1) // self.whole
         if self.mode == "all":
@@ -67,7 +67,7 @@ class ReplayedGroup:
         first = last if self.mode == "align" else 0
         return list(blocks[first : first + 1 + row.drafts])
 
-    def accepted(self, row: Row) -> set[int]:
+    def accepted(self, row: ScheduledRow) -> set[int]:
         """Counts that are right; a state that is copied to another block begins there at 1."""
         moved = (row.computed - 1) // self.whole != (row.length - 1) // self.whole
         return {row.accepted, 1} if self.mode == "align" and moved else {row.accepted}

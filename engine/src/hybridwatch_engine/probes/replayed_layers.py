@@ -13,7 +13,7 @@ from hybridwatch_engine.replays import REPLAYS, Replay, kind_of
 
 
 @dataclass(slots=True)
-class Counts:
+class ReplayedLayerCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -25,11 +25,11 @@ class Counts:
     layers_replayed: dict[str, int] = field(default_factory=dict)
 
 
-class ReplayedLayersProbe(CountingProbe[Counts]):
+class ReplayedLayersProbe(CountingProbe[ReplayedLayerCounts]):
     """Counts what replays are made of while it is on; an observer, so it needs no hooks."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(ReplayedLayerCounts)
 
     def start(self) -> None:
         """Count from zero."""

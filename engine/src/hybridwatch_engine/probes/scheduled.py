@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScheduledRow:
     """One request in one step.
 
     Attributes:
@@ -52,9 +52,9 @@ class ScheduledRequests:
     """The requests that a scheduler has handed out and not yet taken back."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, ScheduledRow] = {}
 
-    def step(self, output: Any) -> dict[str, Row]:
+    def step(self, output: Any) -> dict[str, ScheduledRow]:
         """Take a scheduler's output in.
 
         Returns:
@@ -66,7 +66,7 @@ class ScheduledRequests:
         for new in output.scheduled_new_reqs:
             tokens = getattr(new, "prefill_token_ids", None) or new.prompt_token_ids or ()
             blocks = _added((), new.block_ids)
-            self._rows[new.req_id] = Row(blocks, new.num_computed_tokens, len(tokens))
+            self._rows[new.req_id] = ScheduledRow(blocks, new.num_computed_tokens, len(tokens))
         cached = output.scheduled_cached_reqs
         going_on = zip(
             cached.req_ids, cached.new_block_ids, cached.num_computed_tokens, strict=True
@@ -74,7 +74,7 @@ class ScheduledRequests:
         for request, blocks, computed in going_on:
             if request in cached.resumed_req_ids:
                 prompt = self._rows[request].prompt if request in self._rows else 0
-                self._rows[request] = Row(_added((), blocks), computed, prompt)
+                self._rows[request] = ScheduledRow(_added((), blocks), computed, prompt)
             elif request in self._rows:
                 self._rows[request] = _gone_on(self._rows[request], blocks, computed)
         drafts = output.scheduled_spec_decode_tokens
@@ -89,7 +89,9 @@ class ScheduledRequests:
         }
 
 
-def _gone_on(row: Row, blocks: Iterable[Iterable[int]] | None, computed: int) -> Row:
+def _gone_on(
+    row: ScheduledRow, blocks: Iterable[Iterable[int]] | None, computed: int
+) -> ScheduledRow:
     rejected = row.length - computed
     accepted = 1 + row.drafts - rejected
     return replace(row, blocks=_added(row.blocks, blocks), computed=computed, accepted=accepted)

@@ -61,7 +61,7 @@ def slots_in(metadata: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotPlace:
     """Where one request's state lies in the layers of one cache group.
 
     Attributes:
@@ -109,11 +109,11 @@ class StateGroup:
         """Requests that decode; they come first in the batch."""
         raise NotImplementedError
 
-    def read(self, row: int) -> Place | None:
+    def read(self, row: int) -> SlotPlace | None:
         """Where a decoding row reads; ``None`` when the metadata cannot tell."""
         raise NotImplementedError
 
-    def written(self, row: int, token: int) -> Place:
+    def written(self, row: int, token: int) -> SlotPlace:
         """Where the state behind a token of a row was written.
 
         Args:
@@ -122,7 +122,7 @@ class StateGroup:
         """
         raise NotImplementedError
 
-    def at_block_end(self, row: int, column: int) -> Place:
+    def at_block_end(self, row: int, column: int) -> SlotPlace:
         """Where the prefix cache finds the state at the end of a block (mode ``all``)."""
         raise NotImplementedError
 
@@ -138,11 +138,11 @@ class StateGroup:
         """Slots that decoding rows need beyond those reserved, counted, and buffered for them."""
         return 0
 
-    def content(self, place: Place) -> tuple[Any, ...]:
+    def content(self, place: SlotPlace) -> tuple[Any, ...]:
         """Copies of what lies at a place, layer after layer."""
         return tuple(part for layer in self.layers for part in self._content(layer, place))
 
-    def _content(self, layer: Any, place: Place) -> Iterator[Any]:
+    def _content(self, layer: Any, place: SlotPlace) -> Iterator[Any]:
         if not 1 <= len(layer.kv_cache) <= _MOST_PARTS:
             raise UnsupportedError(
                 f"{type(layer).__name__}: expected a convolution's inputs and at most one state, "

@@ -20,7 +20,7 @@ NULL_BLOCK: Final = 0
 
 
 @dataclass(slots=True)
-class Counts:
+class TokenStateCounts:
     """Totals since the probe was started.
 
     Attributes:
@@ -32,11 +32,11 @@ class Counts:
     token_states_off: int = 0
 
 
-class TokenStatesProbe(CountingProbe[Counts]):
+class TokenStatesProbe(CountingProbe[TokenStateCounts]):
     """Counts states that the update got wrong, while it is on; nothing without a CPU's update."""
 
     def __init__(self) -> None:
-        super().__init__(Counts)
+        super().__init__(TokenStateCounts)
 
     def _make_hooks(self) -> PatchSet:
         dispatch = import_module("vllm.model_executor.layers.mamba.ops.ssu_dispatch")

@@ -12,10 +12,10 @@ from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import installed_tree
 
 from hybridwatch_engine_lab.exercise.exercises import EXERCISES
-from hybridwatch_engine_lab.exercise.trial import Outcome, attempt
+from hybridwatch_engine_lab.exercise.trial import ExerciseOutcome, attempt
 
 
-def outcomes(fix_ids: Sequence[str]) -> dict[str, Outcome]:
+def outcomes(fix_ids: Sequence[str]) -> dict[str, ExerciseOutcome]:
     """Exercise fixes one after the other, each on an engine that is as released otherwise."""
     board = Switchboard(installed_tree())
     return {fix_id: attempt(board, fix_id, EXERCISES[fix_id]) for fix_id in fix_ids}

@@ -15,7 +15,7 @@ _MAX_MODEL_LEN: Final = 4096
 _STEPS: Final = 3
 
 
-class _SeenEnoughError(Exception):
+class _SeenEnoughLengthsError(Exception):
     """Ends a proposal before it gets to the draft model."""
 
 
@@ -69,12 +69,12 @@ def _longest_of_draft(lengths: Sequence[int]) -> int:
 
     def build_and_leave(*_: Any, **__: Any) -> None:
         _build(speculator, lengths)
-        raise _SeenEnoughError
+        raise _SeenEnoughLengthsError
 
     # The first thing that a proposal does when it knows its batch, before and from 0.32.0 on.
     speculator.hidden_states.__getitem__.side_effect = build_and_leave
     speculator._copy_request_inputs = build_and_leave  # noqa: SLF001 - the engine's own
-    with suppress(_SeenEnoughError):
+    with suppress(_SeenEnoughLengthsError):
         EagleSpeculator.propose(speculator, _batch(lengths), *[None] * 10)
     return int(recorder.received[-1].max_seq_len)
 

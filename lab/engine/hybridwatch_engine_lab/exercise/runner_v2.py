@@ -10,7 +10,7 @@ _STALE: Final = 7
 """A block that the batch before had."""
 
 
-class _SeenEnoughError(Exception):
+class _SeenEnoughV2Error(Exception):
     """Ends a step when its graph is chosen."""
 
 
@@ -87,11 +87,11 @@ def _uniform(computed: Sequence[int]) -> int | None:
 
     def dispatch(_: Any, __: int, ___: int, uniform: int | None, *____: Any, **_____: Any) -> None:
         seen.append(uniform)
-        raise _SeenEnoughError
+        raise _SeenEnoughV2Error
 
     with (
         patch.object(model_runner, "dispatch_cg_and_sync_dp", dispatch),
-        suppress(_SeenEnoughError),
+        suppress(_SeenEnoughV2Error),
     ):
         kind.execute_model(runner, output)
     return seen[0]

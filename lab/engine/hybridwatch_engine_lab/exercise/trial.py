@@ -15,7 +15,7 @@ class NotBuiltError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExerciseOutcome:
     """What came of an exercise.
 
     Attributes:
@@ -47,7 +47,7 @@ class Outcome:
         return {**found, **{name: text for name, text in words.items() if text}}
 
 
-def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
+def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> ExerciseOutcome:
     """Exercise a fix and leave the release as it was.
 
     Args:
@@ -57,20 +57,20 @@ def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> Outcome:
     """
     native = board.states()[fix_id]
     if native == "not-applicable":
-        return Outcome(native, ok=True)
+        return ExerciseOutcome(native, ok=True)
     fix = FIXES[fix_id]
     if (fix.revert if native == "present" else fix.apply) is None:
         verb = "taken out of" if native == "present" else "put into"
-        return Outcome(native, ok=True, unseen=f"cannot be {verb} this release")
+        return ExerciseOutcome(native, ok=True, unseen=f"cannot be {verb} this release")
     try:
         return _observed(board, fix_id, exercise, native)
     except NotBuiltError as error:
-        return Outcome(native, ok=True, unseen=str(error))
+        return ExerciseOutcome(native, ok=True, unseen=str(error))
     except Exception as error:  # noqa: BLE001 - engine code may fail in any way; the rest goes on
-        return Outcome(native, error=f"{type(error).__name__}: {error}")
+        return ExerciseOutcome(native, error=f"{type(error).__name__}: {error}")
 
 
-def _observed(board: Switchboard, fix_id: str, exercise: Exercise, native: str) -> Outcome:
+def _observed(board: Switchboard, fix_id: str, exercise: Exercise, native: str) -> ExerciseOutcome:
     is_native = native == "present"
     observe: Callable[[], Behaviour] = pkgutil.resolve_name(exercise.observe)
     before = observe()
@@ -82,7 +82,7 @@ def _observed(board: Switchboard, fix_id: str, exercise: Exercise, native: str) 
     seen, missed = (before, switched) if is_native else (switched, before)
     as_expected = (seen, missed) == (exercise.with_fix, exercise.without_fix)
     restored = board.states()[fix_id] == native and observe() == before
-    return Outcome(
+    return ExerciseOutcome(
         native,
         seen,
         missed,

@@ -12,15 +12,15 @@ from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
 
 from hybridwatch_engine_lab.studies.interval import paired_ratio
-from hybridwatch_engine_lab.studies.stepping import STEPS, Stretch, stretch
+from hybridwatch_engine_lab.studies.stepping import STEPS, StepStretch, stretch
 
 Forms = Mapping[str, PatchSet]
 """By name; one without patches is the engine as it is."""
 
 
-def stretches_of(engine: Any, forms: Forms, rows: int, rounds: int) -> dict[str, list[Stretch]]:
+def stretches_of(engine: Any, forms: Forms, rows: int, rounds: int) -> dict[str, list[StepStretch]]:
     """Steps of each form, a stretch for each round; one more before them warms up."""
-    found: dict[str, list[Stretch]] = {name: [] for name in forms}
+    found: dict[str, list[StepStretch]] = {name: [] for name in forms}
     for number in range(-1, rounds):
         for name in forms if number % 2 else reversed(list(forms)):
             forms[name].install()
@@ -52,7 +52,7 @@ def _syncs(engine: Any, patches: PatchSet, name: str, rows: int) -> float:
     return float(sum(counts) / len(counts))
 
 
-def speeds_of(found: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, float]]:
+def speeds_of(found: Mapping[str, Sequence[StepStretch]]) -> dict[str, dict[str, float]]:
     """Of each form, medians over rounds: seconds of a step and tokens per second."""
     return {
         name: {
@@ -64,7 +64,7 @@ def speeds_of(found: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, flo
 
 
 def step_time_ratio(
-    found: Mapping[str, Sequence[Stretch]], contender: str, baseline: str
+    found: Mapping[str, Sequence[StepStretch]], contender: str, baseline: str
 ) -> dict[str, float]:
     """How long a step of one form lasts against one of another, round by round."""
     of = {name: [median(one.seconds) for one in found[name]] for name in (contender, baseline)}

@@ -12,7 +12,7 @@ _SEED: Final = 20260522
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class RatioInterval:
     """The median over rounds, and the interval that would hold it in 95 of 100 repetitions."""
 
     value: float
@@ -24,7 +24,7 @@ class Ratio:
         return {"ratio": self.value, "low": self.low, "high": self.high}
 
 
-def paired_ratio(contender: Sequence[float], baseline: Sequence[float]) -> Ratio:
+def paired_ratio(contender: Sequence[float], baseline: Sequence[float]) -> RatioInterval:
     """One side over the other, round by round, so that what drifts hits both alike.
 
     The interval is a percentile bootstrap of the median over rounds, drawn with a fixed seed.
@@ -38,4 +38,4 @@ def paired_ratio(contender: Sequence[float], baseline: Sequence[float]) -> Ratio
     rng = random.Random(_SEED)  # noqa: S311 - repeatable is what is wanted
     medians = sorted(median(rng.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
     tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
-    return Ratio(median(ratios), medians[tail], medians[-1 - tail])
+    return RatioInterval(median(ratios), medians[tail], medians[-1 - tail])

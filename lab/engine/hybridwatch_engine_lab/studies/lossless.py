@@ -114,7 +114,7 @@ def _ask(setup: argparse.Namespace, *, mode: str, method: str, runner: str) -> d
 def _serve(setup: argparse.Namespace, answers: Any) -> int:
     """Be one engine: answer every request, and tell."""
     os.dup2(2, 1)  # vLLM talks on standard output
-    engine = _Engine(setup)
+    engine = _LosslessEngine(setup)
     first = engine.say(_prompts(setup.requests // 2, setup.seed))
     further = random.Random(f"{setup.seed} turns")  # noqa: S311 - repeatable is what is wanted
     turns = [[*talk, *_letters(further, further.randrange(1, 40))] for talk in engine.talks]
@@ -138,7 +138,7 @@ def _letters(rng: random.Random, count: int) -> Tokens:
     return [rng.randrange(97, 123) for _ in range(count)]
 
 
-class _Engine:
+class _LosslessEngine:
     """An engine that says the most likely tokens."""
 
     def __init__(self, setup: argparse.Namespace) -> None:

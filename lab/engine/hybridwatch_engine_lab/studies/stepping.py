@@ -36,7 +36,7 @@ _SETTINGS_OF_CUDA: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class StepStretch:
     """Steps of one batch in which every request gets a token.
 
     Attributes:
@@ -124,7 +124,7 @@ def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
     return engine
 
 
-def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> Stretch:
+def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> StepStretch:
     """Let a batch come and go; the step of the prompts is left out, and so is the last.
 
     Where the engine schedules ahead, its first steps give nothing yet, and the last may hold fewer
@@ -146,4 +146,4 @@ def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> Stretch:
         }
         totals.append(sum(tokens_by_request.values()))
     prompts = next(nth for nth, tokens in enumerate(totals) if tokens)
-    return Stretch(tuple(seconds[prompts + 1 : -1]), totals[-2] - totals[prompts])
+    return StepStretch(tuple(seconds[prompts + 1 : -1]), totals[-2] - totals[prompts])

@@ -12,7 +12,7 @@ from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.comparisons import found
 from hybridwatch_lab.calibration.field import ANSWER_RULES
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.reports import Judge, shipped
 from hybridwatch_lab.calibration.simulated import answers_run
 
@@ -37,7 +37,7 @@ def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequenc
     return [tuple(((right & ~won) | lost).tolist()), tuple(((right & ~lost) | won).tolist())]
 
 
-def of_answers(lab: Laboratory, judge: Judge = shipped) -> Section:
+def of_answers(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     """The promised power, and false alarms over numbers of questions and churn."""
     lab.tell("accuracy: 1319 questions")
     rng = lab.rng("accuracy")
@@ -70,9 +70,9 @@ def of_answers(lab: Laboratory, judge: Judge = shipped) -> Section:
     )
     tables = (
         _beside_the_field(lab, judge),
-        Table("No drop: called a regression / called equivalent", _HEADER, rows),
+        LabTable("No drop: called a regression / called equivalent", _HEADER, rows),
     )
-    return Section("Accuracy", text, figures, tables)
+    return LabSection("Accuracy", text, figures, tables)
 
 
 def ask(rng: Generator, n: int, churn: float, drop: float, judge: Judge = shipped) -> Comparison:
@@ -86,7 +86,7 @@ def red(comparisons: Iterable[Comparison]) -> list[bool]:
     return [one.verdict is Verdict.REGRESSION for one in comparisons]
 
 
-def _beside_the_field(lab: Laboratory, judge: Judge) -> Table:
+def _beside_the_field(lab: Laboratory, judge: Judge) -> LabTable:
     cells: dict[str, list[str]] = {name: [] for name in ("hybridwatch", *ANSWER_RULES)}
     settings = ((1319, 0.02), (250, 0.04))
     for n, drop in settings:
@@ -104,7 +104,7 @@ def _beside_the_field(lab: Laboratory, judge: Judge) -> Table:
         for name, some in cells.items()
     )
     header = ("rule", *(f"{n} questions, -{100 * drop:g} points" for n, drop in settings))
-    return Table("6 % churn: no drop called a regression / the drop called one", header, rows)
+    return LabTable("6 % churn: no drop called a regression / the drop called one", header, rows)
 
 
 def _table_of(sides: Sequence[Sequence[bool]]) -> Pairs:

@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
-from hybridwatch.orchestration.bisect.posterior.exact import Answer, find_exact
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer, find_exact
 from hybridwatch.orchestration.bisect.posterior.timed import (
     SESSION_SCATTER,
-    Choice,
     Effect,
+    NextProbe,
     find_timed,
 )
 from hybridwatch_lab.calibration.bayesect import find_by_bayesect
@@ -28,8 +28,8 @@ from hybridwatch_lab.calibration.made_history import (
     DUETS,
     HOW_MUCH,
     IN_TURN,
-    History,
-    Setting,
+    HistorySetting,
+    MadeHistory,
     Timing,
     made_history,
 )
@@ -45,7 +45,7 @@ DUET_NOISES: Final = (0.01, 0.02, 0.03)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRange:
     """What a search said: the change is behind ``good``, and at ``bad`` or before."""
 
     good: int
@@ -56,20 +56,20 @@ class Named:
         return self.good < culprit <= self.bad
 
 
-Way = Callable[[History, Effect], Named]
+Way = Callable[[MadeHistory, Effect], NamedRange]
 
 
-def ours(history: History, effect: Effect) -> Named:
+def ours(history: MadeHistory, effect: Effect) -> NamedRange:
     """As ``hybridwatch bisect`` searches."""
     return _ours(history, effect, history.weights)
 
 
-def without_prior(history: History, effect: Effect) -> Named:
+def without_prior(history: MadeHistory, effect: Effect) -> NamedRange:
     """The same, with nothing known of the commits."""
     return _ours(history, effect, (1.0,) * len(history.weights))
 
 
-def with_fixed_scatter(history: History, effect: Effect) -> Named:
+def with_fixed_scatter(history: MadeHistory, effect: Effect) -> NamedRange:
     """Take the scatter of a quiet machine for granted, and ask no pair."""
     begin = effect.belief(history.weights)
     is_quiet = (effect.scatters == SESSION_SCATTER) & (effect.variations == 0)
@@ -77,24 +77,24 @@ def with_fixed_scatter(history: History, effect: Effect) -> Named:
     return _named(_searched(history, effect, replace(begin, joint=known / known.sum())))
 
 
-def plainly(history: History, effect: Effect) -> Named:
+def plainly(history: MadeHistory, effect: Effect) -> NamedRange:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
-    def ask(at: int) -> Answer:
-        seen = history.ask(Choice(at, history.timing.blocks))
+    def ask(at: int) -> ProbeAnswer:
+        seen = history.ask(NextProbe(at, history.timing.blocks))
         if seen is None:
-            return Answer.SKIPPED
-        return Answer.CHANGED if effect.is_changed(seen) else Answer.UNCHANGED
+            return ProbeAnswer.SKIPPED
+        return ProbeAnswer.CHANGED if effect.is_changed(seen) else ProbeAnswer.UNCHANGED
 
     place = find_exact(len(history.weights), ask, history.may_go_on)
-    return Named(place.good, place.bad)
+    return NamedRange(place.good, place.bad)
 
 
-def by_bayesect(history: History, effect: Effect) -> Named:
+def by_bayesect(history: MadeHistory, effect: Effect) -> NamedRange:
     """As git-bayesect, told of each session on which side of half the effect it lies."""
 
     def ask(at: int) -> bool | None:
-        seen = history.ask(Choice(at, history.timing.blocks))
+        seen = history.ask(NextProbe(at, history.timing.blocks))
         return None if seen is None else effect.is_changed(seen)
 
     return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
@@ -110,7 +110,7 @@ WAYS: Final[dict[str, Way]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BisectionOutcome:
     """What one way made of one history.
 
     Attributes:
@@ -129,13 +129,13 @@ class Outcome:
 
 
 SETTINGS: Final = (
-    *(Setting(noise, step) for noise in NOISES for step in STEPS),
-    *(Setting(NOISES[1], step, scatter) for scatter in SCATTERS for step in STEPS[1:]),
-    *(Setting(noise, step, timing=DUETS) for noise in DUET_NOISES for step in STEPS[:2]),
+    *(HistorySetting(noise, step) for noise in NOISES for step in STEPS),
+    *(HistorySetting(NOISES[1], step, scatter) for scatter in SCATTERS for step in STEPS[1:]),
+    *(HistorySetting(noise, step, timing=DUETS) for noise in DUET_NOISES for step in STEPS[:2]),
 )
 
 
-def simulated(way: Way, setting: Setting, seed: int, number: int) -> Outcome | None:
+def simulated(way: Way, setting: HistorySetting, seed: int, number: int) -> BisectionOutcome | None:
     """Search one history.
 
     Returns:
@@ -151,7 +151,7 @@ def simulated(way: Way, setting: Setting, seed: int, number: int) -> Outcome | N
     # What is named besides the culprit may only be what nobody could measure.
     others = {*range(named.good + 1, named.bad + 1)} - {history.culprit}
     alone = others <= history.broken
-    return Outcome(holds and alone, holds, width, history.sessions, history.minutes)
+    return BisectionOutcome(holds and alone, holds, width, history.sessions, history.minutes)
 
 
 def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
@@ -213,7 +213,7 @@ def _costs_words(timing: Timing) -> str:
     return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
 
 
-def _row(setting: Setting, name: str, found: Sequence[Outcome | None]) -> str:
+def _row(setting: HistorySetting, name: str, found: Sequence[BisectionOutcome | None]) -> str:
     made = [one for one in found if one is not None]
     numbers = f"{setting.noise:.0%}", f"{setting.step:.0%}", f"{setting.scatter:.1%}"
     machine = [setting.timing.name, *numbers]
@@ -233,7 +233,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %"
 
 
-def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
+def _ours(history: MadeHistory, effect: Effect, weights: Sequence[float]) -> NamedRange:
     belief = _searched(history, effect, effect.belief(weights))
     while (best := belief.best()).mass >= CONFIDENCE and history.may_go_on():
         seen = history.pair(best.good, best.bad)
@@ -245,14 +245,14 @@ def _ours(history: History, effect: Effect, weights: Sequence[float]) -> Named:
     return _named(belief)
 
 
-def _searched(history: History, effect: Effect, begin: Belief) -> Belief:
+def _searched(history: MadeHistory, effect: Effect, begin: Belief) -> Belief:
     return find_timed(begin, effect, history.timing.costs, history.ask, history.may_go_on)
 
 
-def _named(belief: Belief) -> Named:
+def _named(belief: Belief) -> NamedRange:
     best = belief.best()
     found = best if best.mass >= CONFIDENCE else belief.credible()
-    return Named(found.good, found.bad)
+    return NamedRange(found.good, found.bad)
 
 
 if __name__ == "__main__":

@@ -16,23 +16,23 @@ from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import metric_of
 from hybridwatch_lab.calibration.field import RATE_RULES, RateRule
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
 from hybridwatch_lab.calibration.reports import Judge, report_on, shipped
-from hybridwatch_lab.calibration.simulated import RATE, Session, rates_run
+from hybridwatch_lab.calibration.simulated import RATE, SimulatedSession, rates_run
 
 _CV: Final = 0.03
 _CHANGE: Final = 0.05
-_PLAIN: Final = Session(20)
-_SESSIONS: Final[Mapping[str, Session]] = MappingProxyType(
+_PLAIN: Final = SimulatedSession(20)
+_SESSIONS: Final[Mapping[str, SimulatedSession]] = MappingProxyType(
     {
         "20 pairs": _PLAIN,
-        "20 pairs, machine 20 % faster by the end": Session(20, drift=0.2),
-        "20 pairs, one trial in 20 slower by half": Session(20, spikes=0.05),
-        "10 pairs": Session(10),
-        "10 pairs, machine 20 % faster by the end": Session(10, drift=0.2),
-        "7 pairs": Session(7),
-        "7 pairs, machine 20 % faster by the end": Session(7, drift=0.2),
+        "20 pairs, machine 20 % faster by the end": SimulatedSession(20, drift=0.2),
+        "20 pairs, one trial in 20 slower by half": SimulatedSession(20, spikes=0.05),
+        "10 pairs": SimulatedSession(10),
+        "10 pairs, machine 20 % faster by the end": SimulatedSession(10, drift=0.2),
+        "7 pairs": SimulatedSession(7),
+        "7 pairs, machine 20 % faster by the end": SimulatedSession(7, drift=0.2),
     }
 )
 _HEADER: Final = (
@@ -51,7 +51,7 @@ _MOST_TRIALS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ComparisonQuestion:
     """What is simulated.
 
     Attributes:
@@ -60,12 +60,12 @@ class Question:
         change: contender / baseline - 1 of the true levels.
     """
 
-    session: Session
+    session: SimulatedSession
     cv: float
     change: float = 0.0
 
 
-def draw(question: Question, rng: Generator) -> list[Array]:
+def draw(question: ComparisonQuestion, rng: Generator) -> list[Array]:
     """Simulate the trials of both sides, one metric a row."""
     sides = []
     for side, level in enumerate((1.0, 1.0 + question.change)):
@@ -74,13 +74,13 @@ def draw(question: Question, rng: Generator) -> list[Array]:
     return sides
 
 
-def ask(question: Question, rng: Generator, judge: Judge = shipped) -> Comparison:
+def ask(question: ComparisonQuestion, rng: Generator, judge: Judge = shipped) -> Comparison:
     """Simulate one measured metric and have it judged."""
     (comparison,) = judge(rates_run(draw(question, rng), question.session)).comparisons
     return comparison
 
 
-def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> Section:
+def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     """The promised power, and what is left of it when the machine is disturbed."""
     figures: tuple[Figure, ...] = ()
     covered: list[bool] = []
@@ -89,8 +89,8 @@ def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> Section:
         lab.tell(f"A/B: {name}")
         rng, plain = lab.rng(f"one {name}"), session == _PLAIN
         times = lab.times(2000, 40) if plain else lab.times(200, 5)
-        still = [ask(Question(session, _CV), rng, judge) for _ in range(times)]
-        moved = [ask(Question(session, _CV, _CHANGE), rng, judge) for _ in range(times)]
+        still = [ask(ComparisonQuestion(session, _CV), rng, judge) for _ in range(times)]
+        moved = [ask(ComparisonQuestion(session, _CV, _CHANGE), rng, judge) for _ in range(times)]
         if plain:
             figures = _promised(still, moved)
         covered += [_covers(one, 0.0) for one in still] + [_covers(one, _CHANGE) for one in moved]
@@ -103,13 +103,13 @@ def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> Section:
         "level, *called* a verdict of improvement or regression."
     )
     cover = figure.share("ab.coverage", "95 % intervals that hold the true change", covered)
-    table = Table("By session", _HEADER, tuple(rows))
-    return Section("Two builds, one rate", text, (*figures, cover), (table,))
+    table = LabTable("By session", _HEADER, tuple(rows))
+    return LabSection("Two builds, one rate", text, (*figures, cover), (table,))
 
 
-def beside_the_field(lab: Laboratory, judge: Judge = shipped) -> Section:
+def beside_the_field(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     """Ours and rules in use elsewhere on the same trials."""
-    rules: dict[str, Callable[[list[Array], Session], bool]] = {
+    rules: dict[str, Callable[[list[Array], SimulatedSession], bool]] = {
         "hybridwatch": lambda sides, session: called(*judge(rates_run(sides, session)).comparisons)
     }
     for name, rule in RATE_RULES.items():
@@ -118,10 +118,10 @@ def beside_the_field(lab: Laboratory, judge: Judge = shipped) -> Section:
     cells: dict[str, list[str]] = {name: [] for name in rules}
     for pairs, drift in product(sizes, (0.0, 0.2)):
         lab.tell(f"A/B: the field, {pairs} pairs")
-        session = Session(pairs, drift=drift)
+        session = SimulatedSession(pairs, drift=drift)
         for change in (0.0, _CHANGE):
             rng = lab.rng(f"field {pairs} {drift} {change}")
-            drawn = [draw(Question(session, _CV, change), rng) for _ in range(times)]
+            drawn = [draw(ComparisonQuestion(session, _CV, change), rng) for _ in range(times)]
             for name, says in rules.items():
                 cells[name].append(part([says(sides, session) for sides in drawn]))
     rows = tuple(
@@ -134,10 +134,12 @@ def beside_the_field(lab: Laboratory, judge: Judge = shipped) -> Section:
         "simulations of each. The other rules have no verdict of equivalence and see one metric "
         "at a time: in a report of 400 metrics they have 400 chances to be wrong."
     )
-    return Section("Two builds, the field", text, (), (Table("One rate, CV 3 %", header, rows),))
+    return LabSection(
+        "Two builds, the field", text, (), (LabTable("One rate, CV 3 %", header, rows),)
+    )
 
 
-def over_the_plane(lab: Laboratory) -> Section:
+def over_the_plane(lab: Laboratory) -> LabSection:
     """Power over pairs, spread and size of change."""
     tables = []
     times = lab.times(200, 2)
@@ -148,22 +150,22 @@ def over_the_plane(lab: Laboratory) -> Section:
         for pairs in _PAIRS:
             cells = [f"{pairs}"]
             for change in (0.0, *_CHANGES):
-                question = Question(Session(pairs), cv, change)
+                question = ComparisonQuestion(SimulatedSession(pairs), cv, change)
                 reports = (report_on(draw(question, rng)) for _ in range(times))
                 cells.append(_called_and_same([one.comparisons[0] for one in reports]))
             rows.append(tuple(cells))
         header = ("pairs", "no change", *(f"+{percent(c)}" for c in _CHANGES))
         caption = f"CV {percent(cv)}: called a change / called equivalent"
-        tables.append(Table(caption, header, tuple(rows)))
+        tables.append(LabTable(caption, header, tuple(rows)))
     text = (
         f"As above, {times} simulations a cell. A rate's margin is "
         f"{percent(metric_of(RATE).margin)}: a change of that size or less should not be called "
         "one, a change of more should not be called equivalent."
     )
-    return Section("Two builds, over pairs, spread and size", text, (), tuple(tables))
+    return LabSection("Two builds, over pairs, spread and size", text, (), tuple(tables))
 
 
-def of_promises(lab: Laboratory, judge: Judge = shipped) -> Section:
+def of_promises(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     """Are the minimum detectable effect and the trials needed what they say?"""
     lab.tell("A/B: minimum detectable effect and trials needed")
     figures = []
@@ -171,19 +173,21 @@ def of_promises(lab: Laboratory, judge: Judge = shipped) -> Section:
         rng = lab.rng(f"promise {pairs}")
         outcomes = []
         for _ in range(lab.times(300, 15)):
-            first = ask(Question(Session(pairs), _CV), rng, judge)
+            first = ask(ComparisonQuestion(SimulatedSession(pairs), _CV), rng, judge)
             size = first.minimum_detectable_effect
             if size is not None:
-                outcomes.append(called(ask(Question(Session(pairs), _CV, size), rng, judge)))
+                outcomes.append(
+                    called(ask(ComparisonQuestion(SimulatedSession(pairs), _CV, size), rng, judge))
+                )
         what = f"change of the size called detectable, called a change; {pairs} pairs (80 % wanted)"
         figures.append(figure.share(f"ab.detectable_{pairs}", what, outcomes))
     rng = lab.rng("trials needed")
     settled = []
     for _ in range(lab.times(200, 10)):
-        first = ask(Question(Session(7), 0.06), rng, judge)
+        first = ask(ComparisonQuestion(SimulatedSession(7), 0.06), rng, judge)
         needed = first.trials_needed
         if needed is not None and needed <= _MOST_TRIALS:
-            again = ask(Question(Session(needed), 0.06), rng, judge)
+            again = ask(ComparisonQuestion(SimulatedSession(needed), 0.06), rng, judge)
             settled.append(again.verdict is Verdict.EQUIVALENT)
     what = "unchanged builds settled by the trials called needed; CV 6 % (80 % wanted)"
     figures.append(figure.share("ab.trials_needed", what, settled))
@@ -191,7 +195,7 @@ def of_promises(lab: Laboratory, judge: Judge = shipped) -> Section:
         "Two planning numbers are tested: a first session gives them, and a second session is "
         "simulated accordingly."
     )
-    return Section("Planning numbers", text, tuple(figures))
+    return LabSection("Planning numbers", text, tuple(figures))
 
 
 def _promised(still: Sequence[Comparison], moved: Sequence[Comparison]) -> tuple[Figure, ...]:
@@ -209,7 +213,7 @@ def _promised(still: Sequence[Comparison], moved: Sequence[Comparison]) -> tuple
     )
 
 
-def _by_rule(rule: RateRule, sides: list[Array], _session: Session) -> bool:
+def _by_rule(rule: RateRule, sides: list[Array], _session: SimulatedSession) -> bool:
     return rule(sides[0][0], sides[1][0])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hybridwatch.analysis.change_point import State, change_points
+from hybridwatch.analysis.change_point import HistoryState, change_points
 from hybridwatch_lab.calibration.noise import Array
 
 
@@ -27,5 +27,5 @@ Detector = Callable[[Array], tuple[Alarm, ...]]
 def ours(values: Array) -> tuple[Alarm, ...]:
     """Ask the shipped detector, telling it nothing but the values."""
     return tuple(
-        Alarm(point.index, point.state is State.CONFIRMED) for point in change_points(values)
+        Alarm(point.index, point.state is HistoryState.CONFIRMED) for point in change_points(values)
     )

@@ -6,10 +6,10 @@ from typing import Final
 from hybridwatch_lab.calibration import (
     accuracy,
     comparisons,
+    noisy_machine,
     online,
     places,
     reports,
-    restless,
     sequential_runs,
     speed,
     synthetic,
@@ -17,17 +17,17 @@ from hybridwatch_lab.calibration import (
     two_modes,
     two_runs,
 )
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.noise import Array
 
-EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
+EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     reports.of_equal_sides,
     comparisons.of_one_metric,
     comparisons.beside_the_field,
     comparisons.over_the_plane,
     comparisons.of_promises,
     two_runs.of_two_runs,
-    restless.of_recorded_sessions,
+    noisy_machine.of_recorded_sessions,
     sequential_runs.of_repeated_looks,
     accuracy.of_answers,
     online.on_known_noise,
@@ -38,7 +38,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], Section], ...]] = (
 """Those that need nothing from outside and tell the same on any machine."""
 
 
-def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[Section, ...]:
+def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection, ...]:
     """Measure every rule.
 
     Args:

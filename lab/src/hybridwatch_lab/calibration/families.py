@@ -22,7 +22,7 @@ from numpy.random import Generator
 from hybridwatch.analysis.calibration.figure import at_most, percent, share
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch_lab.calibration.accuracy import two_sides
 from hybridwatch_lab.calibration.in_common import correlations_in
@@ -83,7 +83,7 @@ def false_alarms(rng: Generator, spread: float, reports: int) -> Counter[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class DetectionCounts:
     """What reports with one change among nine metrics say; counts of reports.
 
     Attributes:
@@ -97,7 +97,7 @@ class Sight:
     unchanged: int
 
 
-def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> Sight:
+def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> DetectionCounts:
     """Slow one of nine timed metrics down by 5 %, CV 3 % a side, and judge the report.
 
     Args:
@@ -122,7 +122,7 @@ def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> Si
         sides[1][0] /= _SLOWER  # rates: less is worse
         first, *rest = _reds(report_on(sides))
         found, others = found + first, others + any(rest)
-    return Sight(found, others, unchanged_red)
+    return DetectionCounts(found, others, unchanged_red)
 
 
 def _reds(report: Report) -> list[bool]:
@@ -166,8 +166,8 @@ def _print_false_alarms(lab: Laboratory, spread: float, reports: int) -> bool:
 
 
 def _print_sight(lab: Laboratory, blocks: int, shared: float, reports: int) -> None:
-    sight = sight_of_one(lab.rng(f"one {blocks} {shared}"), blocks, shared, reports)
-    counts = sight.found, sight.others, sight.unchanged
+    detection = sight_of_one(lab.rng(f"one {blocks} {shared}"), blocks, shared, reports)
+    counts = detection.found, detection.others, detection.unchanged
     found, others, unchanged_red = (percent(count / reports) for count in counts)
     sys.stdout.write(
         f"+5 % in one of {NINE} metrics, {blocks} blocks, {percent(shared)} of the noise in "
@@ -177,7 +177,7 @@ def _print_sight(lab: Laboratory, blocks: int, shared: float, reports: int) -> N
 
 def _draft(rng: Generator) -> Comparison:
     """A task about which nothing has been said yet."""
-    (judged,) = report_of(answers_run(two_sides(rng, DOCUMENTS, CHURN, 0.0))).comparisons
+    (judged,) = build_report(answers_run(two_sides(rng, DOCUMENTS, CHURN, 0.0))).comparisons
     return replace(judged, verdict=Verdict.INCONCLUSIVE, p_adjusted=None, p_holm=None, doubts=())
 
 

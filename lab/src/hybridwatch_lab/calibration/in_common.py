@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import Kind
 from hybridwatch.records.store import list_records, read_run
@@ -34,7 +34,7 @@ def correlations_in(results: Path) -> Iterator[float]:
         run = read_run(record)
         if len(run.builds) != 2:
             continue  # compared with another record, block by block with none
-        ratios = [one.ratios for one in report_of(run).comparisons if _is_timed(one)]
+        ratios = [one.ratios for one in build_report(run).comparisons if _is_timed(one)]
         blocks = max(map(len, ratios), default=0)
         rows = np.array([row for row in ratios if len(row) == blocks and np.ptp(row)])
         if len(rows) < _FEWEST_METRICS or blocks < _FEWEST_BLOCKS:

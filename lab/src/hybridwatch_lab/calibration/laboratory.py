@@ -34,7 +34,7 @@ class Laboratory:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LabTable:
     """Figures side by side.
 
     Attributes:
@@ -49,10 +49,10 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class LabSection:
     """The outcome of one experiment."""
 
     title: str
     text: str
     figures: tuple[Figure, ...]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[LabTable, ...] = ()

@@ -10,10 +10,10 @@ from numpy.random import Generator
 
 from hybridwatch.orchestration.bisect.posterior.timed import (
     SESSION_SCATTER,
-    Choice,
     Costs,
     Effect,
-    effect_of,
+    NextProbe,
+    compute_effect,
 )
 
 COMMITS: Final = 64
@@ -55,7 +55,7 @@ DUETS: Final = Timing("duets", Costs(start=0.0, block=1.0), 2, 2, 4, is_anew=Tru
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class HistorySetting:
     """A machine and a change.
 
     Attributes:
@@ -72,7 +72,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class History:
+class MadeHistory:
     """Commits of which one changed a time, on a machine of a certain noise.
 
     Attributes:
@@ -88,7 +88,7 @@ class History:
     weights: tuple[float, ...]
     culprit: int
     broken: frozenset[int]
-    setting: Setting
+    setting: HistorySetting
     rng: Generator
     minutes: float = field(default=0.0)
     sessions: int = field(default=0)
@@ -105,11 +105,11 @@ class History:
         sessions: list[list[float]] = []
         while len(sessions) < most:
             sessions.append(self._session(self.timing.end_blocks, is_changed=True))
-            if len(sessions) >= fewest and effect_of(sessions, is_anew=is_anew).is_clear:
+            if len(sessions) >= fewest and compute_effect(sessions, is_anew=is_anew).is_clear:
                 break
-        return effect_of(sessions, is_anew=is_anew)
+        return compute_effect(sessions, is_anew=is_anew)
 
-    def ask(self, choice: Choice) -> Sequence[float] | None:
+    def ask(self, choice: NextProbe) -> Sequence[float] | None:
         """Measure a commit beside the good end."""
         self.sessions += 1
         if choice.at in self.broken:
@@ -138,11 +138,11 @@ class History:
         return drawn
 
 
-def made_history(setting: Setting, rng: Generator) -> History:
+def made_history(setting: HistorySetting, rng: Generator) -> MadeHistory:
     """Draw commits, the one that did it, and those that do not start."""
     weights, shares = zip(*_KINDS, strict=True)
     drawn = rng.choice(weights, size=COMMITS, p=shares)
     culprit = int(rng.choice(COMMITS, p=drawn / drawn.sum())) + 1
     others = [at for at in range(1, COMMITS) if at != culprit]
     broken = frozenset(map(int, rng.choice(others, size=BROKEN, replace=False)))
-    return History(tuple(drawn.tolist()), culprit, broken, setting, rng)
+    return MadeHistory(tuple(drawn.tolist()), culprit, broken, setting, rng)

@@ -27,7 +27,7 @@ _DRIFT: Final = 3.0
 """How far the level wanders over a whole series, in standard deviations of its noise."""
 
 
-class Noise(Enum):
+class RecordedNoise(Enum):
     """The seven kinds."""
 
     GAUSSIAN = "Gaussian"
@@ -39,12 +39,12 @@ class Noise(Enum):
     CONSTANT = "zero variance"
 
 
-def shape(noise: Noise, rng: Generator, n: int) -> Array:
+def shape(noise: RecordedNoise, rng: Generator, n: int) -> Array:
     """Draw ``n`` values of mean 0 and variance 1 (drift: about a line; zero variance: all 0)."""
     return _SHAPES[noise](rng, n)
 
 
-def series(noise: Noise, drawn: Array, cv: float, level: Array | float = 1.0) -> Array:
+def series(noise: RecordedNoise, drawn: Array, cv: float, level: Array | float = 1.0) -> Array:
     """Give a shape its spread and levels.
 
     Args:
@@ -56,7 +56,7 @@ def series(noise: Noise, drawn: Array, cv: float, level: Array | float = 1.0) ->
     Returns:
         Positive values; shares of right answers for binomial noise.
     """
-    if noise is Noise.BINOMIAL:
+    if noise is RecordedNoise.BINOMIAL:
         truth = np.clip(_SHARE_RIGHT * np.asarray(level), 0, 1)
         right = stats.binom.ppf(stats.norm.cdf(drawn), _QUESTIONS, truth)
         return np.asarray(right / _QUESTIONS, dtype=np.float64)
@@ -98,14 +98,14 @@ def _constant(_rng: Generator, n: int) -> Array:
     return np.zeros(n)
 
 
-_SHAPES: Final[Mapping[Noise, Callable[[Generator, int], Array]]] = MappingProxyType(
+_SHAPES: Final[Mapping[RecordedNoise, Callable[[Generator, int], Array]]] = MappingProxyType(
     {
-        Noise.GAUSSIAN: _gaussian,
-        Noise.HEAVY: _heavy,
-        Noise.BIMODAL: _bimodal,
-        Noise.DRIFT: _drift,
-        Noise.AUTOCORRELATED: _autocorrelated,
-        Noise.BINOMIAL: _gaussian,
-        Noise.CONSTANT: _constant,
+        RecordedNoise.GAUSSIAN: _gaussian,
+        RecordedNoise.HEAVY: _heavy,
+        RecordedNoise.BIMODAL: _bimodal,
+        RecordedNoise.DRIFT: _drift,
+        RecordedNoise.AUTOCORRELATED: _autocorrelated,
+        RecordedNoise.BINOMIAL: _gaussian,
+        RecordedNoise.CONSTANT: _constant,
     }
 )

@@ -15,8 +15,8 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Bound, Figure, at_least, at_most, percent
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.detectors import Alarm, Detector, ours
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
-from hybridwatch_lab.calibration.noise import Array, Noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
+from hybridwatch_lab.calibration.noise import Array, RecordedNoise
 from hybridwatch_lab.calibration.rivals import FIELD
 
 BLOCK: Final = 100
@@ -56,7 +56,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OnlineOutcome:
     """What a detector said of one block, with a step and without.
 
     Attributes:
@@ -107,10 +107,12 @@ def first_naming(raised: Sequence[Raised], place: int, *, confirmed: bool) -> in
     )
 
 
-def examine_block(detector: Detector, quiet: Array, stepped: Array, place: int = PLACE) -> Outcome:
+def examine_block(
+    detector: Detector, quiet: Array, stepped: Array, place: int = PLACE
+) -> OnlineOutcome:
     """Let a block grow, with its step and without."""
     loud, still = follow(detector, stepped), follow(detector, quiet)
-    return Outcome(
+    return OnlineOutcome(
         delay=first_naming(loud, place, confirmed=False),
         delay_confirmed=first_naming(loud, place, confirmed=True),
         luck=first_naming(still, place, confirmed=False) is not None,
@@ -138,7 +140,7 @@ def with_step(block: Array) -> Array:
 def figures_of(
     name: str,
     where: str,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[OnlineOutcome],
     *,
     promised: bool = False,
     hit_bound: Bound | None = None,
@@ -165,7 +167,7 @@ def figures_of(
 
 
 def _hits(
-    name: str, where: str, outcomes: Sequence[Outcome], bound: Bound | None
+    name: str, where: str, outcomes: Sequence[OnlineOutcome], bound: Bound | None
 ) -> Iterator[Figure]:
     hits = [one.delay is not None for one in outcomes]
     sure = [one.delay_confirmed is not None for one in outcomes]
@@ -176,7 +178,7 @@ def _hits(
 
 
 def _false_alarms(
-    name: str, where: str, outcomes: Sequence[Outcome], bound: Bound | None
+    name: str, where: str, outcomes: Sequence[OnlineOutcome], bound: Bound | None
 ) -> Iterator[Figure]:
     looks = len(outcomes) * (BLOCK - _FIRST + 1)
     title = f"{where}: false alarms per 1000 points"
@@ -187,7 +189,11 @@ def _false_alarms(
 
 
 def _delays(
-    name: str, where: str, outcomes: Sequence[Outcome], soon: Bound | None, later: Bound | None
+    name: str,
+    where: str,
+    outcomes: Sequence[OnlineOutcome],
+    soon: Bound | None,
+    later: Bound | None,
 ) -> Iterator[Figure]:
     delays = [o.delay for o in outcomes if o.delay is not None]
     sure = [o.delay_confirmed for o in outcomes if o.delay_confirmed is not None]
@@ -199,7 +205,7 @@ def _delays(
 
 def on_real_noise(
     lab: Laboratory, histories: Mapping[str, Array], detector: Detector = ours
-) -> Section:
+) -> LabSection:
     """Step into shuffled blocks of real series, ours with bounds, the field beside it."""
     rng = lab.rng("real noise")
     blocks = shuffled_blocks(histories, rng, lab.times(400, 20))
@@ -219,14 +225,14 @@ def on_real_noise(
         f"`series,value`), shuffled so that nothing real is left in them. {HOW} "
         f"The other rules saw the first {len(few)} stretches."
     )
-    table = Table(f"+{percent(CHANGE)} in real noise, point by point", HEADER, tuple(rows))
-    return Section("Histories, real noise", text, figures, (table,))
+    table = LabTable(f"+{percent(CHANGE)} in real noise, point by point", HEADER, tuple(rows))
+    return LabSection("Histories, real noise", text, figures, (table,))
 
 
-def on_known_noise(lab: Laboratory, detector: Detector = ours) -> Section:
+def on_known_noise(lab: Laboratory, detector: Detector = ours) -> LabSection:
     """False alarms point by point, kind by kind of noise, and what becomes of a step."""
     rows, all_outcomes = [], []
-    for kind in Noise:
+    for kind in RecordedNoise:
         lab.tell(f"histories: {kind.value}, point by point")
         rng = lab.rng(f"online {kind.value}")
         outcomes = []
@@ -243,8 +249,8 @@ def on_known_noise(lab: Laboratory, detector: Detector = ours) -> Section:
         f"Series of {BLOCK} points, CV {', '.join(map(percent, _SPREADS))} in turn; binomial "
         f"shares and constants have their own. {HOW}"
     )
-    table = Table("Simulated noise, point by point", ("noise", *HEADER[1:]), tuple(rows))
-    return Section("Histories, simulated noise, point by point", text, figures, (table,))
+    table = LabTable("Simulated noise, point by point", ("noise", *HEADER[1:]), tuple(rows))
+    return LabSection("Histories, simulated noise, point by point", text, figures, (table,))
 
 
 def row_of(name: str, figures: Sequence[Figure]) -> tuple[str, ...]:
@@ -257,7 +263,9 @@ def written(one: Figure) -> str:
     if not one.simulations:
         return "-"
     return (
-        f"{percent(round(one.value, 2))}" if one.form is figure.Form.SHARE else f"{one.value:.1f}"
+        f"{percent(round(one.value, 2))}"
+        if one.form is figure.FigureForm.SHARE
+        else f"{one.value:.1f}"
     )
 
 

@@ -13,10 +13,12 @@ from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, p
 from hybridwatch.analysis.change_point import History, examine
 from hybridwatch.metrics import Kind
 from hybridwatch_lab.calibration import noise
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
-from hybridwatch_lab.calibration.noise import Array, Noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
+from hybridwatch_lab.calibration.noise import Array, RecordedNoise
 
-KINDS: Final = tuple(kind for kind in Noise if kind not in {Noise.CONSTANT, Noise.DRIFT})
+KINDS: Final = tuple(
+    kind for kind in RecordedNoise if kind not in {RecordedNoise.CONSTANT, RecordedNoise.DRIFT}
+)
 """Kinds of noise about a level: without any there is no doubt, and a drift has no level."""
 _LENGTHS: Final = (20, 50, 100, 200)
 _SPREADS: Final = (0.01, 0.02, 0.05)
@@ -33,14 +35,14 @@ _AROUND: Final = ((50, 0), (30, 20), (50, 20))
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedChange:
     """A change of ``size`` standard deviations that was found among ``n`` points.
 
     It was placed so many points ``late``, or early where that is negative; the range of ``width``
     places ``held`` the true one or not.
     """
 
-    noise: Noise
+    noise: RecordedNoise
     n: int
     size: float
     late: int
@@ -56,16 +58,18 @@ class Wandered:
     not.
     """
 
-    noise: Noise
+    noise: RecordedNoise
     told: bool
     width: int | None
     held: bool
 
 
-def of_places(lab: Laboratory) -> Section:
+def of_places(lab: Laboratory) -> LabSection:
     """Coverage, width and bias of the places; drifts told as steps, and steps as drifts."""
     placed, taken, still = _placed(lab)
-    wandered = [one for kind in KINDS if kind is not Noise.BINOMIAL for one in _drifts(lab, kind)]
+    wandered = [
+        one for kind in KINDS if kind is not RecordedNoise.BINOMIAL for one in _drifts(lab, kind)
+    ]
     text = (
         f"Series of {', '.join(map(str, _LENGTHS))} points with one step of "
         f"±{', '.join(map(percent, _CHANGES))} at a random place, {_EDGE} points or more from "
@@ -77,11 +81,11 @@ def of_places(lab: Laboratory) -> Section:
         f"{', '.join(f'{a} points before and {b} behind' for a, b in _AROUND)} in turn."
     )
     figures = _figures(placed, taken, still, wandered)
-    return Section("Histories, where it changed", text, figures, _tables(placed, wandered))
+    return LabSection("Histories, where it changed", text, figures, _tables(placed, wandered))
 
 
 def _figures(
-    placed: Sequence[Placed],
+    placed: Sequence[PlacedChange],
     taken: Sequence[bool],
     still: Sequence[bool],
     wandered: Sequence[Wandered],
@@ -120,14 +124,14 @@ def _figures(
     )
 
 
-def _placed(lab: Laboratory) -> tuple[list[Placed], list[bool], list[bool]]:
+def _placed(lab: Laboratory) -> tuple[list[PlacedChange], list[bool], list[bool]]:
     """Ask about steps.
 
     Returns:
         The changes that were found; of every series in which anything was found, whether the step
         was called a drift; of every series without its step, whether a drift was told.
     """
-    placed: list[Placed] = []
+    placed: list[PlacedChange] = []
     taken: list[bool] = []
     still: list[bool] = []
     for kind in KINDS:
@@ -146,7 +150,7 @@ def _placed(lab: Laboratory) -> tuple[list[Placed], list[bool], list[bool]]:
                     point = min(found.points, key=lambda one: abs(one.index - place))
                     late, width = point.index - place, point.last - point.first + 1
                     held = point.first <= place <= point.last
-                    placed.append(Placed(kind, n, change / cv, late, width, held))
+                    placed.append(PlacedChange(kind, n, change / cv, late, width, held))
     return placed, taken, still
 
 
@@ -155,11 +159,11 @@ def _is_drift(found: History, place: int) -> bool:
     return not near and any(one.index <= place <= one.end for one in found.drifts)
 
 
-def _examined(kind: Noise, values: Array) -> History:
-    return examine(values, kind=Kind.PROPORTION if kind is Noise.BINOMIAL else None)
+def _examined(kind: RecordedNoise, values: Array) -> History:
+    return examine(values, kind=Kind.PROPORTION if kind is RecordedNoise.BINOMIAL else None)
 
 
-def _drifts(lab: Laboratory, kind: Noise) -> Iterator[Wandered]:
+def _drifts(lab: Laboratory, kind: RecordedNoise) -> Iterator[Wandered]:
     lab.tell(f"histories: drift, {kind.value}")
     rng = lab.rng(f"drift {kind.value}")
     for turn in range(lab.times(150, 3)):
@@ -177,7 +181,7 @@ def _drifts(lab: Laboratory, kind: Noise) -> Iterator[Wandered]:
         )
 
 
-def _tables(placed: Sequence[Placed], wandered: Sequence[Wandered]) -> tuple[Table, ...]:
+def _tables(placed: Sequence[PlacedChange], wandered: Sequence[Wandered]) -> tuple[LabTable, ...]:
     header = ("held", "exact", "early", "late", "median width", "mean width", "changes")
     by_size = {
         "below 2": [one for one in placed if one.size < 2],
@@ -188,28 +192,30 @@ def _tables(placed: Sequence[Placed], wandered: Sequence[Wandered]) -> tuple[Tab
         "noise": {kind.value: [one for one in placed if one.noise is kind] for kind in KINDS},
         "points": {str(n): [one for one in placed if one.n == n] for n in _LENGTHS},
         "step, in CV": {
-            name: [one for one in some if one.noise is not Noise.BINOMIAL]
+            name: [one for one in some if one.noise is not RecordedNoise.BINOMIAL]
             for name, some in by_size.items()
         },
     }
     return (
         *(
-            Table(
+            LabTable(
                 f"Places, by {name}",
                 (name, *header),
                 tuple((row, *_cells(some)) for row, some in rows.items() if some),
             )
             for name, rows in tables.items()
         ),
-        Table(
+        LabTable(
             f"A drift of {percent(_DRIFT)} over {_NIGHTS} points",
             ("noise", "told, and no step", "beginning held", "median width"),
-            tuple(_drift_row(kind, wandered) for kind in KINDS if kind is not Noise.BINOMIAL),
+            tuple(
+                _drift_row(kind, wandered) for kind in KINDS if kind is not RecordedNoise.BINOMIAL
+            ),
         ),
     )
 
 
-def _cells(placed: Sequence[Placed]) -> tuple[str, ...]:
+def _cells(placed: Sequence[PlacedChange]) -> tuple[str, ...]:
     widths = [one.width for one in placed]
     return (
         part([one.held for one in placed]),
@@ -222,7 +228,7 @@ def _cells(placed: Sequence[Placed]) -> tuple[str, ...]:
     )
 
 
-def _drift_row(kind: Noise, wandered: Sequence[Wandered]) -> tuple[str, ...]:
+def _drift_row(kind: RecordedNoise, wandered: Sequence[Wandered]) -> tuple[str, ...]:
     some = [one for one in wandered if one.noise is kind]
     widths = [one.width for one in some if one.width is not None]
     return (

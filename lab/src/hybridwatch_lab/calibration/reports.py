@@ -16,13 +16,13 @@ from hybridwatch.analysis.calibration.figure import at_most, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import Run
 from hybridwatch_lab.calibration import noise
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
-from hybridwatch_lab.calibration.noise import Array, Noise
-from hybridwatch_lab.calibration.simulated import Session, rates_run, undecided
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
+from hybridwatch_lab.calibration.noise import Array, RecordedNoise
+from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run, undecided
 
 Judge = Callable[[Run], Report]
 """From a run of two sides to its report."""
@@ -39,7 +39,7 @@ _BOUND: Final = at_most(0.05)
 
 def shipped(run: Run) -> Report:
     """Judge as every command does."""
-    return report_of(run)
+    return build_report(run)
 
 
 def together(drafts: Sequence[Comparison], level: float) -> tuple[Comparison, ...]:
@@ -47,7 +47,7 @@ def together(drafts: Sequence[Comparison], level: float) -> tuple[Comparison, ..
     return judge_together(drafts, level)[0]
 
 
-def of_equal_sides(lab: Laboratory, control: Control = together) -> Section:
+def of_equal_sides(lab: Laboratory, control: Control = together) -> LabSection:
     """Share of A/A reports with a red metric."""
     reports, metrics = lab.times(25, 2), lab.times(METRICS, 40)
     every: list[Report] = []
@@ -56,7 +56,7 @@ def of_equal_sides(lab: Laboratory, control: Control = together) -> Section:
         cells = [name]
         for pairs in _BLOCKS:
             lab.tell(f"A/A reports: {metrics} metrics, {pairs} pairs, {name}")
-            rng, session = lab.rng(f"reports {pairs} {name}"), Session(pairs)
+            rng, session = lab.rng(f"reports {pairs} {name}"), SimulatedSession(pairs)
             # The machine's noise is one series in time; the two sides take turns in it.
             drawn = (draw(rng, metrics, 2 * pairs) for _ in range(reports))
             split = ([whole[:, session.moments(side)] for side in range(2)] for whole in drawn)
@@ -83,8 +83,10 @@ def of_equal_sides(lab: Laboratory, control: Control = together) -> Section:
         f"{', '.join(map(percent, _MIXED_SPREADS))}, each one series in time in which the sides "
         "take turns."
     )
-    table = Table("Reports with any red", ("noise", *(f"{n} pairs" for n in _BLOCKS)), tuple(rows))
-    return Section("Reports of equal sides", text, figures, (table,))
+    table = LabTable(
+        "Reports with any red", ("noise", *(f"{n} pairs" for n in _BLOCKS)), tuple(rows)
+    )
+    return LabSection("Reports of equal sides", text, figures, (table,))
 
 
 def report_on(
@@ -94,7 +96,7 @@ def report_on(
 ) -> Report:
     """Make the report of a session with any number of rates.
 
-    Its verdicts are those of ``report_of`` on such a run. What no verdict hangs on is left out:
+    Its verdicts are those of ``build_report`` on such a run. What no verdict hangs on is left out:
     the interval alone takes nine tenths of the time.
 
     Args:
@@ -112,7 +114,7 @@ def report_on(
 @cache
 def _model(pairs: int) -> Report:
     """Make a report of one metric about which nothing is said yet."""
-    return undecided(report_of(rates_run([np.ones((1, pairs))] * 2, Session(pairs))))
+    return undecided(build_report(rates_run([np.ones((1, pairs))] * 2, SimulatedSession(pairs))))
 
 
 def _draft(blank: Comparison, left: Array, right: Array) -> Comparison:
@@ -139,7 +141,7 @@ def _lognormal(rng: Generator, metrics: int, trials: int) -> Array:
 
 
 def _mixed(rng: Generator, metrics: int, trials: int) -> Array:
-    kinds = itertools.cycle(itertools.product(Noise, _MIXED_SPREADS))
+    kinds = itertools.cycle(itertools.product(RecordedNoise, _MIXED_SPREADS))
     return np.stack(
         [
             noise.series(kind, noise.shape(kind, rng, trials), cv)

@@ -13,7 +13,7 @@ from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.run import Looks
 from hybridwatch_lab.calibration.comparisons import found as beyond_noise
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.reports import report_on
 
 Level = Callable[[Looks], float]
@@ -25,7 +25,7 @@ _CHANGE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SequentialOutcome:
     """How one run ended.
 
     Attributes:
@@ -42,7 +42,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SequentialSetting:
     """What is simulated.
 
     Attributes:
@@ -59,14 +59,17 @@ class Setting:
 
 
 _EQUAL: Final = (
-    Setting("one_3", 1, 0.03),
-    Setting("one_8", 1, 0.08),
-    Setting("nine_5", 9, 0.05),
+    SequentialSetting("one_3", 1, 0.03),
+    SequentialSetting("one_8", 1, 0.08),
+    SequentialSetting("nine_5", 9, 0.05),
 )
-_WORSE: Final = (Setting("worse_3", 1, 0.03, -_CHANGE), Setting("worse_8", 1, 0.08, -_CHANGE))
+_WORSE: Final = (
+    SequentialSetting("worse_3", 1, 0.03, -_CHANGE),
+    SequentialSetting("worse_8", 1, 0.08, -_CHANGE),
+)
 
 
-def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> Section:
+def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> LabSection:
     """False alarms over all looks together, and what the looks save."""
     figures: list[Figure] = []
     for setting in (*_EQUAL, *_WORSE):
@@ -80,10 +83,12 @@ def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> Section:
         f"{', '.join(map(str, schedule(_FIRST)))} trials a side, until every rate is decided. "
         "*Found* is a change beyond noise at any look, relevant or not."
     )
-    return Section("Until decided", text, tuple(figures))
+    return LabSection("Until decided", text, tuple(figures))
 
 
-def follow(setting: Setting, rng: Generator, level_at: Level = level_of) -> Outcome:
+def follow(
+    setting: SequentialSetting, rng: Generator, level_at: Level = level_of
+) -> SequentialOutcome:
     """Simulate one run to its end."""
     planned = schedule(_FIRST)
     size = (setting.metrics, planned[-1])
@@ -101,10 +106,10 @@ def follow(setting: Setting, rng: Generator, level_at: Level = level_of) -> Outc
         decided = is_decided(report)
         if decided:
             break
-    return Outcome(red, found, decided, pairs)
+    return SequentialOutcome(red, found, decided, pairs)
 
 
-def _figures(setting: Setting, outcomes: Sequence[Outcome]) -> list[Figure]:
+def _figures(setting: SequentialSetting, outcomes: Sequence[SequentialOutcome]) -> list[Figure]:
     what, stem = _title(setting), f"sequential.{setting.name}"
     promise = None if setting.change else at_most(0.05)
     reds = [one.red for one in outcomes]
@@ -117,7 +122,7 @@ def _figures(setting: Setting, outcomes: Sequence[Outcome]) -> list[Figure]:
     ]
 
 
-def _title(setting: Setting) -> str:
+def _title(setting: SequentialSetting) -> str:
     change = f"{100 * setting.change:+g} %" if setting.change else "no change"
     rates = "one rate" if setting.metrics == 1 else f"{setting.metrics} rates"
     return f"{rates}, CV {percent(setting.cv)}, {change}"

@@ -40,7 +40,7 @@ _RATES: Final = "acceptance_rate.position_{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SimulatedSession:
     """How two sides are measured.
 
     Attributes:
@@ -65,7 +65,7 @@ class Session:
         return np.asarray(values * (1 + self.drift * progress) * slowed)
 
 
-def rates_run(sides: Sequence[Array], session: Session) -> Run:
+def rates_run(sides: Sequence[Array], session: SimulatedSession) -> Run:
     """Make a run of rates.
 
     Args:

@@ -13,7 +13,7 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_most
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.detectors import Detector, ours
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.noise import Array
 
 _SHORT: Final = 100
@@ -35,7 +35,7 @@ def reference(values: Array) -> object:
     return np.median(sliding_window_view(values, _WINDOW), axis=1)
 
 
-def of_detector(lab: Laboratory, detector: Detector = ours) -> Section:
+def of_detector(lab: Laboratory, detector: Detector = ours) -> LabSection:
     """Time per 1000 points, by length, and as a multiple of a plain pass timed in turn with it."""
     lab.tell("histories: time per point")
     figures: list[Figure] = []
@@ -55,7 +55,7 @@ def of_detector(lab: Laboratory, detector: Detector = ours) -> Section:
         f"series (the median of every {_WINDOW} points), timed in turn. Milliseconds are of the "
         "machine that wrote this file and of its other work; the ratio depends on them less."
     )
-    return Section("Time", text, tuple(figures))
+    return LabSection("Time", text, tuple(figures))
 
 
 def _figures(

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics.catalogue import CURVE_AREA
 from hybridwatch.records.curve import area_of, places_of
@@ -99,7 +99,7 @@ def simulated(pace: Pace, noise: float, rng: np.random.Generator) -> Report:
     ]
     builds = tuple(_build(label) for label in ("baseline", "contender"))
     begun = trials[0].started_at
-    return report_of(
+    return build_report(
         Run("00000000", begun, begun, _HARNESS, _SCENARIO, _TESTBED, builds, tuple(trials))
     )
 

@@ -11,8 +11,8 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_most, part, percent
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.detectors import Alarm, Detector, ours
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
-from hybridwatch_lab.calibration.noise import Noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
+from hybridwatch_lab.calibration.noise import RecordedNoise
 
 CHANGE: Final = 0.05
 NEAR: Final = 5
@@ -40,7 +40,7 @@ class Case:
         sure_alerting: As ``alerting``, confirmed alarms only.
     """
 
-    noise: Noise
+    noise: RecordedNoise
     cv: float
     n: int
     change: float
@@ -52,7 +52,9 @@ class Case:
     sure_alerting: bool
 
 
-def ask(detector: Detector, kind: Noise, cv: float, n: int, change: float, rng: Generator) -> Case:
+def ask(
+    detector: Detector, kind: RecordedNoise, cv: float, n: int, change: float, rng: Generator
+) -> Case:
     """Simulate one series and ask about it with a step of either sign and without."""
     drawn = noise.shape(kind, rng, n)
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
@@ -76,7 +78,7 @@ def ask(detector: Detector, kind: Noise, cv: float, n: int, change: float, rng: 
 def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[Case, ...]:
     """Ask about every kind, spread and length, equally often."""
     cases: list[Case] = []
-    for kind, change in product(Noise, _CHANGES):
+    for kind, change in product(RecordedNoise, _CHANGES):
         rng = lab.rng(f"synthetic {kind.value} {change}")
         lab.tell(f"histories: {kind.value}, {percent(change)}")
         times = lab.times(40, 2) if change == CHANGE else lab.times(10, 0)
@@ -85,7 +87,7 @@ def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def on_finished_series(lab: Laboratory, detector: Detector = ours) -> Section:
+def on_finished_series(lab: Laboratory, detector: Detector = ours) -> LabSection:
     """Hit minus luck and the share of null series alerting."""
     cases = simulate(lab, detector)
     chosen = [case for case in cases if case.change == CHANGE]
@@ -125,11 +127,13 @@ def on_finished_series(lab: Laboratory, detector: Detector = ours) -> Section:
         "step, then null series with any alarm."
     )
     tables = (
-        _table("By kind of noise", "noise", [kind.value for kind in Noise], cases, _kind_of),
+        _table(
+            "By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases, _kind_of
+        ),
         _table("By spread", "CV", list(map(percent, SPREADS)), cases, _spread_of),
         _table("By length", "points", [str(n) for n in LENGTHS], cases, _length_of),
     )
-    return Section("Histories, finished series", text, figures, tables)
+    return LabSection("Histories, finished series", text, figures, tables)
 
 
 def _table(
@@ -138,7 +142,7 @@ def _table(
     names: Sequence[str],
     cases: Iterable[Case],
     name_of: Callable[[Case], str],
-) -> Table:
+) -> LabTable:
     by_name: dict[str, list[Case]] = {name: [] for name in names}
     for case in cases:
         by_name[name_of(case)].append(case)
@@ -149,7 +153,7 @@ def _table(
         "confirmed",
     )
     rows = [(name, *_cells(some)) for name, some in by_name.items() if some]
-    return Table(caption, header, tuple(rows))
+    return LabTable(caption, header, tuple(rows))
 
 
 def _cells(cases: Sequence[Case]) -> tuple[str, ...]:

@@ -5,16 +5,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from hybridwatch.analysis.calibration.figure import CONFIDENCE, Figure, Form, Promise
-from hybridwatch_lab.calibration.laboratory import Section
+from hybridwatch.analysis.calibration.figure import CONFIDENCE, Figure, FigureForm, FigurePromise
+from hybridwatch_lab.calibration.laboratory import LabSection
 
 SCHEMA: Final = 1
 _WIDTH: Final = 100
 
 _PROMISES: Final = {
-    Promise.MOST: "at most",
-    Promise.LEAST: "at least",
-    Promise.LEVEL: "at most a level of",
+    FigurePromise.MOST: "at most",
+    FigurePromise.LEAST: "at least",
+    FigurePromise.LEVEL: "at most a level of",
 }
 _INTRODUCTION: Final = """\
 # Calibration: how often our rules are right
@@ -34,12 +34,12 @@ estimates lie beyond it: it is kept unless the whole interval does.
 """
 
 
-def to_markdown(sections: Sequence[Section], command: str) -> str:
+def to_markdown(sections: Sequence[LabSection], command: str) -> str:
     """Write the document."""
     return "\n\n".join(_blocks(sections, command)) + "\n"
 
 
-def to_json(sections: Sequence[Section], command: str, seed: int) -> dict[str, Any]:
+def to_json(sections: Sequence[LabSection], command: str, seed: int) -> dict[str, Any]:
     """Give figures and tables as plain values.
 
     A figure has ``id`` (stable), ``what``, ``form`` (``share``: a fraction, or ``number``),
@@ -71,7 +71,7 @@ def to_json(sections: Sequence[Section], command: str, seed: int) -> dict[str, A
     }
 
 
-def _blocks(sections: Sequence[Section], command: str) -> Iterator[str]:
+def _blocks(sections: Sequence[LabSection], command: str) -> Iterator[str]:
     yield _INTRODUCTION.format(command=command)
     promised = [one for section in sections for one in section.figures if one.bound]
     if promised:
@@ -123,7 +123,7 @@ def _bound(one: Figure) -> str:
 def _number(one: Figure, value: float) -> str:
     if not math.isfinite(value):
         return "unknown"
-    return f"{100 * value:.1f} %" if one.form is Form.SHARE else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if one.form is FigureForm.SHARE else f"{value:.3g}"
 
 
 def _plain(one: Figure) -> dict[str, Any]:

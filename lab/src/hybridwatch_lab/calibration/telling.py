@@ -13,8 +13,8 @@ from hybridwatch.analysis.calibration.figure import part, percent
 from hybridwatch.analysis.change_point import change_points
 from hybridwatch.metrics import Kind
 from hybridwatch_lab.calibration import noise
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
-from hybridwatch_lab.calibration.noise import Array, Noise
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
+from hybridwatch_lab.calibration.noise import Array, RecordedNoise
 
 _LENGTHS: Final = (20, 50, 100)
 _CHANGE: Final = 0.05
@@ -27,7 +27,7 @@ _SHARE_DISTURBED: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ToldHistory:
     """One series.
 
     Attributes:
@@ -39,27 +39,27 @@ class History:
     errors: Array
 
 
-Draw = Callable[[Generator, Array], History]
-Finder = Callable[[History], Sequence[int]]
+Draw = Callable[[Generator, Array], ToldHistory]
+Finder = Callable[[ToldHistory], Sequence[int]]
 
 
-def disturbed_runs(rng: Generator, levels: Array) -> History:
+def disturbed_runs(rng: Generator, levels: Array) -> ToldHistory:
     """Runs of seven repeats each, one run in five on a busy machine."""
     busy = rng.random(len(levels)) < _SHARE_DISTURBED
     cv = np.where(busy, _DISTURBED, _CALM)[:, None]
     repeats = levels[:, None] * np.exp(cv * rng.standard_normal((len(levels), _REPEATS)))
     errors = repeats.std(axis=1, ddof=1) / np.sqrt(_REPEATS)
-    return History(repeats.mean(axis=1), errors)
+    return ToldHistory(repeats.mean(axis=1), errors)
 
 
-def shares(rng: Generator, levels: Array) -> History:
+def shares(rng: Generator, levels: Array) -> ToldHistory:
     """Shares of right answers to 200 questions."""
-    drawn = noise.shape(Noise.BINOMIAL, rng, len(levels))
-    values = noise.series(Noise.BINOMIAL, drawn, 0.0, levels)
-    return History(values, np.zeros(len(levels)))
+    drawn = noise.shape(RecordedNoise.BINOMIAL, rng, len(levels))
+    values = noise.series(RecordedNoise.BINOMIAL, drawn, 0.0, levels)
+    return ToldHistory(values, np.zeros(len(levels)))
 
 
-def of_telling(lab: Laboratory) -> Section:
+def of_telling(lab: Laboratory) -> LabSection:
     """Hits and null alarms with and without what the detector can be told."""
     rows = []
     times = lab.times(200, 3)
@@ -76,8 +76,8 @@ def of_telling(lab: Laboratory) -> Section:
         f"{_REPEATS} repeats at CV {percent(_DISTURBED)}, any other at {percent(_CALM)}."
     )
     header = ("series", "given", "hit", "luck", "null alerting")
-    table = Table("The same series, given to the detector in two ways", header, tuple(rows))
-    return Section("Histories, what more information is worth", text, (), (table,))
+    table = LabTable("The same series, given to the detector in two ways", header, tuple(rows))
+    return LabSection("Histories, what more information is worth", text, (), (table,))
 
 
 def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
@@ -91,15 +91,15 @@ def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bo
     return hit, luck, bool(lucky)
 
 
-def _by_values(history: History) -> Sequence[int]:
+def _by_values(history: ToldHistory) -> Sequence[int]:
     return [point.index for point in change_points(history.values)]
 
 
-def _by_errors(history: History) -> Sequence[int]:
+def _by_errors(history: ToldHistory) -> Sequence[int]:
     return [point.index for point in change_points(history.values, spreads=history.errors)]
 
 
-def _by_kind(history: History) -> Sequence[int]:
+def _by_kind(history: ToldHistory) -> Sequence[int]:
     return [point.index for point in change_points(history.values, kind=Kind.PROPORTION)]
 
 

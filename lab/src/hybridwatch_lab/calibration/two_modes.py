@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridwatch.analysis.calibration.figure import Figure, at_least, percent
 from hybridwatch_lab.calibration.detectors import Detector, ours
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
 from hybridwatch_lab.calibration.online import (
     HEADER,
@@ -40,7 +40,7 @@ def held_back(histories: Mapping[str, Array]) -> Mapping[str, Array]:
 
 def on_held_back(
     lab: Laboratory, histories: Mapping[str, Array], detector: Detector = ours
-) -> Section:
+) -> LabSection:
     """Step into real noise that was not tuned on, as it is and with a second mode."""
     rng = lab.rng("second mode")
     kept = held_back(histories)
@@ -71,5 +71,5 @@ def on_held_back(
         f"{HOW} The other rules saw the first {lab.times(50, 2)} of each."
     )
     header = ("noise", *HEADER)
-    table = Table("Held-back series, and the same with a second mode", header, tuple(rows))
-    return Section("Histories, held back and in two modes", text, tuple(figures), (table,))
+    table = LabTable("Held-back series, and the same with a second mode", header, tuple(rows))
+    return LabSection("Histories, held back and in two modes", text, tuple(figures), (table,))

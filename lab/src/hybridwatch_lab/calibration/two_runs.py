@@ -20,9 +20,9 @@ from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Summary
-from hybridwatch_lab.calibration.laboratory import Laboratory, Section, Table
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
-from hybridwatch_lab.calibration.simulated import Session, rates_run, undecided
+from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run, undecided
 
 METRICS: Final = 9
 BETWEEN: Final = (0.0, 0.03, 0.05)
@@ -31,7 +31,7 @@ _WITHIN: Final = 0.005
 _BOUND: Final = at_most(0.05)
 
 
-def of_two_runs(lab: Laboratory) -> Section:
+def of_two_runs(lab: Laboratory) -> LabSection:
     """Share of gates that fail between two runs of one engine."""
     reports = lab.times(1000, 60)
     stopped: dict[bool, list[bool]] = {True: [], False: []}
@@ -73,8 +73,8 @@ def of_two_runs(lab: Laboratory) -> Section:
     header = ["between runs"]
     for trials in TRIALS:
         header += [f"{trials} trials, learned", f"{trials} trials, not learned"]
-    table = Table("Gates that fail", tuple(header), tuple(rows))
-    return Section("Two runs of one engine", text, tuple(figures), (table,))
+    table = LabTable("Gates that fail", tuple(header), tuple(rows))
+    return LabSection("Two runs of one engine", text, tuple(figures), (table,))
 
 
 def unchanged(rng: Generator, between: float, trials: int) -> tuple[Array, Array, Array]:
@@ -120,7 +120,7 @@ def report_on(old: Array, new: Array, earlier: Array, *, known: bool = True) -> 
 @cache
 def _model() -> Report:
     """Make a report of one metric about which nothing is said yet."""
-    run = rates_run([np.ones((1, TRIALS[0]))] * 2, Session(TRIALS[0]))
+    run = rates_run([np.ones((1, TRIALS[0]))] * 2, SimulatedSession(TRIALS[0]))
     sides = OneSide(run, 0), OneSide(replace(run, id="11111111"), 0)
     return undecided(report_between(*sides, Terms()))
 

@@ -10,7 +10,7 @@ from rich import box
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import BuildError
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
@@ -84,7 +84,7 @@ def releases_to_json(newest: str, newer: Sequence[str], found: Sequence[Tracked]
 
 
 def _print(console: Console, found: Tracked) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in (found.build, "outcome"):
         table.add_column(title, no_wrap=True)
     table.add_column("", overflow="fold")

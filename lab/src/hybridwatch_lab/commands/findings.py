@@ -18,13 +18,13 @@ from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 from hybridwatch_lab.gpu.findings_analysis import (
-    Kept,
+    KeptFinding,
     Questions,
-    Wanted,
     WantedControl,
+    WantedFinding,
     evidence_of,
 )
-from hybridwatch_lab.gpu.findings_report import Source, render_evidence
+from hybridwatch_lab.gpu.findings_report import FindingSource, render_evidence
 
 _GROUP: Final = "gpu"
 _ACCELERATOR: Final = "cuda"
@@ -34,7 +34,7 @@ _HAVING: Final = "0.33.0"
 """The newest release; hybrid models run on model runner V2."""
 
 _ENGINES: Final = tuple(
-    Wanted(release, patched) for release in (_HAVING, _LACKING) for patched in (False, True)
+    WantedFinding(release, patched) for release in (_HAVING, _LACKING) for patched in (False, True)
 )
 _CONTROLS: Final = (
     WantedControl(_LACKING, ControlKind.KNOWN_BAD),
@@ -85,7 +85,7 @@ def command(results: Path, out: Path | None) -> None:
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     page = render_evidence(
         "Findings: figures measured on GPUs",
-        Source(
+        FindingSource(
             shown,
             f"hybridwatch findings --results {shown} --out {_PAGE}",
             (*_INSTALL, *(f"{command} --results {shown}" for command in _MEASURE)),
@@ -124,9 +124,9 @@ def _shown(results: Path) -> str:
     return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
-def _kept(results: Path) -> Iterator[Kept]:
+def _kept(results: Path) -> Iterator[KeptFinding]:
     """Runs of the group; other records are not opened."""
     from hybridwatch.database.heads import paths_in_group  # only now: it takes a second to load
 
     for path in paths_in_group(results, _GROUP):
-        yield Kept(path.relative_to(results).as_posix(), read_run(path))
+        yield KeptFinding(path.relative_to(results).as_posix(), read_run(path))

@@ -1,4 +1,4 @@
-"""``hybridwatch fuzz``: makes stories of requests up until one of them goes wrong."""
+"""``hybridwatch fuzz``: fuzzes an engine."""
 
 import json
 import tempfile
@@ -17,7 +17,7 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.checkpoint import checkpoint_of
+from hybridwatch.engines.checkpoint import find_checkpoint
 from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
@@ -27,12 +27,12 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
+from hybridwatch_lab.fuzz.counts import FuzzCounts, LiveTarget
+from hybridwatch_lab.fuzz.engine_target import EngineTarget
 from hybridwatch_lab.fuzz.judging import Judge
-from hybridwatch_lab.fuzz.room import room_of
 from hybridwatch_lab.fuzz.scenario_file import render
-from hybridwatch_lab.fuzz.search import Failure, Search
-from hybridwatch_lab.fuzz.stage import Stage
-from hybridwatch_lab.fuzz.theatre import Counts, LiveTheatre
+from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch
+from hybridwatch_lab.fuzz.space import compute_space
 from hybridwatch_lab.fuzz.words import failure_lines
 from hybridwatch_lab.mutants.catalogue import catalogue
 
@@ -43,12 +43,12 @@ _BETWEEN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Options:
     """How long a call looks, for what, and from which seed."""
 
     seed: int
     minutes: float
-    stories: int | None
+    cases: int | None
     mutant: str | None
 
 
@@ -58,7 +58,7 @@ class _Job:
 
     scenario: Scenario
     side: BuildRequest
-    wish: _Wish
+    options: _Options
 
 
 @click.command(
@@ -69,22 +69,22 @@ class _Job:
     ),
 )
 @click.argument("scenario", default=_DEFAULT, shell_complete=completion.scenarios)
-@takes_build("Whose engine plays the stories.")
+@takes_build("Whose engine plays the cases.")
 @click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
     default=10.0,
     show_default=True,
-    help="After this time no story is begun.",
+    help="After this time no case is begun.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--stories", type=click.IntRange(1), help="Stop after so many stories.")
+@click.option("--stories", "cases", type=click.IntRange(1), help="Stop after so many cases.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     show_default="the working directory",
-    help="Folder that gets the scenario file of a failing story.",
+    help="Folder that gets the scenario file of a failing case.",
 )
 @click.option("--mutant", metavar="NAME", help="Keep this planted fault on (docs/mutants.md).")
 @click.option("--as-released", is_flag=True, help="Do not put in the fixes that SCENARIO asks for.")
@@ -99,17 +99,17 @@ def command(
     *,
     as_released: bool,
     as_json: bool,
-    **wish: Any,
+    **options: Any,
 ) -> None:
-    """Make stories of requests up, play them on a live engine, and look for one that goes wrong.
+    """Fuzz an engine: play random cases of requests until one fails.
 
-    SCENARIO gives model and engine arguments. In a story requests of nasty lengths come at certain
+    SCENARIO gives model and engine arguments. In a case requests of nasty lengths come at certain
     engine steps, share prefixes, are preempted and aborted; the token budget changes, the engine
     comes to rest and runs dummy batches. Every answer must be what transformers says, and no
-    contract may break. A story that fails is made smaller and written as a scenario file; the exit
-    status then is 1. The same seed tells the same stories.
+    contract may break. A case that fails is made smaller and written as a scenario file; the exit
+    status then is 1. The same seed gives the same cases.
     """
-    wanted, looked_for = _one(scenario, build), _Wish(**wish)
+    wanted, looked_for = _one(scenario, build), _Options(**options)
     label = build if as_released else equipped_label(build, wanted.needed_fixes)
     mutant = looked_for.mutant
     if mutant is not None and mutant not in catalogue():
@@ -140,19 +140,20 @@ def _one(name: str, build: str) -> Scenario:
     return found[0]
 
 
-def _search(job: _Job, tell: Callable[[str], None]) -> tuple[Failure | None, Counts]:
+def _search(job: _Job, tell: Callable[[str], None]) -> tuple[FuzzFailure | None, FuzzCounts]:
     models, scenario = home() / "models", job.scenario
-    tell(f"{scenario.id} on {job.side.label}, seed {job.wish.seed}, {job.wish.minutes:g} minutes")
+    seed, minutes = job.options.seed, job.options.minutes
+    tell(f"{scenario.id} on {job.side.label}, seed {seed}, {minutes:g} minutes")
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybridwatch-")))
-        folder = checkpoint_of(scenario, job.side.spec, models).folder
+        folder = find_checkpoint(scenario, job.side.spec, models).folder
         worker = stack.enter_context(OracleWorker(job.side.spec, folder, work / "oracle.log"))
         judge = Judge(worker, near_tie_within({scenario.engine.dtype}))
-        stage = Stage(scenario, job.side, models, work, tell, job.wish.mutant)
-        theatre = LiveTheatre(stack.enter_context(stage), judge, _Progress(tell))
-        limit_s = job.wish.minutes * _MINUTE
-        search = Search(theatre, room_of(scenario), limit_s, job.wish.stories)
-        return search.run(job.wish.seed), theatre.counts
+        engine_target = EngineTarget(scenario, job.side, models, work, tell, job.options.mutant)
+        target = LiveTarget(stack.enter_context(engine_target), judge, _Progress(tell))
+        limit_s = job.options.minutes * _MINUTE
+        search = FuzzSearch(target, compute_space(scenario), limit_s, job.options.cases)
+        return search.run(job.options.seed), target.counts
 
 
 class _Progress:
@@ -162,40 +163,40 @@ class _Progress:
         self._tell = tell
         self._begin = self._last = time.monotonic()
 
-    def __call__(self, counts: Counts) -> None:
+    def __call__(self, counts: FuzzCounts) -> None:
         now = time.monotonic()
         if now - self._last >= _BETWEEN_S:
             self._last = now
             self._tell(f"{now - self._begin:.0f} s: {_counted(counts)}")
 
 
-def _counted(counts: Counts) -> str:
+def _counted(counts: FuzzCounts) -> str:
     return ", ".join(f"{value} {name}" for name, value in asdict(counts).items())
 
 
-def _keep(job: _Job, failure: Failure, out: Path) -> Path:
-    """Write the scenario file of a failing story."""
-    seed, mutant = job.wish.seed, job.wish.mutant
+def _keep(job: _Job, failure: FuzzFailure, out: Path) -> Path:
+    """Write the scenario file of a failing case."""
+    seed, mutant = job.options.seed, job.options.mutant
     on, mark = ("", "") if mutant is None else (f" with the mutant {mutant}", f"-{mutant}")
-    what = f"A story that hybridwatch fuzz made up (seed {seed})"
+    what = f"A case that hybridwatch fuzz made up (seed {seed})"
     why = [f"{what} and that went wrong on {job.side.label}{on}.", *failure_lines(failure, seed)]
     path = out / f"fuzz-{seed}{mark}.toml"
     out.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(job.scenario, failure.story, why), encoding="utf-8")
+    path.write_text(render(job.scenario, failure.case, why), encoding="utf-8")
     return path
 
 
 def _lines(
-    job: _Job, counts: Counts, seconds: float, failure: Failure | None, path: Path | None
+    job: _Job, counts: FuzzCounts, seconds: float, failure: FuzzFailure | None, path: Path | None
 ) -> list[str]:
     told = f"{_counted(counts)} in {seconds:.0f} s"
     if failure is None:
-        return [f"nothing found: seed {job.wish.seed}, {told}"]
-    return [*failure_lines(failure, job.wish.seed), told, f"scenario: {path}"]
+        return [f"nothing found: seed {job.options.seed}, {told}"]
+    return [*failure_lines(failure, job.options.seed), told, f"scenario: {path}"]
 
 
 def _json(
-    job: _Job, counts: Counts, seconds: float, failure: Failure | None, path: Path | None
+    job: _Job, counts: FuzzCounts, seconds: float, failure: FuzzFailure | None, path: Path | None
 ) -> dict[str, object]:
     found = None
     if failure is not None:
@@ -205,15 +206,15 @@ def _json(
             "found_after_s": round(failure.found_after_s, 1),
             "shrunk_in_s": round(failure.shrunk_in_s, 1),
             "requests_at_first": len(failure.first.requests),
-            "requests": len(failure.story.requests),
-            "story": asdict(failure.story),
+            "requests": len(failure.case.requests),
+            "story": asdict(failure.case),
             "scenario": str(path),
         }
     return {
-        "seed": job.wish.seed,
+        "seed": job.options.seed,
         "build": job.side.label,
         "scenario": job.scenario.id,
-        "mutant": job.wish.mutant,
+        "mutant": job.options.mutant,
         **asdict(counts),
         "seconds": round(seconds, 1),
         "failure": found,

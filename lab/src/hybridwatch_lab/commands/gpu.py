@@ -8,7 +8,7 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.measurement.testbed import facts_of
+from hybridwatch.measurement.testbed import list_facts
 from hybridwatch.scenarios.load import find
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home
@@ -53,7 +53,7 @@ def facts_command(build: str) -> None:
     (scenario,) = find(home() / "scenarios", [_SCENARIO[request.spec.accelerator]])
     broken = 0
     with stoppable():
-        for fact in facts_of(request, scenario, home() / "models"):
+        for fact in list_facts(request, scenario, home() / "models"):
             click.echo(fact.to_json())
             if fact.error:
                 broken += 1

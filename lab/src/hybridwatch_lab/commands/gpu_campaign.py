@@ -16,8 +16,8 @@ from hybridwatch.engines.check import require_installed
 from hybridwatch.records.store import check_writable
 from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, shipped_engine
-from hybridwatch_lab.gpu.campaign import Campaign, End, Entry, load_plan, run_campaign
-from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, Plan, Subject
+from hybridwatch_lab.gpu.campaign import Campaign, End, StageEntry, load_plan, run_campaign
+from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignPlan, CampaignSubject
 
 _BAD_NEWS: Final = 1
 _MINUTES: Final = 25.0
@@ -102,7 +102,7 @@ def command(
     the end of its log is shown and the next one begins. After an interruption, --resume continues.
     The exit status is 1 when a stage did not answer, or answered with bad news.
     """
-    subject = Subject(
+    subject = CampaignSubject(
         build=parse_label(build),
         older=parse_label(older),
         results=results.resolve(),
@@ -125,7 +125,7 @@ def command(
     _close(ends, where, as_json=as_json)
 
 
-def _list(plan: Plan, *, as_json: bool) -> None:
+def _list(plan: CampaignPlan, *, as_json: bool) -> None:
     if as_json:
         stages = [
             {"id": one.id, "why": one.why, "limit_s": one.limit_s, "command": one.command}
@@ -140,7 +140,7 @@ def _list(plan: Plan, *, as_json: bool) -> None:
     click.echo(f"{len(plan.stages)} stages, {plan.limit_s / 60:.1f} min by their limits")
 
 
-def _close(ends: Sequence[Entry], folder: Path, *, as_json: bool) -> None:
+def _close(ends: Sequence[StageEntry], folder: Path, *, as_json: bool) -> None:
     """Show the end of each log that matters, where everything lies, and what to do next."""
     if as_json:
         click.echo(json.dumps({"stages": [one.model_dump(mode="json") for one in ends]}, indent=2))

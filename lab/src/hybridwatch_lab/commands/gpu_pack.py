@@ -11,7 +11,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
 from hybridwatch.engines.builds import named_build
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.gpu.pack import Request, make_pack, read_left_out, read_machine
+from hybridwatch_lab.gpu.pack import PackRequest, make_pack, read_left_out, read_machine
 from hybridwatch_lab.gpu.pack.resolve import GIVEN
 
 _MB: Final = 10**6
@@ -102,7 +102,7 @@ def command(
     if any_torch:
         left_out = replace(left_out, as_it_is=left_out.as_it_is | {*GIVEN})
     piece_bytes = int(piece_mb * _MB)
-    request = Request(
+    request = PackRequest(
         spec, read_machine(machine), left_out, out, piece_bytes, python, glibc, wheels
     )
     pack = make_pack(request, say=click.echo)

@@ -20,7 +20,7 @@ from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.ready import make_ready
-from hybridwatch.reports.stacked import Table
+from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.own_faults import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
@@ -28,10 +28,10 @@ from hybridwatch.system import require_wanted, stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
-from hybridwatch_lab.mutants.hunt import Effort, Hunt
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
-from hybridwatch_lab.mutants.score import false_alarms, halves, score_of
+from hybridwatch_lab.mutants.runner import Effort, MutantRunner
+from hybridwatch_lab.mutants.score import compute_score, false_alarms, halves
 from hybridwatch_lab.mutants.words import cell_words, grid, markdown, score_json
 from hybridwatch_lab.mutants.words import score_lines as lines_of
 
@@ -39,7 +39,7 @@ _Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Options:
     """What the command line wants to be measured.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Wish:
 class _Job:
     """What all scenarios of a call have in common."""
 
-    wish: _Wish
+    options: _Options
     mutants: Mapping[str, Mutant]
     path: Path
     say: _Say
@@ -128,7 +128,7 @@ def command(
     show: bool,
     as_markdown: bool,
     as_json: bool,
-    **wish: Any,
+    **options: Any,
 ) -> None:
     """Switch mutants on in a live engine, one at a time, and write down what kills them.
 
@@ -139,7 +139,7 @@ def command(
     not measured again. The exit status is 1 when something is found in an engine in which no mutant
     acted.
     """
-    wanted = _Wish(**wish)
+    wanted = _Options(**options)
     mutants, work = wanted.mutants(), wanted.scenarios(scenarios)
     path = table_file(results, parse_label(wanted.build).engine_name)
     console = Console(stderr=as_json or as_markdown)
@@ -169,9 +169,9 @@ def _sayer(console: Console) -> _Say:
     return say
 
 
-def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
+def _kept(job: _Job, scenario: Scenario) -> dict[str, MutantCell]:
     """Cells of a scenario that need not be measured again, by mutant."""
-    if job.wish.anew:
+    if job.options.anew:
         return {}
     work, digests = digest(scenario), _digests(job.mutants)
     return {
@@ -179,11 +179,14 @@ def _kept(job: _Job, scenario: Scenario) -> dict[str, Cell]:
         for cell in read_cells(job.path)
         if (cell.scenario, cell.scenario_digest) == (scenario.id, work)
         and cell.mutant_digest == digests.get(cell.mutant)
-        and not (cell.state is State.NOT_MEASURED and _does_more(job.wish.pains, job.mutants, cell))
+        and not (
+            cell.state is MutantState.NOT_MEASURED
+            and _does_more(job.options.pains, job.mutants, cell)
+        )
     }
 
 
-def _does_more(effort: Effort, mutants: Mapping[str, Mutant], cell: Cell) -> bool:
+def _does_more(effort: Effort, mutants: Mapping[str, Mutant], cell: MutantCell) -> bool:
     """Whether what could show a mutant is measured with this effort."""
     if effort is Effort.BRIEF:
         return cell.mutant == HEALTHY or mutants[cell.mutant].phase == "answers"
@@ -202,29 +205,31 @@ def _measure(job: _Job, scenario: Scenario) -> None:
         job.say(f"{scenario.id}: all {len(job.mutants)} mutants are in the table")
         return
     job.say(f"{scenario.id}: {len(lacking)} of {len(job.mutants)} mutants to measure")
-    side, models = _side(scenario, job.wish.build), home() / "models"
+    side, models = _side(scenario, job.options.build), home() / "models"
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        Hunt(scenario, side, models, Path(work), job.say, job.wish.pains) as hunt,
+        MutantRunner(scenario, side, models, Path(work), job.say, job.options.pains) as runner,
     ):
-        hunt.measure_healthy()
+        runner.measure_healthy()
         total = len(job.mutants) + 1
-        for number, cell in enumerate(_cells(hunt, lacking, kept), start=len(kept) + 1):
+        for number, cell in enumerate(_cells(runner, lacking, kept), start=len(kept) + 1):
             append_cell(job.path, cell)
             job.say(f"[{number}/{total}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
 
 
-def _cells(hunt: Hunt, mutants: Mapping[str, Mutant], kept: Mapping[str, Cell]) -> Iterator[Cell]:
+def _cells(
+    runner: MutantRunner, mutants: Mapping[str, Mutant], kept: Mapping[str, MutantCell]
+) -> Iterator[MutantCell]:
     if HEALTHY not in kept:
-        yield hunt.healthy()
+        yield runner.healthy()
     for name, mutant in mutants.items():
         require_wanted()
-        yield hunt.hunt(name, mutant)
+        yield runner.measure(name, mutant)
 
 
 def _print(
     console: Console,
-    cells: Sequence[Cell],
+    cells: Sequence[MutantCell],
     mutants: Mapping[str, Mutant],
     *,
     as_json: bool,
@@ -243,20 +248,22 @@ def _print(
         console.print(as_text(line))
 
 
-def _json(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> dict[str, object]:
+def _json(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> dict[str, object]:
     named = {HEALTHY, *mutants}
-    scores = {half: score_of(cells, members) for half, members in halves(mutants).items()}
-    scores["together"] = score_of(cells, mutants)
+    scores = {half: compute_score(cells, members) for half, members in halves(mutants).items()}
+    scores["together"] = compute_score(cells, mutants)
     return {
         "cells": [cell.model_dump(mode="json") for cell in cells if cell.mutant in named],
         "score": {name: score_json(score) for name, score in scores.items()},
     }
 
 
-def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
+def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> StackedTable:
     # Half and mechanism are for pages, which are wider than a terminal.
     (mutant, _, _, *head), body = grid(cells, mutants)
-    table = Table(Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head))
+    table = StackedTable(
+        Column(mutant, no_wrap=True), *(Column(name, overflow="fold") for name in head)
+    )
     for name, _, _, *words in body:
         table.add_row(as_text(name), *map(as_text, words))
     return table

@@ -1,6 +1,6 @@
-"""A stateful fuzzer: stories of requests made up by a seed, played on a live engine.
+"""A stateful fuzzer: cases of requests made by a seed, played on a live engine.
 
-``story`` is what a story is, ``machine`` makes stories up and makes them smaller, ``stage`` plays
+``case`` is what a case is, ``machine`` makes cases and makes them smaller, ``engine_target`` plays
 them, ``judging`` says what was wrong, ``search`` goes on until something is, ``scenario_file`` and
-``words`` tell it.
+``words`` show it.
 """

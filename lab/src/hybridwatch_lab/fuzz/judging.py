@@ -1,10 +1,10 @@
-"""What was wrong with a played story: its answers beside those of an oracle, and its contracts."""
+"""What was wrong with a played case: its answers beside those of an oracle, and its contracts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hybridwatch.engines.oracle import OracleWorker, Question
+from hybridwatch.engines.oracle import OracleQuestion, OracleWorker
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
 from hybridwatch.measurement.make_oracle import read_answered
 from hybridwatch.records.completion import Completion
@@ -47,7 +47,7 @@ class Judge:
         for request, answer in zip(played.requests, played.answers, strict=True):
             known = self._known.get(request.prompt)
             if known is None or len(known.tokens) < len(answer.tokens):
-                questions.append(Question(request.prompt, len(answer.tokens), answer.tokens))
+                questions.append(OracleQuestion(request.prompt, len(answer.tokens), answer.tokens))
         questions = [question for question in questions if question.max_tokens]
         if not questions:
             return

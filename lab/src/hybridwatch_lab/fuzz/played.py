@@ -1,4 +1,4 @@
-"""What came of a story."""
+"""What came of a case."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from hybridwatch.scenarios.expansion import PlannedRequest
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What an engine did with a story.
+    """What an engine did with a case.
 
     Attributes:
         requests: What was asked.
@@ -18,7 +18,7 @@ class Played:
         counters: What the contract probe counted.
         steps: Engine steps that gave tokens.
         preemptions: Requests that gave their blocks up for others.
-        trouble: Why the engine did not come to the end of the story; empty if it did.
+        trouble: Why the engine did not come to the end of the case; empty if it did.
     """
 
     requests: tuple[PlannedRequest, ...] = ()

@@ -1,4 +1,4 @@
-"""A story in the pattern language of scenarios, and a failing one as a scenario file."""
+"""A case in the pattern language of scenarios, and a failing one as a scenario file."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,28 +8,28 @@ from hybridwatch.scenarios.fixes import NO_FIX
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.written import table_lines, text_lines
-from hybridwatch_lab.fuzz.story import Act, Story
+from hybridwatch_lab.fuzz.case import FuzzCase, FuzzPhase
 
 _TRIALS: Final = {"contract": 1, "performance": 7, "host_sync": 1}
-"""Contract trial 0 has the story's own texts; the rest is the least that a scenario may have."""
+"""Contract trial 0 has the case's own texts; the rest is the least that a scenario may have."""
 
 
-def waves_of(story: Story) -> tuple[Wave, ...]:
-    """Say a story as waves that arrive by steps."""
-    return tuple(Wave.model_validate(_wave(act)) for act in story.acts)
+def build_waves(case: FuzzCase) -> tuple[Wave, ...]:
+    """Say a case as waves that arrive by steps."""
+    return tuple(Wave.model_validate(_wave(phase)) for phase in case.acts)
 
 
-def planned(story: Story, seed: int) -> tuple[PlannedWave, ...]:
-    """Make the requests of a story: those that its scenario file asks in its first trial."""
-    return expand(waves_of(story), seed)
+def planned(case: FuzzCase, seed: int) -> tuple[PlannedWave, ...]:
+    """Make the requests of a case: those that its scenario file asks in its first trial."""
+    return expand(build_waves(case), seed)
 
 
-def render(scenario: Scenario, story: Story, why: Sequence[str]) -> str:
-    """Write a story as a scenario file.
+def render(scenario: Scenario, case: FuzzCase, why: Sequence[str]) -> str:
+    """Write a case as a scenario file.
 
     Args:
-        scenario: Whose engine it was told to; gives all that the story does not say.
-        story: What happens.
+        scenario: Whose engine it was told to; gives all that the case does not say.
+        case: What happens.
         why: Lines about what was wrong.
     """
     engine = scenario.engine.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
@@ -47,9 +47,9 @@ def render(scenario: Scenario, story: Story, why: Sequence[str]) -> str:
         "",
         "[workload]",
     ]
-    lines += table_lines({"seed": workload.seed, "idle_dummy_batches": story.dummy_batches})
-    for act in story.acts:
-        lines += ["", "[[workload.waves]]", *table_lines(_wave(act))]
+    lines += table_lines({"seed": workload.seed, "idle_dummy_batches": case.dummy_batches})
+    for phase in case.acts:
+        lines += ["", "[[workload.waves]]", *table_lines(_wave(phase))]
     lines += [
         "",
         "[workload.generation]",
@@ -60,8 +60,8 @@ def render(scenario: Scenario, story: Story, why: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _wave(act: Act) -> dict[str, Any]:
-    requests = act.requests
+def _wave(phase: FuzzPhase) -> dict[str, Any]:
+    requests = phase.requests
     aborts = [
         {"request": at, "step": one.abort_step}
         for at, one in enumerate(requests)
@@ -72,7 +72,7 @@ def _wave(act: Act) -> dict[str, Any]:
         "arrival": "steps",
         "at_step": [one.at_step for one in requests],
         "aborts": aborts,
-        "token_budget": act.token_budget,
+        "token_budget": phase.token_budget,
         "input_tokens": [one.input_tokens for one in requests],
         "output_tokens": [one.output_tokens for one in requests],
         "shared_prefix_tokens": [one.shared_prefix_tokens for one in requests],
@@ -81,7 +81,7 @@ def _wave(act: Act) -> dict[str, Any]:
 
 
 def _contracts(scenario: Scenario) -> dict[str, float]:
-    """What the scenario expects, but for answers to tasks, of which a story has none."""
+    """What the scenario expects, but for answers to tasks, of which a case has none."""
     return {
         key: value for key, value in scenario.expect.exactly.items() if key.startswith("contract.")
     }

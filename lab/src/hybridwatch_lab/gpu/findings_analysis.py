@@ -26,7 +26,7 @@ _SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFinding:
     """An engine whose figures are wanted.
 
     Attributes:
@@ -77,7 +77,7 @@ class Questions:
         out_of_reach: Releases into which a scenario's fix cannot be put, by its id.
     """
 
-    engines: tuple[Wanted, ...]
+    engines: tuple[WantedFinding, ...]
     controls: tuple[WantedControl, ...]
     accelerator: str
     out_of_reach: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Questions:
         out_of_reach = self.out_of_reach.get(scenario.id, ())
         return scenario.starts_on(release) and release not in out_of_reach
 
-    def can_tell(self, scenario: Scenario, wanted: Wanted) -> bool:
+    def can_tell(self, scenario: Scenario, wanted: WantedFinding) -> bool:
         """Whether there can be figures of an engine."""
         if wanted.patched:
             return self.can_have(scenario, wanted.release)
@@ -119,7 +119,7 @@ QUANTITIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptFinding:
     """A run with the name of its record, answers included."""
 
     record: str
@@ -127,7 +127,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class GpuFigure:
     """A number with where it comes from.
 
     Attributes:
@@ -145,7 +145,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FindingRow:
     """One scenario on one engine.
 
     Attributes:
@@ -156,12 +156,12 @@ class Row:
     """
 
     scenario: Scenario
-    wanted: Wanted
-    figures: Mapping[str, tuple[Figure, ...]]
+    wanted: WantedFinding
+    figures: Mapping[str, tuple[GpuFigure, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedFinding:
     """A control of a scenario.
 
     Attributes:
@@ -197,8 +197,8 @@ class Evidence:
     """
 
     testbed: Testbed | None
-    rows: tuple[Row, ...]
-    controls: tuple[Judged, ...]
+    rows: tuple[FindingRow, ...]
+    controls: tuple[JudgedFinding, ...]
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -209,7 +209,7 @@ class Evidence:
 
 
 def evidence_of(
-    scenarios: Sequence[Scenario], kept: Sequence[Kept], questions: Questions
+    scenarios: Sequence[Scenario], kept: Sequence[KeptFinding], questions: Questions
 ) -> tuple[Evidence, ...]:
     """Gather what records tell of scenarios as they are now; of two records the newer counts.
 
@@ -228,7 +228,7 @@ def evidence_of(
         if digests.get(one.run.scenario.id) == one.run.scenario.digest
         and all(build.accelerator == questions.accelerator for build in one.run.builds)
     ]
-    by_testbed: dict[str, list[Kept]] = {}
+    by_testbed: dict[str, list[KeptFinding]] = {}
     for one in telling:
         by_testbed.setdefault(one.run.testbed.id, []).append(one)
     return tuple(
@@ -238,10 +238,10 @@ def evidence_of(
 
 
 def _evidence(
-    scenarios: Sequence[Scenario], kept: Sequence[Kept], questions: Questions
+    scenarios: Sequence[Scenario], kept: Sequence[KeptFinding], questions: Questions
 ) -> Evidence:
     rows = tuple(
-        Row(
+        FindingRow(
             scenario,
             wanted,
             dict(_figures(scenario, wanted, kept)) if questions.can_tell(scenario, wanted) else {},
@@ -253,7 +253,7 @@ def _evidence(
     judged = tuple(
         _judged(scenario, wanted, kept)
         if questions.can_have(scenario, wanted.release)
-        else Judged(scenario, wanted, possible=False)
+        else JudgedFinding(scenario, wanted, possible=False)
         for scenario in scenarios
         for wanted in questions.controls
         if scenario.has_known_bad
@@ -263,8 +263,8 @@ def _evidence(
 
 
 def _figures(
-    scenario: Scenario, wanted: Wanted, kept: Sequence[Kept]
-) -> Iterator[tuple[str, tuple[Figure, ...]]]:
+    scenario: Scenario, wanted: WantedFinding, kept: Sequence[KeptFinding]
+) -> Iterator[tuple[str, tuple[GpuFigure, ...]]]:
     sides = [
         (one.record, OneSide(one.run, index))
         for one in kept
@@ -279,7 +279,7 @@ def _figures(
         yield quantity.name, next((found for found in states_found if found), ())
 
 
-def _figures_of(record: str, side: OneSide, quantity: Quantity) -> Iterator[Figure]:
+def _figures_of(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
     """What one side tells of a quantity: a figure for each of its metrics."""
     held = {sample.metric for trial in side.run.measured(side.index) for sample in trial.samples}
     for name in sorted(filter(quantity.metrics, held)):
@@ -288,20 +288,22 @@ def _figures_of(record: str, side: OneSide, quantity: Quantity) -> Iterator[Figu
         if values:
             center = (fmean if metric.kind is Kind.PROPORTION else median)(values)
             shown = 1 / center if quantity.inverse and center else center
-            yield Figure(metric, shown, len(values), record)
+            yield GpuFigure(metric, shown, len(values), record)
 
 
-def _judged(scenario: Scenario, wanted: WantedControl, kept: Sequence[Kept]) -> Judged:
+def _judged(
+    scenario: Scenario, wanted: WantedControl, kept: Sequence[KeptFinding]
+) -> JudgedFinding:
     judge = known_bad_control if wanted.kind is ControlKind.KNOWN_BAD else a_a_control
     for one in kept:
         if one.run.scenario.id == scenario.id and _is_control(one.run, scenario, wanted):
-            return Judged(scenario, wanted, judge(scenario, one.run, 0, 1), one.record)
-    return Judged(scenario, wanted)
+            return JudgedFinding(scenario, wanted, judge(scenario, one.run, 0, 1), one.record)
+    return JudgedFinding(scenario, wanted)
 
 
 def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     """Whether a run's baseline has what the scenario needs, and its contender has it or lost it."""
-    healthy = Wanted(wanted.release, patched=True)
+    healthy = WantedFinding(wanted.release, patched=True)
     if len(run.builds) != 2 or not healthy.is_met_by(run.builds[0], scenario.needed_fixes):
         return False
     if any(build.flags.get("planted") for build in run.builds):

@@ -13,14 +13,14 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
-from hybridwatch.reports.escape import as_code, as_item, escape, table_of
+from hybridwatch.reports.escape import as_code, as_item, escape, render_table
 from hybridwatch_lab.gpu.findings_analysis import (
     QUANTITIES,
     Evidence,
-    Figure,
-    Judged,
+    FindingRow,
+    GpuFigure,
+    JudgedFinding,
     Quantity,
-    Row,
 )
 
 _OWED: Final = "owed"
@@ -29,7 +29,7 @@ _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FindingSource:
     """What a page is made of.
 
     Attributes:
@@ -44,7 +44,7 @@ class Source:
 
 
 def render_evidence(
-    title: str, source: Source, found: Sequence[Evidence], costs: Sequence[Cost] = ()
+    title: str, source: FindingSource, found: Sequence[Evidence], costs: Sequence[Cost] = ()
 ) -> str:
     """Write the page.
 
@@ -70,7 +70,7 @@ def render_evidence(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _introduction(source: Source, found: Sequence[Evidence]) -> str:
+def _introduction(source: FindingSource, found: Sequence[Evidence]) -> str:
     if all(part.testbed is None for part in found):
         held = "There is no record of these scenarios yet, so there is no figure here either."
     else:
@@ -93,14 +93,14 @@ def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
         yield "### Figures"
     else:
         yield "## Figures"
-    yield table_of(
+    yield render_table(
         ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
         # What is owed comes last.
         (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
     )
     if part.controls:
         yield "### Controls" if part.testbed is not None else "## Controls"
-        yield table_of(
+        yield render_table(
             ("scenario", "release", "control", "answer"),
             (
                 _control(judged, numbered)
@@ -109,7 +109,7 @@ def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def _has_no_figure(row: Row) -> bool:
+def _has_no_figure(row: FindingRow) -> bool:
     return not any(row.figures.values())
 
 
@@ -126,18 +126,20 @@ def _facts(testbed: Testbed) -> str:
     return "; ".join(fact for fact in facts if fact)
 
 
-def _row(row: Row, numbered: Mapping[str, int]) -> tuple[str, ...]:
+def _row(row: FindingRow, numbered: Mapping[str, int]) -> tuple[str, ...]:
     cells = (_cell(row.figures.get(one.name), one, numbered) for one in QUANTITIES)
     return (f"`{row.scenario.id}`", row.wanted.name, *cells)
 
 
-def _cell(figures: Sequence[Figure] | None, quantity: Quantity, numbered: Mapping[str, int]) -> str:
+def _cell(
+    figures: Sequence[GpuFigure] | None, quantity: Quantity, numbered: Mapping[str, int]
+) -> str:
     if figures is None:
         return numbers.ABSENT
     return "<br>".join(_figure(one, quantity, numbered) for one in figures) or _OWED
 
 
-def _figure(figure: Figure, quantity: Quantity, numbered: Mapping[str, int]) -> str:
+def _figure(figure: GpuFigure, quantity: Quantity, numbered: Mapping[str, int]) -> str:
     shown = (
         numbers.duration(figure.value)
         if quantity.inverse
@@ -148,7 +150,7 @@ def _figure(figure: Figure, quantity: Quantity, numbered: Mapping[str, int]) -> 
     return f"{escape(shown)} ({figure.n}) [{numbered[figure.record]}]"
 
 
-def _control(judged: Judged, numbered: Mapping[str, int]) -> tuple[str, ...]:
+def _control(judged: JudgedFinding, numbered: Mapping[str, int]) -> tuple[str, ...]:
     result = judged.control
     if result is None:
         answer = _OWED if judged.possible else _IMPOSSIBLE
@@ -173,7 +175,7 @@ def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
         "rounds and its 95 % interval (engine/README.md)."
     )
     heads = ("device", "what", "batch", "forms", "step time", "besides", "file")
-    yield table_of(heads, (_cost(cost, folder) for cost in costs))
+    yield render_table(heads, (_cost(cost, folder) for cost in costs))
 
 
 def _cost(cost: Cost, folder: str) -> tuple[str, ...]:

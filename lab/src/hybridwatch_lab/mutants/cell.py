@@ -6,13 +6,13 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.records.store.journal import Entry
+from hybridwatch.records.store.journal import JournalEntry
 
 HEALTHY: Final = "(healthy)"
 """Stands where a mutant's name stands, for the engine without any."""
 
 
-class State(StrEnum):
+class MutantState(StrEnum):
     """What became of a mutant in a scenario."""
 
     KILLED = "killed"
@@ -26,7 +26,7 @@ class State(StrEnum):
     """What could show it, answers or times, was not measured."""
 
 
-class Cell(Entry):
+class MutantCell(JournalEntry):
     """What became of a mutant in a scenario.
 
     Attributes:
@@ -55,7 +55,7 @@ class Cell(Entry):
     build: str
     mutant_digest: str
     scenario_digest: str
-    state: State
+    state: MutantState
     metrics: tuple[str, ...] = ()
     detail: str = ""
     seconds: float = 0.0

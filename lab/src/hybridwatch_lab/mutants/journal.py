@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.records.store.journal import append_entry, read_entries
-from hybridwatch_lab.mutants.cell import Cell
+from hybridwatch_lab.mutants.cell import MutantCell
 
 FOLDER: Final = "mutants"
 
@@ -19,9 +19,9 @@ def table_files(results: Path) -> list[Path]:
     return sorted((results / FOLDER).glob("*.jsonl"))
 
 
-def read_cells(path: Path) -> list[Cell]:
+def read_cells(path: Path) -> list[MutantCell]:
     """Give the newest cell of each mutant and scenario (``read_entries``)."""
-    return read_entries(path, Cell)
+    return read_entries(path, MutantCell)
 
 
 append_cell = append_entry

@@ -15,7 +15,7 @@ from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Run, Trial
 from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch_lab.mutants.cell import State
+from hybridwatch_lab.mutants.cell import MutantState
 
 TIMEOUT = "timeout"
 FAILED_TRIAL = "failed_trial"
@@ -45,7 +45,7 @@ class Kill:
 SURVIVAL = Kill((), "")
 
 
-def kill_of(
+def find_kill(
     scenario: Scenario, run: Run, healthy: Sequence[Trial], mutated: Sequence[Trial]
 ) -> Kill:
     """Say what shows a mutant, by the verdicts that a comparison of two builds would give.
@@ -74,9 +74,9 @@ def kill_of(
     return Kill(tuple(dict.fromkeys(names)), "; ".join(lines or unexpected))
 
 
-def state_of(
+def find_state(
     mutant: Mutant, kill: Kill, reached: int | None, changed: int | None, *, measured: bool = True
-) -> State:
+) -> MutantState:
     """Say what became of a mutant.
 
     Args:
@@ -87,12 +87,12 @@ def state_of(
         measured: Whether what can show it was measured.
     """
     if reached == 0:
-        return State.NOT_REACHED  # what was seen then is not its doing
+        return MutantState.NOT_REACHED  # what was seen then is not its doing
     if kill:
-        return State.KILLED
+        return MutantState.KILLED
     if changed == 0 or mutant.equivalent:
-        return State.EQUIVALENT
-    return State.SURVIVED if measured else State.NOT_MEASURED
+        return MutantState.EQUIVALENT
+    return MutantState.SURVIVED if measured else MutantState.NOT_MEASURED
 
 
 def _failure_word(trial: Trial) -> str:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from hybridwatch.scenarios.own_faults import OWN, Half, Mutant
-from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 
 ORDER: Final = (
-    *(State.KILLED, State.SURVIVED, State.NOT_MEASURED),
-    *(State.EQUIVALENT, State.NOT_REACHED),
+    *(MutantState.KILLED, MutantState.SURVIVED, MutantState.NOT_MEASURED),
+    *(MutantState.EQUIVALENT, MutantState.NOT_REACHED),
 )
 """What a mutant counts as that different things became of: the first one of these."""
 
@@ -47,26 +47,26 @@ class Score:
         return reached / whole if whole else None
 
 
-def score_of(cells: Iterable[Cell], mutants: Mapping[str, Mutant]) -> Score:
+def compute_score(cells: Iterable[MutantCell], mutants: Mapping[str, Mutant]) -> Score:
     """Count the mutants that a table speaks of.
 
     Args:
         cells: The table; cells of mutants that are not in ``mutants`` are left out.
         mutants: The catalogue, or a half of it.
     """
-    found: dict[State, list[str]] = {state: [] for state in ORDER}
-    by_mutant: dict[str, set[State]] = {}
+    found: dict[MutantState, list[str]] = {state: [] for state in ORDER}
+    by_mutant: dict[str, set[MutantState]] = {}
     for cell in cells:
         by_mutant.setdefault(cell.mutant, set()).add(cell.state)
     for name in mutants:
         if name in by_mutant:
             found[next(state for state in ORDER if state in by_mutant[name])].append(name)
     return Score(
-        killed=tuple(found[State.KILLED]),
-        survivors=tuple(found[State.SURVIVED]),
-        unreached=tuple(found[State.NOT_REACHED]),
-        equivalent=tuple(found[State.EQUIVALENT]),
-        unmeasured=tuple(found[State.NOT_MEASURED]),
+        killed=tuple(found[MutantState.KILLED]),
+        survivors=tuple(found[MutantState.SURVIVED]),
+        unreached=tuple(found[MutantState.NOT_REACHED]),
+        equivalent=tuple(found[MutantState.EQUIVALENT]),
+        unmeasured=tuple(found[MutantState.NOT_MEASURED]),
     )
 
 
@@ -84,10 +84,10 @@ def half_words(half: str) -> str:
     return "own mutants" if half == OWN else f"{half} half"
 
 
-def false_alarms(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def false_alarms(cells: Sequence[MutantCell]) -> tuple[MutantCell, ...]:
     """Cells in which something was found wrong that no mutant did."""
     return tuple(
         cell
         for cell in cells
-        if cell.metrics and (cell.mutant == HEALTHY or cell.state is State.NOT_REACHED)
+        if cell.metrics and (cell.mutant == HEALTHY or cell.state is MutantState.NOT_REACHED)
     )

@@ -11,8 +11,8 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Notice,
     Paragraph,
     Section,
@@ -23,10 +23,10 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.cell import Cell, State
+from hybridwatch_lab.mutants.cell import MutantCell, MutantState
 from hybridwatch_lab.mutants.journal import read_cells, table_files
-from hybridwatch_lab.mutants.score import Score, false_alarms, half_words, halves, score_of
-from hybridwatch_lab.mutants.words import cell_words, rows, scenarios_of
+from hybridwatch_lab.mutants.score import Score, compute_score, false_alarms, half_words, halves
+from hybridwatch_lab.mutants.words import cell_words, list_scenarios, rows
 
 _LEAD: Final = (
     "A mutant is a fault that is switched on in a live engine; here is which of them each scenario "
@@ -40,7 +40,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         mutants = catalogue()
     except ScenarioError as error:
         wrong = Notice(
-            Kind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
+            FieldKind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
         )
         return Document("Mutants", (wrong,), lead=_LEAD)
     blocks: list[Block] = []
@@ -48,7 +48,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
         try:
             cells = read_cells(file)
         except RecordError as error:
-            blocks.append(Notice(Kind.LOUD, "A kill table cannot be read", (str(error),)))
+            blocks.append(Notice(FieldKind.LOUD, "A kill table cannot be read", (str(error),)))
         else:
             blocks.append(Section(file.stem, tuple(_of_build(cells, mutants))))
     if not blocks:
@@ -57,14 +57,14 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
     return Document("Mutants", tuple(blocks), lead=_LEAD)
 
 
-def _of_build(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[Block]:
+def _of_build(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Iterator[Block]:
     alarms = false_alarms(cells)
     if alarms:
         title = plural(len(alarms), "false alarm")
         lines = tuple(f"{one.scenario}, {one.mutant}: {one.detail}" for one in alarms)
-        yield Notice(Kind.LOUD, title, lines)
-    whole = score_of(cells, mutants)
-    parts = {half: score_of(cells, members) for half, members in halves(mutants).items()}
+        yield Notice(FieldKind.LOUD, title, lines)
+    whole = compute_score(cells, mutants)
+    parts = {half: compute_score(cells, members) for half, members in halves(mutants).items()}
     tried = len({cell.mutant for cell in cells} & mutants.keys())
     yield Facts(
         (
@@ -84,8 +84,8 @@ def _killed(score: Score) -> str:
     return f"{len(score.killed)} of {reached} reached{share}"
 
 
-def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
-    scenarios = scenarios_of(cells)
+def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Table:
+    scenarios = list_scenarios(cells)
     columns = ("mutant", "half", "mechanism", *scenarios)
     lines: list[tuple[Shown | Inline, ...]] = []
     for name, mutant, mine in rows(cells, mutants):
@@ -95,8 +95,8 @@ def _table(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Table:
     return Table("Kill table", tuple(Column(name) for name in columns), tuple(lines))
 
 
-def _shown(cell: Cell | None) -> Shown:
+def _shown(cell: MutantCell | None) -> Shown:
     words = cell_words(cell)
-    if cell is None or cell.state is not State.KILLED:
+    if cell is None or cell.state is not MutantState.KILLED:
         return Shown(words)
     return Shown(words, title=cell.detail)

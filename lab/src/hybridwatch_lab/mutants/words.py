@@ -4,27 +4,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.scenarios.own_faults import Mutant
-from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
-from hybridwatch_lab.mutants.score import ORDER, Score, false_alarms, half_words, halves, score_of
+from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
+from hybridwatch_lab.mutants.score import (
+    ORDER,
+    Score,
+    compute_score,
+    false_alarms,
+    half_words,
+    halves,
+)
 
 MOST_COLUMNS: Final = 5
 """Scenarios that a table has room for."""
 
 
-def cell_words(cell: Cell | None) -> str:
+def cell_words(cell: MutantCell | None) -> str:
     """One cell: what killed the mutant and in how many seconds, or why nothing did."""
     if cell is None:
         return ""
     if cell.mutant == HEALTHY:
         return f"FALSE ALARM: {cell.metrics[0]}" if cell.metrics else "nothing found"
-    if cell.state is not State.KILLED:
+    if cell.state is not MutantState.KILLED:
         return cell.state.value
     return f"{_short(cell.metrics[0])}, {cell.seconds:.0f} s"
 
 
 def rows(
-    cells: Sequence[Cell], mutants: Mapping[str, Mutant]
-) -> Iterator[tuple[str, Mutant | None, dict[str, Cell]]]:
+    cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]
+) -> Iterator[tuple[str, Mutant | None, dict[str, MutantCell]]]:
     """Yield the table's rows: the healthy engine, then each mutant that was measured."""
     for name in (HEALTHY, *mutants):
         mine = {cell.scenario: cell for cell in cells if cell.mutant == name}
@@ -32,20 +39,20 @@ def rows(
             yield name, mutants.get(name), mine
 
 
-def scenarios_of(cells: Sequence[Cell]) -> list[str]:
+def list_scenarios(cells: Sequence[MutantCell]) -> list[str]:
     """Name the table's columns."""
     return sorted({cell.scenario for cell in cells})
 
 
 def grid(
-    cells: Sequence[Cell], mutants: Mapping[str, Mutant]
+    cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]
 ) -> tuple[list[str], Iterator[list[str]]]:
     """Head and rows of the table for a reader.
 
     A column for each scenario; where these are more than ``MOST_COLUMNS``, the quickest kill of
     each mutant, and how many of the scenarios that reach it kill it.
     """
-    columns = scenarios_of(cells)
+    columns = list_scenarios(cells)
     is_wide = len(columns) > MOST_COLUMNS
     head = ["found", "in", "killed in"] if is_wide else columns
     words = _shortened if is_wide else lambda mine: [cell_words(mine.get(one)) for one in columns]
@@ -56,18 +63,18 @@ def grid(
     return ["mutant", "half", "mechanism", *head], body
 
 
-def _shortened(mine: Mapping[str, Cell]) -> list[str]:
+def _shortened(mine: Mapping[str, MutantCell]) -> list[str]:
     alarms = [cell for cell in mine.values() if cell.mutant == HEALTHY and cell.metrics]
     if HEALTHY in {cell.mutant for cell in mine.values()}:
         return [cell_words(next(iter(alarms or mine.values()))), f"{len(mine)} scenarios", ""]
     clearest = min(mine.values(), key=lambda cell: (ORDER.index(cell.state), cell.seconds))
-    killed = sum(cell.state is State.KILLED for cell in mine.values())
-    reached = killed + sum(cell.state is State.SURVIVED for cell in mine.values())
+    killed = sum(cell.state is MutantState.KILLED for cell in mine.values())
+    reached = killed + sum(cell.state is MutantState.SURVIVED for cell in mine.values())
     share = f"{killed} of {reached}" if reached else ""
     return [cell_words(clearest), clearest.scenario if reached else "", share]
 
 
-def markdown(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> str:
+def markdown(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> str:
     """The table for a page."""
     head, body = grid(cells, mutants)
     lines = [_line(head), _line(["---"] * len(head))]
@@ -76,11 +83,11 @@ def markdown(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> str:
     return "\n".join(lines)
 
 
-def score_lines(cells: Sequence[Cell], mutants: Mapping[str, Mutant]) -> Iterator[str]:
+def score_lines(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Iterator[str]:
     """Say how much is killed, of both halves apart, and what survives."""
     for half, members in halves(mutants).items():
-        yield _score_line(half_words(half), score_of(cells, members))
-    whole = score_of(cells, mutants)
+        yield _score_line(half_words(half), compute_score(cells, members))
+    whole = compute_score(cells, mutants)
     yield _score_line("together", whole)
     tried = {cell.mutant for cell in cells} & mutants.keys()
     if len(tried) < len(mutants):

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 
-class Outcome(Enum):
+class TrackOutcome(Enum):
     """How a step ended."""
 
     DONE = "done"
@@ -15,7 +15,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrackStep:
     """One step.
 
     Attributes:
@@ -25,7 +25,7 @@ class Step:
     """
 
     name: str
-    outcome: Outcome
+    outcome: TrackOutcome
     says: str
 
 
@@ -43,12 +43,12 @@ class Tracked:
     build: str
     branch: str
     commit: str
-    steps: tuple[Step, ...]
+    steps: tuple[TrackStep, ...]
 
     @property
     def failed(self) -> bool:
         """Whether a step failed."""
-        return any(step.outcome is Outcome.FAILED for step in self.steps)
+        return any(step.outcome is TrackOutcome.FAILED for step in self.steps)
 
     def to_json(self) -> Mapping[str, Any]:
         """As docs/json.md has it."""

@@ -14,7 +14,7 @@ from hybridwatch_lab.releases.first_look import FirstLook
 from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
 from hybridwatch_lab.releases.lock_file import lock_of
 from hybridwatch_lab.releases.make_lock import make_lock
-from hybridwatch_lab.releases.outcome import Outcome, Step, Tracked
+from hybridwatch_lab.releases.outcome import Tracked, TrackOutcome, TrackStep
 from hybridwatch_lab.releases.progress import LockProgress
 from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
 from hybridwatch_lab.releases.repository import Repository, commit_as
@@ -66,7 +66,9 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         build = f"{accelerator}-{release}"
         branch = f"{_BRANCHES}/{build}"
         if repository.has_branch(branch):
-            steps: Sequence[Step] = [Step("branch", Outcome.LEFT_OUT, f"{branch} is there already")]
+            steps: Sequence[TrackStep] = [
+                TrackStep("branch", TrackOutcome.LEFT_OUT, f"{branch} is there already")
+            ]
         else:
             with repository.checked_out(base) as checkout:
                 steps = _Release(checkout, accelerator, release, say).make(branch)
@@ -89,9 +91,9 @@ class _Release:
             (checkout / builds_table.FILE).read_text(encoding="utf-8"), accelerator
         )
         self._probed: dict[str, Probed] = {}
-        self._steps: list[Step] = []
+        self._steps: list[TrackStep] = []
 
-    def make(self, branch: str) -> list[Step]:
+    def make(self, branch: str) -> list[TrackStep]:
         """Take every step; one that fails ends those that need it."""
         needed = (("lock", self._lock), ("fixes", self._fixes), ("entry", self._entry))
         if all(self._take(name, do) for name, do in needed):
@@ -102,14 +104,14 @@ class _Release:
     def _take(self, name: str, do: Callable[[], str]) -> bool:
         self._say(f"{self._build}: {name}")
         try:
-            says, outcome = do(), Outcome.DONE
+            says, outcome = do(), TrackOutcome.DONE
         except HybridwatchError as error:
-            says, outcome = str(error), Outcome.FAILED
-        self._steps.append(Step(name, outcome, says))
-        return outcome is Outcome.DONE
+            says, outcome = str(error), TrackOutcome.FAILED
+        self._steps.append(TrackStep(name, outcome, says))
+        return outcome is TrackOutcome.DONE
 
     def _leave_out(self, why: str, *names: str) -> None:
-        self._steps += [Step(name, Outcome.LEFT_OUT, why) for name in names]
+        self._steps += [TrackStep(name, TrackOutcome.LEFT_OUT, why) for name in names]
 
     def _lock(self) -> str:
         lock = lock_of(self._build)

@@ -1,7 +1,7 @@
 """What people decide about bad news.
 
-``matter`` says what verdicts and alerts are about, ``story`` derives from verdicts what went bad
-and when, ``act`` says what a person can do about it, ``decisions`` what follows from that,
+``alert_key`` says what verdicts and alerts are about, ``timeline`` derives from verdicts what went
+bad and when, ``act`` says what a person can do about it, ``decisions`` what follows from that,
 ``alerts`` how each alert stands now, ``alert_group`` which of them have one cause, and ``database``
 keeps what people did. Importing this package loads no database library; ``database`` does.
 """
@@ -21,17 +21,23 @@ from hybridwatch.analysis.alerts.act import (
     unmute,
 )
 from hybridwatch.analysis.alerts.alert_group import AlertGroup, group_alerts
-from hybridwatch.analysis.alerts.alert_key import CONTROL, Judged, Matter, Question
-from hybridwatch.analysis.alerts.alerts import Alert, Since, Status, alerts_of, answered, since
+from hybridwatch.analysis.alerts.alert_key import CONTROL, AlertQuestion, AlertSubject, JudgedMetric
+from hybridwatch.analysis.alerts.alerts import Alert, Since, Status, answered, build_alerts, since
 from hybridwatch.analysis.alerts.decisions import (
     UNDECIDED,
+    DecisionEntry,
     Decisions,
-    Entry,
     Seen,
     SeenPart,
     TriageConflict,
 )
-from hybridwatch.analysis.alerts.story import Change, Ruling, Story, Turn, stories_of
+from hybridwatch.analysis.alerts.timeline import (
+    RunVerdict,
+    Timeline,
+    Transition,
+    TransitionKind,
+    build_timelines,
+)
 
 __all__ = [
     "CONTROL",
@@ -39,26 +45,27 @@ __all__ = [
     "Act",
     "Alert",
     "AlertGroup",
-    "Change",
+    "AlertQuestion",
+    "AlertSubject",
+    "DecisionEntry",
     "Decisions",
     "Deed",
-    "Entry",
-    "Judged",
-    "Matter",
-    "Question",
-    "Ruling",
+    "JudgedMetric",
+    "RunVerdict",
     "Seen",
     "SeenPart",
     "Since",
     "Status",
-    "Story",
+    "Timeline",
+    "Transition",
+    "TransitionKind",
     "TriageConflict",
-    "Turn",
     "accept",
     "acknowledge",
-    "alerts_of",
     "answered",
     "assign",
+    "build_alerts",
+    "build_timelines",
     "duplicate",
     "group_alerts",
     "invalid",
@@ -67,6 +74,5 @@ __all__ = [
     "note",
     "reopen",
     "since",
-    "stories_of",
     "unmute",
 ]

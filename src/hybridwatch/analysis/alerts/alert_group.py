@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from hybridwatch.analysis.alerts.alert_key import CONTROL
 from hybridwatch.analysis.alerts.alerts import Alert, Status
-from hybridwatch.analysis.alerts.decisions import Decisions, Entry
-from hybridwatch.analysis.alerts.story import Ruling
+from hybridwatch.analysis.alerts.decisions import DecisionEntry, Decisions
+from hybridwatch.analysis.alerts.timeline import RunVerdict
 from hybridwatch.analysis.policy import Action
 
 _NIGHT: Final = timedelta(hours=12)
@@ -60,14 +60,14 @@ class AlertGroup:
         return left or self.members
 
     @property
-    def opened_by(self) -> Ruling:
+    def opened_by(self) -> RunVerdict:
         """The first run that opened a member."""
         return min(self.members, key=_opening).opened_by
 
     @property
-    def newest(self) -> Ruling:
+    def newest(self) -> RunVerdict:
         """The newest run of any member."""
-        return max((one.newest for one in self.members), key=lambda ruling: ruling.place)
+        return max((one.newest for one in self.members), key=lambda run_verdict: run_verdict.place)
 
     @property
     def muted_until(self) -> datetime | None:
@@ -85,7 +85,7 @@ class AlertGroup:
         if len(self.members) == 1:
             return self.lead.decisions
         every = (entry for one in self.members for entry in one.decisions.all)
-        alike: dict[object, Entry] = {}
+        alike: dict[object, DecisionEntry] = {}
         for entry in every:
             alike.setdefault((entry.at, entry.who, entry.act), entry)
         return Decisions(tuple(sorted(alike.values(), key=lambda entry: entry.at)))

@@ -23,7 +23,7 @@ _KEY: Final = 32
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Question:
+class AlertQuestion:
     """The same things compared, whichever runs measured them.
 
     Attributes:
@@ -53,7 +53,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class AlertSubject:
     """What an alert is about; ``baseline`` and ``contender`` are lines of builds."""
 
     scenario: str
@@ -78,7 +78,7 @@ class Matter:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedMetric:
     """One verdict on a question.
 
     Attributes:
@@ -91,7 +91,7 @@ class Judged:
         lasts: Whether it is more than chance gives from run to run (``start_luck``).
     """
 
-    question: Question
+    question: AlertQuestion
     verdict: Verdict
     effect: float | None
     run_id: str

@@ -1,8 +1,8 @@
 """From verdicts to alerts: what is open, since which run, and what people said about it.
 
 Pure, and without memory: when an alert opened, resolved and reopened is read off the verdicts
-themselves (``story``), so that it does not depend on who looked when. Only what people did is kept
-(``database``).
+themselves (``timeline``), so that it does not depend on who looked when. Only what people did is
+kept (``database``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,9 +12,15 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.analysis.alerts.act import CLOSING, Deed
-from hybridwatch.analysis.alerts.alert_key import Judged, Matter, area_for
-from hybridwatch.analysis.alerts.decisions import UNDECIDED, Decisions, Entry, Seen, SeenPart
-from hybridwatch.analysis.alerts.story import Ruling, Story, Turn, stories_of
+from hybridwatch.analysis.alerts.alert_key import AlertSubject, JudgedMetric, area_for
+from hybridwatch.analysis.alerts.decisions import (
+    UNDECIDED,
+    DecisionEntry,
+    Decisions,
+    Seen,
+    SeenPart,
+)
+from hybridwatch.analysis.alerts.timeline import RunVerdict, Timeline, Transition, build_timelines
 from hybridwatch.analysis.cause import Area, Cause, Part
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 
@@ -60,20 +66,20 @@ class Alert:
     ``muted_until`` is set when the status is muted.
     """
 
-    story: Story
+    timeline: Timeline
     status: Status
     decisions: Decisions
     muted_until: datetime | None = None
 
     @property
-    def matter(self) -> Matter:
+    def matter(self) -> AlertSubject:
         """What it is about."""
-        return self.story.matter
+        return self.timeline.matter
 
     @property
     def cause(self) -> Cause:
         """What is bad, the metric to name first; once it is resolved, what was bad last."""
-        return self.story.cause
+        return self.timeline.cause
 
     @property
     def rank(self) -> Action:
@@ -81,24 +87,24 @@ class Alert:
         return self.cause.action
 
     @property
-    def bad(self) -> Ruling:
+    def bad(self) -> RunVerdict:
         """The newest run that was bad."""
-        return self.story.bad
+        return self.timeline.bad
 
     @property
-    def newest(self) -> Ruling:
+    def newest(self) -> RunVerdict:
         """The newest run of any kind."""
-        return self.story.newest
+        return self.timeline.newest
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
+    def transitions(self) -> tuple[Transition, ...]:
         """How it opened, resolved and reopened; never empty."""
-        return self.story.turns
+        return self.timeline.transitions
 
     @property
-    def opened_by(self) -> Ruling:
+    def opened_by(self) -> RunVerdict:
         """The run that opened it last."""
-        return self.story.opened_by
+        return self.timeline.opened_by
 
     @property
     def seen(self) -> Seen:
@@ -115,7 +121,7 @@ def since(alert: Alert, seen: Seen) -> Since:
         alert: As it is now.
         seen: What that person had before the eyes; with ``parts``.
     """
-    after = list(_after(seen, alert.story))
+    after = list(_after(seen, alert.timeline))
     if any(one.recovers for one in after):
         return Since.BACK
     known = {part.key for part in seen.parts}
@@ -126,74 +132,74 @@ def since(alert: Alert, seen: Seen) -> Since:
     return Since.NOTHING
 
 
-def alerts_of(
-    judged: Iterable[Judged],
+def build_alerts(
+    judged: Iterable[JudgedMetric],
     decided: Mapping[str, Decisions],
     now: datetime,
     policy: Policy = STRICT,
 ) -> tuple[Alert, ...]:
-    """Derive every alert there is, as ``answered`` does of the stories of some verdicts."""
-    return answered(stories_of(judged, policy), decided, now)
+    """Derive every alert there is, as ``answered`` does of the timelines of some verdicts."""
+    return answered(build_timelines(judged, policy), decided, now)
 
 
 def answered(
-    stories: Iterable[Story], decided: Mapping[str, Decisions], now: datetime
+    timelines: Iterable[Timeline], decided: Mapping[str, Decisions], now: datetime
 ) -> tuple[Alert, ...]:
     """Derive every alert there is.
 
     Args:
-        stories: What the verdicts say. Of the newest ones alone, one that came back counts as
+        timelines: What the verdicts say. Of the newest ones alone, one that came back counts as
             still acknowledged.
         decided: What people did, by the key of the matter, and by the keys that single metrics had
-            when each had an alert of its own. Others than ``stories`` hold are passed over.
+            when each had an alert of its own. Others than ``timelines`` hold are passed over.
         now: With a time zone.
 
     Returns:
         Open ones first, then the others as ``Status`` has them; within these what blocks
         before what warns, the most severe area first, the newest before older ones.
     """
-    alerts = (_alert(story, _decisions(story, decided), now) for story in stories)
+    alerts = (_alert(timeline, _decisions(timeline, decided), now) for timeline in timelines)
     return tuple(sorted(alerts, key=_urgency))
 
 
-def _decisions(story: Story, decided: Mapping[str, Decisions]) -> Decisions:
+def _decisions(timeline: Timeline, decided: Mapping[str, Decisions]) -> Decisions:
     if not decided:
         return UNDECIDED
-    own = decided.get(story.matter.key, UNDECIDED)
-    earlier = tuple(_of_metrics(story, decided))
+    own = decided.get(timeline.matter.key, UNDECIDED)
+    earlier = tuple(_of_metrics(timeline, decided))
     return replace(own, earlier=own.earlier + earlier) if earlier else own
 
 
-def _of_metrics(story: Story, decided: Mapping[str, Decisions]) -> Iterator[Entry]:
+def _of_metrics(timeline: Timeline, decided: Mapping[str, Decisions]) -> Iterator[DecisionEntry]:
     """Yield what was decided about the metrics of an alert when each had one of its own."""
-    for question in story.questions:
+    for question in timeline.questions:
         for entry in decided.get(question.key, UNDECIDED).all:
-            if area_for(question.metric, entry.seen.verdict) is story.matter.area:
+            if area_for(question.metric, entry.seen.verdict) is timeline.matter.area:
                 part = SeenPart(question.metric, question.statistic, entry.seen.effect)
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))
 
 
-def _alert(story: Story, decisions: Decisions, now: datetime) -> Alert:
-    if story.is_over and not _is_doubted(story, decisions):
-        status = Status.NOT_REPEATED if story.is_not_repeated else Status.RESOLVED
-        return Alert(story, status, decisions)
-    stopping = [part for part in story.cause.parts if part.action is Action.BLOCK]
-    needed = stopping or story.cause.parts
-    answers = {_answer(part, story, decisions) for part in needed}
+def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
+    if timeline.is_over and not _is_doubted(timeline, decisions):
+        status = Status.NOT_REPEATED if timeline.is_not_repeated else Status.RESOLVED
+        return Alert(timeline, status, decisions)
+    stopping = [part for part in timeline.cause.parts if part.action is Action.BLOCK]
+    needed = stopping or timeline.cause.parts
+    answers = {_answer(part, timeline, decisions) for part in needed}
     if answers <= CLOSING:
-        return Alert(story, Status.CLOSED, decisions)
+        return Alert(timeline, Status.CLOSED, decisions)
     silences = [decisions.about(p.metric, p.statistic).muted_until(now) for p in needed]
     ends = [until for until in silences if until is not None]
     if len(ends) == len(silences):
-        return Alert(story, Status.MUTED, decisions, min(ends))
+        return Alert(timeline, Status.MUTED, decisions, min(ends))
     if None not in answers:
-        return Alert(story, Status.ACKNOWLEDGED, decisions)
+        return Alert(timeline, Status.ACKNOWLEDGED, decisions)
     asked_for = decisions.answer is not None and decisions.answer.act.deed is Deed.REOPEN
-    is_known = story.matter.compares_releases and not asked_for
-    return Alert(story, Status.RELEASE if is_known else Status.OPEN, decisions)
+    is_known = timeline.matter.compares_releases and not asked_for
+    return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
-def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:
+def _answer(part: Part, timeline: Timeline, decisions: Decisions) -> Deed | None:
     """Say how a bad metric was answered; ``None`` if it was not, or the answer no longer holds."""
     entry = decisions.about(part.metric, part.statistic).answer
     if entry is None or entry.act.deed is Deed.REOPEN:
@@ -201,12 +207,12 @@ def _answer(part: Part, story: Story, decisions: Decisions) -> Deed | None:
     known = {seen.key for seen in entry.seen.parts}
     if known and part.action is Action.BLOCK and (part.metric, part.statistic) not in known:
         return None  # it joined later
-    return entry.act.deed if _still_holds(entry, part, story) else None
+    return entry.act.deed if _still_holds(entry, part, timeline) else None
 
 
-def _still_holds(entry: Entry, part: Part, story: Story) -> bool:
+def _still_holds(entry: DecisionEntry, part: Part, timeline: Timeline) -> bool:
     """Whether an answer covers what came after it."""
-    after = list(_after(entry.seen, story))
+    after = list(_after(entry.seen, timeline))
     if entry.act.deed is Deed.INVALID:
         return not any(one.cause is not None or one.recovers for one in after)
     if entry.act.deed is not Deed.ACCEPT and any(one.recovers for one in after):
@@ -214,12 +220,12 @@ def _still_holds(entry: Entry, part: Part, story: Story) -> bool:
     return not any(_is_worse(one, part, entry.seen) for one in after)
 
 
-def _after(seen: Seen, story: Story) -> Iterator[Ruling]:
+def _after(seen: Seen, timeline: Timeline) -> Iterator[RunVerdict]:
     place = (seen.started_at, seen.run_id)
-    return (one for one in story.rulings if one.place > place)
+    return (one for one in timeline.run_verdicts if one.place > place)
 
 
-def _is_worse(one: Ruling, part: Part, seen: Seen) -> bool:
+def _is_worse(one: RunVerdict, part: Part, seen: Seen) -> bool:
     """Whether a run is worse than what somebody saw, as far as this metric goes."""
     if one.cause is None:
         return False
@@ -233,10 +239,11 @@ def _is_worse(one: Ruling, part: Part, seen: Seen) -> bool:
     return before is not None and abs(lead.effect) > _GREW * abs(before)
 
 
-def _is_doubted(story: Story, decisions: Decisions) -> bool:
+def _is_doubted(timeline: Timeline, decisions: Decisions) -> bool:
     """Whether somebody reopened the alert and no run has shown all well since."""
     return any(
-        entry.act.deed is Deed.REOPEN and not any(one.recovers for one in _after(entry.seen, story))
+        entry.act.deed is Deed.REOPEN
+        and not any(one.recovers for one in _after(entry.seen, timeline))
         for entry in decisions.all
     )
 

@@ -51,7 +51,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DecisionEntry:
     """One act as kept.
 
     ``number`` counts the acts on its alert from 1, ``at`` is in UTC, and ``seen`` is what the
@@ -75,8 +75,8 @@ class Decisions:
             on single builds of a line.
     """
 
-    entries: tuple[Entry, ...] = ()
-    earlier: tuple[Entry, ...] = ()
+    entries: tuple[DecisionEntry, ...] = ()
+    earlier: tuple[DecisionEntry, ...] = ()
 
     @property
     def version(self) -> int:
@@ -84,7 +84,7 @@ class Decisions:
         return len(self.entries)
 
     @property
-    def all(self) -> tuple[Entry, ...]:
+    def all(self) -> tuple[DecisionEntry, ...]:
         """Every act, those on parts of it too, oldest first."""
         return (*sorted(self.earlier, key=lambda entry: entry.at), *self.entries)
 
@@ -99,12 +99,12 @@ class Decisions:
         return self._text(Deed.ASSIGN)
 
     @property
-    def notes(self) -> tuple[Entry, ...]:
+    def notes(self) -> tuple[DecisionEntry, ...]:
         """Every note, oldest first."""
         return tuple(entry for entry in self.all if entry.act.deed is Deed.NOTE)
 
     @property
-    def answer(self) -> Entry | None:
+    def answer(self) -> DecisionEntry | None:
         """The newest act that says what is to become of the alert."""
         return self._newest(*ANSWERS)
 
@@ -119,7 +119,7 @@ class Decisions:
         until = entry.act.until if entry else None
         return until if until and now < until else None
 
-    def _newest(self, *deeds: Deed) -> Entry | None:
+    def _newest(self, *deeds: Deed) -> DecisionEntry | None:
         fitting = (entry for entry in reversed(self.all) if entry.act.deed in deeds)
         return next(fitting, None)
 
@@ -149,7 +149,7 @@ class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
         )
 
 
-def _entry_texts(entries: Sequence[Entry]) -> list[str]:
+def _entry_texts(entries: Sequence[DecisionEntry]) -> list[str]:
     return [
         f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): {entry.act.deed.value}"
         for entry in entries

@@ -16,7 +16,7 @@ _TAIL: Final = (1 - CONFIDENCE) / 2
 _THOUSAND: Final = 1000
 
 
-class Form(Enum):
+class FigureForm(Enum):
     """How a figure is written."""
 
     SHARE = "share"
@@ -24,7 +24,7 @@ class Form(Enum):
     NUMBER = "number"
 
 
-class Promise(Enum):
+class FigurePromise(Enum):
     """Where a figure must stay."""
 
     MOST = "most"
@@ -46,12 +46,12 @@ class Bound:
     """
 
     limit: float
-    promise: Promise
+    promise: FigurePromise
 
     @property
     def at_most(self) -> bool:
         """Whether the figure must stay at or below the limit, else at or above it."""
-        return self.promise is not Promise.LEAST
+        return self.promise is not FigurePromise.LEAST
 
     def holds(self, value: float) -> bool:
         """Say whether a value keeps the promise."""
@@ -79,7 +79,7 @@ class Figure:
     low: float
     high: float
     simulations: int
-    form: Form = Form.SHARE
+    form: FigureForm = FigureForm.SHARE
     bound: Bound | None = None
 
     @property
@@ -87,7 +87,7 @@ class Figure:
         """Whether the estimate keeps the bound; ``None`` without one."""
         if self.bound is None:
             return None
-        if self.bound.promise is Promise.LEVEL:
+        if self.bound.promise is FigurePromise.LEVEL:
             return not self.refuted
         return self.bound.holds(self.value)
 
@@ -114,24 +114,24 @@ def part(outcomes: Collection[bool]) -> str:
 
 def at_most(limit: float) -> Bound:
     """Promise that a figure is no larger."""
-    return Bound(limit, Promise.MOST)
+    return Bound(limit, FigurePromise.MOST)
 
 
 def at_level(limit: float) -> Bound:
     """Promise that a share is no larger than the level of the exact test behind it."""
-    return Bound(limit, Promise.LEVEL)
+    return Bound(limit, FigurePromise.LEVEL)
 
 
 def at_least(limit: float) -> Bound:
     """Promise that a figure is no smaller."""
-    return Bound(limit, Promise.LEAST)
+    return Bound(limit, FigurePromise.LEAST)
 
 
 def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = None) -> Figure:
     """Tell which share of simulations had an outcome, with Wilson's interval."""
     count, n = sum(outcomes), len(outcomes)
     if not n:
-        return _unknown(name, what, Form.SHARE, bound, (0.0, 1.0))
+        return _unknown(name, what, FigureForm.SHARE, bound, (0.0, 1.0))
     span = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
     return Figure(name, what, count / n, float(span.low), float(span.high), n, bound=bound)
 
@@ -165,7 +165,7 @@ def rate(
     low = float(stats.chi2.ppf(_TAIL, 2 * events)) / 2 if events else 0.0
     high = float(stats.chi2.ppf(1 - _TAIL, 2 * events + 2)) / 2
     return Figure(
-        name, what, events * scale, low * scale, high * scale, simulations, Form.NUMBER, bound
+        name, what, events * scale, low * scale, high * scale, simulations, FigureForm.NUMBER, bound
     )
 
 
@@ -173,12 +173,12 @@ def median(name: str, what: str, values: Sequence[float], bound: Bound | None = 
     """Tell the median, with the interval that order statistics give without assumptions."""
     n = len(values)
     if not n:
-        return _unknown(name, what, Form.NUMBER, bound, (0.0, np.inf))
+        return _unknown(name, what, FigureForm.NUMBER, bound, (0.0, np.inf))
     ordered = np.sort(np.asarray(values, dtype=float))
     rank = int(stats.binom.ppf(_TAIL, n, 0.5))
     low, high = ordered[max(0, rank - 1)], ordered[min(n - 1, n - rank)]
     middle = float(np.median(ordered))
-    return Figure(name, what, middle, float(low), float(high), n, Form.NUMBER, bound)
+    return Figure(name, what, middle, float(low), float(high), n, FigureForm.NUMBER, bound)
 
 
 def mean(name: str, what: str, values: Sequence[float], bound: Bound | None = None) -> Figure:
@@ -186,11 +186,13 @@ def mean(name: str, what: str, values: Sequence[float], bound: Bound | None = No
     array = np.asarray(values, dtype=float)
     half = float(stats.norm.ppf(1 - _TAIL) * stats.sem(array)) if len(array) > 1 else np.inf
     middle = float(np.mean(array))
-    return Figure(name, what, middle, middle - half, middle + half, len(array), Form.NUMBER, bound)
+    return Figure(
+        name, what, middle, middle - half, middle + half, len(array), FigureForm.NUMBER, bound
+    )
 
 
 def _unknown(
-    name: str, what: str, form: Form, bound: Bound | None, span: tuple[float, float]
+    name: str, what: str, form: FigureForm, bound: Bound | None, span: tuple[float, float]
 ) -> Figure:
     """Nothing was counted: the bound is not met, and nothing else is claimed."""
     worst = span[1] if bound is None or bound.at_most else span[0]

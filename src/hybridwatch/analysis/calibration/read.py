@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.analysis.calibration.figure import Bound, Figure, Form, Promise
+from hybridwatch.analysis.calibration.figure import Bound, Figure, FigureForm, FigurePromise
 from hybridwatch.errors import ExportError
 
 _SCHEMA: Final = 1
@@ -66,8 +66,8 @@ def _figure(entry: Mapping[str, Any]) -> Figure:
         low=_number(entry["low"]),
         high=_number(entry["high"]),
         simulations=int(entry["simulations"]),
-        form=Form(entry["form"]),
-        bound=None if limit is None else Bound(float(limit), Promise(entry["bound_is"])),
+        form=FigureForm(entry["form"]),
+        bound=None if limit is None else Bound(float(limit), FigurePromise(entry["bound_is"])),
     )
 
 

@@ -20,7 +20,7 @@ from hybridwatch.analysis.change_point.history import (
     ChangePoint,
     Drift,
     History,
-    State,
+    HistoryState,
     describe_drifts,
 )
 from hybridwatch.analysis.change_point.two_levels import two_levels
@@ -32,7 +32,7 @@ __all__ = [
     "ChangePoint",
     "Drift",
     "History",
-    "State",
+    "HistoryState",
     "change_points",
     "describe_drifts",
     "examine",

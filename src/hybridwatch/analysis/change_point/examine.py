@@ -11,25 +11,25 @@ import numpy.typing as npt
 from scipy import special
 
 from hybridwatch.analysis.change_point import scan, slope
-from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.change_point.noise import (
     CLIP,
     Array,
     Noise,
     bounded,
-    median_of,
-    noise_of,
-    scores_of,
-    spread_of,
+    compute_medians,
+    compute_noise,
+    compute_scores,
+    compute_spread,
 )
-from hybridwatch.analysis.change_point.place import Place, place_of
+from hybridwatch.analysis.change_point.place import ChangePlace, place_of
 from hybridwatch.analysis.change_point.ramp import LONGEST, Ramp, ramp_instead
 from hybridwatch.analysis.change_point.segmentation import (
     Levels,
-    Stretch,
-    levels_of,
+    Segment,
+    build_segment,
+    compute_levels,
     merge_small,
-    stretch_of,
 )
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.errors import HistoryError
@@ -131,7 +131,7 @@ def examine(
 
 
 def _searched(series: _Series) -> History:
-    levels = levels_of(series.values, series.spreads, series.noise)
+    levels = compute_levels(series.values, series.spreads, series.noise)
     levels = merge_small(series.values, levels, series.relevant)
     places = _places(series, levels)
     points: list[ChangePoint] = []
@@ -149,17 +149,17 @@ def _searched(series: _Series) -> History:
     return History(tuple(points), tuple(drifts), tuple(_doubts(series, levels)))
 
 
-def _places(series: _Series, levels: Levels) -> list[Place]:
+def _places(series: _Series, levels: Levels) -> list[ChangePlace]:
     """Place every change between its neighbours, which were placed again already or will be."""
     edges = list(levels.edges(series.values.size))
-    found: list[Place] = []
+    found: list[ChangePlace] = []
     for _ in range(2):
         found = []
         for at in range(1, len(edges) - 1):
             start, end = edges[at - 1], edges[at + 1]
-            stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+            stretch = build_segment(series.values, series.spreads, start, end, series.noise)
             near = place_of(stretch.values, stretch.unit, edges[at] - start)
-            found.append(Place(start + near.index, start + near.first, start + near.last))
+            found.append(ChangePlace(start + near.index, start + near.first, start + near.last))
             edges[at] = found[-1].index
     return found
 
@@ -167,7 +167,7 @@ def _places(series: _Series, levels: Levels) -> list[Place]:
 def _runs_of(series: _Series, levels: Levels) -> Iterator[range]:
     """Group neighbouring changes of one direction."""
     edges = levels.edges(series.values.size)
-    medians = [median_of(series.values[a:b]) for a, b in pairwise(edges)]
+    medians = [compute_medians(series.values[a:b]) for a, b in pairwise(edges)]
     ups = [high > low for low, high in pairwise(medians)]
     start = 0
     for at in range(1, len(ups) + 1):
@@ -182,7 +182,7 @@ def _drift_instead(
     """Say whether changes of one direction are one drift."""
     edges = levels.edges(series.values.size)
     start, end = edges[cuts.start], edges[cuts.stop + 1]
-    stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+    stretch = build_segment(series.values, series.spreads, start, end, series.noise)
     within = tuple(point.index - start for point in found)
     ramp = ramp_instead(stretch.values, stretch.noise.scale, within)
     return None if ramp is None else _told(series, ramp, start)
@@ -273,7 +273,7 @@ def _scaled(numbers: Array, errors: Array | None, kind: Kind | None) -> _Series:
         numbers = np.log(numbers)
     # Differences of values that are no ratios and no shares have no size that matters by itself.
     relevant = _RELEVANT.get(kind, _RELEVANT_ELSE) if is_log or kind is Kind.PROPORTION else 0.0
-    return _Series(numbers, errors, is_log, relevant, noise_of(numbers))
+    return _Series(numbers, errors, is_log, relevant, compute_noise(numbers))
 
 
 def _steps(numbers: Array) -> Iterator[ChangePoint]:
@@ -284,16 +284,16 @@ def _steps(numbers: Array) -> Iterator[ChangePoint]:
             index=int(place),
             effect=effect,
             interval=Interval(effect, effect, _CONFIDENCE),
-            state=State.CONFIRMED,
+            state=HistoryState.CONFIRMED,
             first=int(place),
             last=int(place),
         )
 
 
-def _point(series: _Series, levels: Levels, nth: int, place: Place) -> ChangePoint:
+def _point(series: _Series, levels: Levels, nth: int, place: ChangePlace) -> ChangePoint:
     edges = levels.edges(series.values.size)
     start, cut, end = edges[nth : nth + 3]
-    stretch = stretch_of(series.values, series.spreads, start, end, series.noise)
+    stretch = build_segment(series.values, series.spreads, start, end, series.noise)
     difference, reach = _difference(stretch, cut - start)
     old = end - cut >= _YOUNGEST or end < series.values.size
     clear = old and levels.strengths[nth] >= _CLEAR
@@ -303,13 +303,13 @@ def _point(series: _Series, levels: Levels, nth: int, place: Place) -> ChangePoi
         interval=Interval(
             series.effect(difference - reach), series.effect(difference + reach), _CONFIDENCE
         ),
-        state=State.CONFIRMED if clear else State.SUSPECTED,
+        state=HistoryState.CONFIRMED if clear else HistoryState.SUSPECTED,
         first=place.first,
         last=place.last,
     )
 
 
-def _difference(stretch: Stretch, cut: int) -> tuple[float, float]:
+def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
     """Estimate the difference of two levels, and half the width of the interval around it."""
     scale, n = stretch.noise.scale, stretch.values.size
     left, right = stretch.values[:cut], stretch.values[cut:]
@@ -317,7 +317,7 @@ def _difference(stretch: Stretch, cut: int) -> tuple[float, float]:
     if scale == 0:
         return high - low, 0.0
     rest = bounded(np.concatenate((left - low, right - high)) / scale, CLIP)
-    deviation = scale * spread_of(rest, (cut,), stretch.noise.correlation).deviation
+    deviation = scale * compute_spread(rest, (cut,), stretch.noise.correlation).deviation
     quantile = float(special.stdtrit(n - 2, (1 + _CONFIDENCE) / 2))
     return high - low, quantile * deviation * math.sqrt(1 / cut + 1 / (n - cut))
 
@@ -328,16 +328,16 @@ def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
     n = series.values.size - start
     if n < slope.FEWEST:
         return
-    stretch = stretch_of(series.values, series.spreads, start, start + n, series.noise)
+    stretch = build_segment(series.values, series.spreads, start, start + n, series.noise)
     if not stretch.has_noise():
         return
-    scores = scores_of(stretch.values, stretch.unit)
-    if abs(slope.tilt_of(scores)) < _DRIFTS / 2:
+    scores = compute_scores(stretch.values, stretch.unit)
+    if abs(slope.compute_tilt(scores)) < _DRIFTS / 2:
         return
     line = slope.line_of(stretch.values, stretch.unit)
     total = float(line[-1] - line[0])
-    rest = scores_of(stretch.values - line, stretch.unit)
-    spread = spread_of(rest, (), stretch.noise.correlation)
+    rest = compute_scores(stretch.values - line, stretch.unit)
+    spread = compute_spread(rest, (), stretch.noise.correlation)
     error = stretch.noise.scale * spread.deviation * math.sqrt(12 / n)
     if abs(total) < max(_DRIFTS * error, series.relevant):
         return

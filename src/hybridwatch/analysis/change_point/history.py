@@ -11,7 +11,7 @@ NOT_ONE_COMMIT: Final = "no single commit is to blame: look for a slow cause, an
 """Of what came slowly."""
 
 
-class State(StrEnum):
+class HistoryState(StrEnum):
     """How sure a change point is; a text, since readers of JSON and of tables compare it as one."""
 
     SUSPECTED = "suspected"
@@ -37,7 +37,7 @@ class ChangePoint:
     index: int
     effect: float
     interval: Interval
-    state: State
+    state: HistoryState
     first: int
     last: int
 

@@ -108,7 +108,7 @@ def _unit_of(values: Array) -> float:
 
 def _is_wide(values: Array, unit: float) -> bool:
     """Whether values stray beside a line and beside a step further than one mode explains."""
-    cuts = scan.best_step(noise.scores_of(values, unit)).cuts
+    cuts = scan.best_step(noise.compute_scores(values, unit)).cuts
     if cuts:
         sides = (values[: cuts[0]], values[cuts[0] :])
         rest = np.concatenate([side - slope.level_of(side, unit) for side in sides])
@@ -118,8 +118,8 @@ def _is_wide(values: Array, unit: float) -> bool:
 
 
 def _deviation(rest: Array, unit: float) -> float:
-    scores = noise.scores_of(rest, unit)
-    return math.sqrt(noise.product_of(scores, scores) / scores.size)
+    scores = noise.compute_scores(rest, unit)
+    return math.sqrt(noise.compute_products(scores, scores) / scores.size)
 
 
 def _best_of_piece(values: Array, width: float) -> Split:
@@ -137,7 +137,7 @@ def _best_of_piece(values: Array, width: float) -> Split:
     strength = _strength(features, cut)
     if strength >= wanted[best]:
         # What a slope makes of a distribution is no line of its features, unless it is slight.
-        level = _features_of(values - _slope_of(values) * scan.times_of(n), width)
+        level = _features_of(values - _slope_of(values) * scan.list_times(n), width)
         strength = strength if _strength(level, cut) >= _LEFT * wanted[best] else 0.0
     return Split(strength / float(wanted[best]), (cut,))
 
@@ -148,7 +148,7 @@ def _slope_of(values: Array) -> float:
     Most of them have no step between them, and as many go up to another mode as down from it.
     """
     lag = values.size // 5
-    return noise.median_of(values[lag:] - values[:-lag]) / lag
+    return noise.compute_medians(values[lag:] - values[:-lag]) / lag
 
 
 def _strength(features: Array, cut: int) -> float:
@@ -160,7 +160,7 @@ def _strength(features: Array, cut: int) -> float:
     law = _law_of(rest, n - 2)
     if law is None:
         return 0.0
-    inflation = noise.inflation_of(rest, (cut,)) ** 2
+    inflation = noise.compute_inflation(rest, (cut,)) ** 2
     total = features[:cut].sum(axis=0)
     squares = float(total @ total) * n / (cut * (n - cut))
     if squares - _explained_by_line(features) < _HANDICAP * law.unit * inflation:
@@ -192,5 +192,5 @@ def _law_of(features: Array, degrees: int) -> _Law | None:
 def _explained_by_line(features: Array) -> float:
     """Squared length of what straight lines through all features explain."""
     n = len(features)
-    slopes = scan.times_of(n) @ features
+    slopes = scan.list_times(n) @ features
     return float(slopes @ slopes) / (n * (n**2 - 1) / 12)

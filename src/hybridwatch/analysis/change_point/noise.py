@@ -31,17 +31,17 @@ _CONTRADICTION: Final = 2.0
 _BOLDNESS: Final = 0.8
 
 
-def mean_of(values: Array) -> float:
+def compute_means(values: Array) -> float:
     """Mean of a row; NumPy's own takes longer to begin than to add a hundred numbers."""
     return float(np.add.reduce(values)) / values.size
 
 
-def product_of(left: Array, right: Array) -> float:
+def compute_products(left: Array, right: Array) -> float:
     """Inner product; ``@`` waits for threads on a busy machine, longer than it takes."""
     return float(np.einsum("i,i->", left, right))
 
 
-def median_of(values: Array) -> float:
+def compute_medians(values: Array) -> float:
     """Median, the upper one of an even number; many times faster than NumPy's on short rows."""
     middle = values.size // 2
     ranked = values.copy()
@@ -72,7 +72,7 @@ class Noise:
         return Noise(max(self.scale, whole.scale / 2), self.correlation)
 
 
-def noise_of(values: Array) -> Noise:
+def compute_noise(values: Array) -> Noise:
     """Estimate the noise of at least six values."""
     near = np.abs(values[1:] - values[:-1])
     half, upper = near.size // 2, 3 * near.size // 4
@@ -80,7 +80,7 @@ def noise_of(values: Array) -> Noise:
     typical = float(near[half]) or float(near[upper]) * _UPPER_QUARTILE
     if typical == 0:
         return Noise(0.0, 0.0)
-    growth = min(median_of(np.abs(values[_FAR:] - values[:-_FAR])) / typical, _FAR)
+    growth = min(compute_medians(np.abs(values[_FAR:] - values[:-_FAR])) / typical, _FAR)
     return Noise(typical / _MEDIAN_OF_DIFFERENCES, _correlation_behind(growth**2))
 
 
@@ -99,7 +99,7 @@ def _correlation_behind(growth: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class NoiseSpread:
     """How far sums of scores stray by noise.
 
     Attributes:
@@ -111,17 +111,19 @@ class Spread:
     inflation: float
 
 
-def least_spread_of(scores: Array) -> float:
-    """Bound from below what ``spread_of`` would find, at a fraction of the cost.
+def compute_least_spread(scores: Array) -> float:
+    """Bound from below what ``compute_spread`` would find, at a fraction of the cost.
 
     Neighbours' differences know nothing of levels, and of likeness only that it makes them small.
     Noise that alternates from point to point is overrated by up to a half.
     """
     steps = scores[1:] - scores[:-1]
-    return max(_BOLDNESS * math.sqrt(product_of(steps, steps) / (2 * steps.size)), LEAST_DEVIATION)
+    return max(
+        _BOLDNESS * math.sqrt(compute_products(steps, steps) / (2 * steps.size)), LEAST_DEVIATION
+    )
 
 
-def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Spread:
+def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> NoiseSpread:
     """Estimate how far sums of scores stray, when the level changes at the cuts.
 
     What remains beside the levels says how alike neighbours are. Changes that were not cut away
@@ -136,22 +138,22 @@ def spread_of(scores: Array, cuts: tuple[int, ...], correlation: float) -> Sprea
     rest = scores.copy()
     for start, end in zip((0, *cuts), (*cuts, n), strict=True):
         if end > start:
-            rest[start:end] -= mean_of(rest[start:end])
-    squares = product_of(rest, rest)
+            rest[start:end] -= compute_means(rest[start:end])
+    squares = compute_products(rest, rest)
     if squares == 0:
-        return Spread(LEAST_DEVIATION, 1.0)
+        return NoiseSpread(LEAST_DEVIATION, 1.0)
     variance = squares / (n - 1 - len(cuts))
-    alike = _unbiased(product_of(rest[1:], rest[:-1]) / squares, n, len(cuts))
+    alike = _unbiased(compute_products(rest[1:], rest[:-1]) / squares, n, len(cuts))
     error = 1 / math.sqrt(n)
     if n >= _SURE_POINTS and alike > correlation + _CONTRADICTION * error:
         steps = scores[1:] - scores[:-1]
-        variance = product_of(steps, steps) / (2 * steps.size * (1 - correlation))
+        variance = compute_products(steps, steps) / (2 * steps.size * (1 - correlation))
         alike = correlation
     inflation = _inflation(alike, error)
-    return Spread(max(math.sqrt(variance), LEAST_DEVIATION) * inflation, inflation)
+    return NoiseSpread(max(math.sqrt(variance), LEAST_DEVIATION) * inflation, inflation)
 
 
-def inflation_of(rest: Array, cuts: tuple[int, ...]) -> float:
+def compute_inflation(rest: Array, cuts: tuple[int, ...]) -> float:
     """Say how much further sums of features stray than those of independent ones.
 
     Args:
@@ -163,16 +165,16 @@ def inflation_of(rest: Array, cuts: tuple[int, ...]) -> float:
     return _inflation(_unbiased(alike, n, len(cuts)), 1 / math.sqrt(n))
 
 
-def autoregression_of(rest: Array) -> float:
+def compute_autoregression(rest: Array) -> float:
     """Estimate how much of each point the next one keeps; less where that is not sure.
 
     Args:
         rest: Distances from the levels on both sides of one change.
     """
-    squares = product_of(rest, rest)
+    squares = compute_products(rest, rest)
     if squares == 0:
         return 0.0
-    alike = _unbiased(product_of(rest[1:], rest[:-1]) / squares, rest.size, 1)
+    alike = _unbiased(compute_products(rest[1:], rest[:-1]) / squares, rest.size, 1)
     return alike * max(0.0, _sureness(alike, 1 / math.sqrt(rest.size)))
 
 
@@ -195,7 +197,7 @@ def _inflation(alike: float, error: float) -> float:
     return math.sqrt((1 + wide) / (1 - wide))
 
 
-def scores_of(values: Array, unit: float | Array) -> Array:
+def compute_scores(values: Array, unit: float | Array) -> Array:
     """Count distances from the median in units of noise, and clip them.
 
     Args:
@@ -203,7 +205,7 @@ def scores_of(values: Array, unit: float | Array) -> Array:
         unit: Standard deviation of a point, or of each; 0 where there is no noise, and then any
             distance is as far as can be.
     """
-    away: Array = values - median_of(values)
+    away: Array = values - compute_medians(values)
     if isinstance(unit, float) and unit == 0:
         extremes: Array = np.sign(away) * CLIP
         return extremes

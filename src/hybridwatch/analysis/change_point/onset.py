@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.change_point.noise import Array, noise_of
-from hybridwatch.analysis.change_point.place import CERTAIN, CONFIDENCE, Place, shortest
-from hybridwatch.analysis.change_point.ramp import SHORTEST, shape_of
-from hybridwatch.analysis.change_point.segmentation import stretch_of
+from hybridwatch.analysis.change_point.noise import Array, compute_noise
+from hybridwatch.analysis.change_point.place import CERTAIN, CONFIDENCE, ChangePlace, shortest
+from hybridwatch.analysis.change_point.ramp import SHORTEST, find_shape
+from hybridwatch.analysis.change_point.segmentation import build_segment
 
 FEWEST: Final = 5
 """Runs before the bad one that tell a level and its noise."""
@@ -29,7 +29,7 @@ for its cause."""
 _LEAST: Final = 1e-9
 
 
-def onset_of(values: Array, errors: Array, bad: int) -> Place | None:
+def find_onset(values: Array, errors: Array, bad: int) -> ChangePlace | None:
     """Find the runs one of which is the first bad one with 95 %.
 
     Args:
@@ -40,7 +40,7 @@ def onset_of(values: Array, errors: Array, bad: int) -> Place | None:
     Returns:
         ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
     """
-    whole = stretch_of(values, errors, 0, values.size, noise_of(values))
+    whole = build_segment(values, errors, 0, values.size, compute_noise(values))
     unit = np.maximum(whole.unit, _LEAST) * np.ones(values.size)
     unit[bad] = min(unit[bad], np.median(unit))  # how unsure it is was asked when it was judged
     way, at = math.copysign(1.0, values[bad]), np.arange(values.size)
@@ -51,7 +51,7 @@ def onset_of(values: Array, errors: Array, bad: int) -> Place | None:
         for end in {*range(start + SHORTEST, last), last}
     ]
     steps = (at >= np.arange(1, bad + 1)[:, None]).astype(np.float64)
-    ramps = shape_of(values.size, *np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
+    ramps = find_shape(values.size, *np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
     misfits = _misfits(way * values, unit, np.concatenate((steps, ramps)))
     chances = np.exp((misfits.min() - misfits) / 2 / CERTAIN)
     by_step, by_drift = chances[:bad], chances[bad:]

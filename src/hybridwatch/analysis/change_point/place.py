@@ -18,11 +18,11 @@ import numpy as np
 from hybridwatch.analysis.change_point import scan, slope
 from hybridwatch.analysis.change_point.noise import (
     Array,
-    autoregression_of,
     bounded,
-    median_of,
-    product_of,
-    spread_of,
+    compute_autoregression,
+    compute_medians,
+    compute_products,
+    compute_spread,
 )
 
 CONFIDENCE: Final = 0.95
@@ -55,7 +55,7 @@ _STEEP: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChangePlace:
     """First point of a new level: the likeliest, and the range that holds it with 95 %."""
 
     index: int
@@ -63,7 +63,7 @@ class Place:
     last: int
 
 
-def place_of(values: Array, unit: float | Array, cut: int) -> Place:
+def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
     """Weigh the places of the one change of level in a stretch.
 
     Args:
@@ -75,11 +75,11 @@ def place_of(values: Array, unit: float | Array, cut: int) -> Place:
     near, at = values[start:end], cut - start
     levelled = _levelled(near, at)
     if levelled is None:
-        return Place(cut, cut, cut)
+        return ChangePlace(cut, cut, cut)
     weights = np.ones(near.size)
     if isinstance(unit, np.ndarray):
         own = unit[start:end]
-        weights = np.minimum(1.0, (median_of(own) / own) ** 2)
+        weights = np.minimum(1.0, (compute_medians(own) / own) ** 2)
     return shortest(_masses(*levelled, at, weights), start)
 
 
@@ -93,14 +93,14 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
     unit = _deviation(rest)
     if unit == 0:
         return None
-    time = scan.times_of(values.size).copy()
+    time = scan.list_times(values.size).copy()
     for side in (slice(0, cut), slice(cut, None)):
         time[side] -= time[side].mean()
-    energy = product_of(time, time)
+    energy = compute_products(time, time)
     scores = bounded(rest / unit, 3.0)
-    tilt = product_of(time, scores) / energy
-    if abs(tilt) * math.sqrt(energy) > _STEEP * spread_of(scores, (cut,), 0.0).inflation:
-        rest, size = _beside(values - tilt * unit * scan.times_of(values.size), cut)
+    tilt = compute_products(time, scores) / energy
+    if abs(tilt) * math.sqrt(energy) > _STEEP * compute_spread(scores, (cut,), 0.0).inflation:
+        rest, size = _beside(values - tilt * unit * scan.list_times(values.size), cut)
         unit = _deviation(rest)
     unit = max(unit, abs(size) / _LARGEST)
     level = np.where(np.arange(values.size) < cut, 0.0, size)
@@ -116,14 +116,14 @@ def _beside(values: Array, cut: int) -> tuple[Array, float]:
 
 
 def _deviation(values: Array) -> float:
-    return median_of(np.abs(values)) / _NORMAL or float(values.std())
+    return compute_medians(np.abs(values)) / _NORMAL or float(values.std())
 
 
 def _masses(scores: Array, size: float, cut: int, weights: Array) -> Array:
     """Say how likely the change is at each point."""
     n = scores.size
     rest = scores - np.where(np.arange(n) < cut, 0.0, size)
-    alike = autoregression_of(bounded(rest, 3.0))
+    alike = compute_autoregression(bounded(rest, 3.0))
     shocks = scores.copy()
     shocks[1:] -= alike * scores[:-1]
     shocks[0] *= 1 - alike
@@ -160,7 +160,7 @@ def _density(rest: Array, low: float, high: float, size: float) -> tuple[Array, 
     return grid, np.log((1 - share) * seen + share * tails)
 
 
-def shortest(masses: Array, start: int) -> Place:
+def shortest(masses: Array, start: int) -> ChangePlace:
     """Widen from the likeliest place to the likelier side until enough is held."""
     index = first = last = int(masses.argmax())
     held = masses[index]
@@ -172,4 +172,4 @@ def shortest(masses: Array, start: int) -> Place:
         else:
             last += 1
             held += masses[last]
-    return Place(start + index, start + first, start + last)
+    return ChangePlace(start + index, start + first, start + last)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridwatch.analysis.change_point import place, slope
-from hybridwatch.analysis.change_point.noise import CLIP, Array, bounded, spread_of
+from hybridwatch.analysis.change_point.noise import CLIP, Array, bounded, compute_spread
 
 SHORTEST: Final = 12
 """Points of a drift; a shorter one is a step to whoever looks for its cause."""
@@ -85,9 +85,9 @@ def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, fl
     fits = _fits(kept, unit)
     best = int(fits.misfits.argmin())
     start, end, total = int(fits.starts[best]), int(fits.ends[best]), float(fits.totals[best])
-    rest = kept - total * shape_of(values.size, fits.starts[[best]], fits.ends[[best]])[0]
+    rest = kept - total * find_shape(values.size, fits.starts[[best]], fits.ends[[best]])[0]
     scores = bounded((rest - rest.mean()) / unit, CLIP)
-    inflation = spread_of(scores, (), 1.0).inflation
+    inflation = compute_spread(scores, (), 1.0).inflation
     least = float(fits.misfits[best])
     chances = np.exp((least - fits.misfits) / 2 / inflation**2)
     first, last = _range_of(fits.starts, chances / chances.sum())
@@ -117,7 +117,7 @@ def _fits(values: Array, unit: float) -> _Fits:
     starts = np.unique(np.linspace(0, last - shortest, count).astype(np.int64))
     ends = np.unique(np.linspace(shortest, last, count).astype(np.int64))
     pairs = np.array([(a, b) for a in starts for b in ends if b - a >= shortest], dtype=np.int64)
-    shapes = shape_of(values.size, pairs[:, 0], pairs[:, 1])
+    shapes = find_shape(values.size, pairs[:, 0], pairs[:, 1])
     shapes -= shapes.mean(axis=1, keepdims=True)
     level = values - values.mean()
     totals = shapes @ level / np.einsum("ij,ij->i", shapes, shapes)
@@ -126,7 +126,7 @@ def _fits(values: Array, unit: float) -> _Fits:
     return _Fits(pairs[:, 0], pairs[:, 1], totals, misfits)
 
 
-def shape_of(n: int, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Array:
+def find_shape(n: int, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Array:
     """From 0 at each start to 1 at its end, a row for each."""
     passed = np.arange(n) - starts[:, None]
     shape: Array = np.clip(passed / (ends - starts)[:, None], 0.0, 1.0)

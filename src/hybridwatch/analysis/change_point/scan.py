@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.analysis.change_point.noise import Array, mean_of, product_of
+from hybridwatch.analysis.change_point.noise import Array, compute_means, compute_products
 
 FEWEST: Final = 3
 """Points on either side of a change: two may be outliers, and often are."""
@@ -134,8 +134,8 @@ def best_jump(scores: Array) -> Split:
         scores: Distances from a line; what is left of a slope in them is taken out.
     """
     plan = _plan(scores.size)
-    level = scores - mean_of(scores)
-    rest = level - plan.time * slope_of(level)
+    level = scores - compute_means(scores)
+    rest = level - plan.time * compute_slope(level)
     return _best(rest, plan.share, plan.jump)
 
 
@@ -163,13 +163,13 @@ def _best_excursion(scores: Array) -> Split:
     return Split(float(away[place]), (int(known.start[place]), int(known.end[place])))
 
 
-def slope_of(values: Array) -> float:
+def compute_slope(values: Array) -> float:
     """Least-squares slope per point of values with mean zero."""
     n = values.size
-    return product_of(_plan(n).time, values) / (n * (n**2 - 1) / 12)
+    return compute_products(_plan(n).time, values) / (n * (n**2 - 1) / 12)
 
 
-def times_of(n: int) -> Array:
+def list_times(n: int) -> Array:
     """Count the points from the middle of a stretch."""
     return _plan(n).time
 

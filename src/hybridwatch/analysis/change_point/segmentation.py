@@ -16,12 +16,12 @@ from hybridwatch.analysis.change_point import modes, scan, slope
 from hybridwatch.analysis.change_point.noise import (
     Array,
     Noise,
-    Spread,
-    least_spread_of,
-    median_of,
-    noise_of,
-    scores_of,
-    spread_of,
+    NoiseSpread,
+    compute_least_spread,
+    compute_medians,
+    compute_noise,
+    compute_scores,
+    compute_spread,
 )
 from hybridwatch.analysis.change_point.scan import Split
 
@@ -49,7 +49,7 @@ class Levels:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """A part of a series with the noise that is believed of it.
 
     Attributes:
@@ -66,12 +66,14 @@ class Stretch:
         """Whether there is anything to count distances in."""
         return not isinstance(self.unit, float) or self.unit > 0
 
-    def spread(self, scores: Array, split: Split) -> Spread:
+    def spread(self, scores: Array, split: Split) -> NoiseSpread:
         """How far sums of these scores stray, if it splits so."""
-        return spread_of(scores, split.cuts, self.noise.correlation)
+        return compute_spread(scores, split.cuts, self.noise.correlation)
 
 
-def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole: Noise) -> Stretch:
+def build_segment(
+    values: Array, spreads: Array | None, start: int, end: int, whole: Noise
+) -> Segment:
     """Take a part of a series.
 
     Args:
@@ -83,17 +85,17 @@ def stretch_of(values: Array, spreads: Array | None, start: int, end: int, whole
     """
     part = values[start:end]
     alone = _KNOWN_NOISE <= part.size < values.size
-    noise = noise_of(part).at_least(whole) if alone else whole
+    noise = compute_noise(part).at_least(whole) if alone else whole
     if spreads is None:
-        return Stretch(part, noise, noise.scale)
+        return Segment(part, noise, noise.scale)
     own = spreads[start:end] ** 2
     # The scale holds the repeats' usual error already; what is left is common to all points.
     common = max(noise.scale**2 - float(own.mean()), 0.0)
     unit = np.sqrt(common + own)
-    return Stretch(part, noise, unit if unit.min() > 0 else max(noise.scale, float(unit.max())))
+    return Segment(part, noise, unit if unit.min() > 0 else max(noise.scale, float(unit.max())))
 
 
-def levels_of(values: Array, spreads: Array | None, whole: Noise) -> Levels:
+def compute_levels(values: Array, spreads: Array | None, whole: Noise) -> Levels:
     """Cut a series of at least ten points into levels.
 
     Args:
@@ -110,14 +112,14 @@ def merge_small(values: Array, levels: Levels, smallest: float) -> Levels:
     """Forget cuts between levels that differ by less than matters, the smallest first."""
     edges = list(levels.edges(values.size))
     strengths = list(levels.strengths)
-    medians = [median_of(values[a:b]) for a, b in pairwise(edges)]
+    medians = [compute_medians(values[a:b]) for a, b in pairwise(edges)]
     while strengths:
         steps = np.abs(np.diff(medians))
         place = int(steps.argmin())
         if steps[place] >= smallest:
             break
         del edges[place + 1], strengths[place]
-        medians[place : place + 2] = [median_of(values[edges[place] : edges[place + 1]])]
+        medians[place : place + 2] = [compute_medians(values[edges[place] : edges[place + 1]])]
     return Levels(tuple(edges[1:-1]), tuple(strengths))
 
 
@@ -128,7 +130,7 @@ def _search(values: Array, spreads: Array | None, whole: Noise) -> Levels:
         start, end, around = waiting.pop()
         if end - start < scan.SHORTEST:
             continue
-        stretch = stretch_of(values, spreads, start, end, around)
+        stretch = build_segment(values, spreads, start, end, around)
         split = _best_of(stretch)
         if split.cuts:
             found = [start + cut for cut in split.cuts]
@@ -142,7 +144,7 @@ def _levels(strengths: Mapping[int, float]) -> Levels:
     return Levels(tuple(ordered), tuple(strengths[cut] for cut in ordered))
 
 
-def _best_of(stretch: Stretch) -> Split:
+def _best_of(stretch: Segment) -> Split:
     """The clearest split of a stretch, without any cut if none is clear enough."""
     if stretch.values.size <= modes.PIECE:
         # A mean that several modes sway is placed worse.
@@ -153,21 +155,21 @@ def _best_of(stretch: Stretch) -> Split:
     return split if split.cuts else modes.best_step(stretch.values, stretch.unit)
 
 
-def _best_of_means(stretch: Stretch) -> Split:
-    scores = scores_of(stretch.values, stretch.unit)
+def _best_of_means(stretch: Segment) -> Split:
+    scores = compute_scores(stretch.values, stretch.unit)
     single = _best_single(stretch, scores)
     excursion = scan.best_excursion(scores)
     rival = max(single.strength, 1.0)
-    if excursion.strength > rival * least_spread_of(scores):
+    if excursion.strength > rival * compute_least_spread(scores):
         excursion = excursion.over(stretch.spread(scores, excursion).deviation)
         if excursion.strength > rival:
             return excursion
     return single if single.strength >= 1 else scan.NOWHERE
 
 
-def _best_single(stretch: Stretch, scores: Array) -> Split:
+def _best_single(stretch: Segment, scores: Array) -> Split:
     step = scan.best_step(scores)
-    least = least_spread_of(scores)
+    least = compute_least_spread(scores)
     if step.strength < least:
         return step.over(least)
     spread = stretch.spread(scores, step)
@@ -177,7 +179,7 @@ def _best_single(stretch: Stretch, scores: Array) -> Split:
     line = slope.is_line(stretch.values, step.cuts[0], stretch.unit, spread.inflation)
     if line is None:
         return step
-    beside = scores_of(stretch.values - line, stretch.unit)
+    beside = compute_scores(stretch.values - line, stretch.unit)
     jump = scan.best_jump(beside)
     return jump.over(stretch.spread(beside, jump).deviation)
 
@@ -188,13 +190,13 @@ def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int])
 
     def placed(cut: int) -> tuple[int, float]:
         start, end = edges[cut - 1], edges[cut + 1]
-        found = _between(stretch_of(values, spreads, start, end, whole), start)
+        found = _between(build_segment(values, spreads, start, end, whole), start)
         if found[1] >= _STANDS or end - start <= modes.PIECE:
             return found
         # Modes are searched in pieces: this one is around the cut.
         start = max(start, edges[cut] - modes.PIECE // 2)
         end = min(end, edges[cut] + modes.PIECE // 2)
-        return _between(stretch_of(values, spreads, start, end, whole), start)
+        return _between(build_segment(values, spreads, start, end, whole), start)
 
     again = [placed(cut) for cut in range(1, len(edges) - 1)]
     strengths = np.array([strength for _, strength in again])
@@ -211,10 +213,10 @@ def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int])
     return Levels()
 
 
-def _between(stretch: Stretch, start: int) -> tuple[int, float]:
+def _between(stretch: Segment, start: int) -> tuple[int, float]:
     if stretch.values.size <= modes.PIECE:
         split = modes.best_step(stretch.values, stretch.unit)
         if split.cuts:
             return start + split.cuts[0], split.strength
-    split = _best_single(stretch, scores_of(stretch.values, stretch.unit))
+    split = _best_single(stretch, compute_scores(stretch.values, stretch.unit))
     return start + (split.cuts[0] if split.cuts else 0), split.strength

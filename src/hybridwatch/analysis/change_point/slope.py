@@ -10,7 +10,13 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.change_point import scan
-from hybridwatch.analysis.change_point.noise import CLIP, Array, bounded, mean_of, median_of
+from hybridwatch.analysis.change_point.noise import (
+    CLIP,
+    Array,
+    bounded,
+    compute_means,
+    compute_medians,
+)
 
 FEWEST: Final = 12
 """Points that tell a line from a step."""
@@ -23,28 +29,28 @@ _INFLUENCE: Final = 2.0
 
 def level_of(values: Array, unit: float | Array) -> float:
     """Fit a level by bounded influence (Huber 1964), starting from the median."""
-    level = median_of(values)
-    return level + mean_of(bounded(values - level, _INFLUENCE * unit))
+    level = compute_medians(values)
+    return level + compute_means(bounded(values - level, _INFLUENCE * unit))
 
 
 def line_of(values: Array, unit: float | Array) -> Array:
     """Fit a straight line by bounded influence, starting from the medians of the outer thirds."""
     n = values.size
-    third, time = n // 3, scan.times_of(n)
-    slope = (median_of(values[n - third :]) - median_of(values[:third])) / (n - third)
+    third, time = n // 3, scan.list_times(n)
+    slope = (compute_medians(values[n - third :]) - compute_medians(values[:third])) / (n - third)
     line = slope * time
-    line += median_of(values - line)
+    line += compute_medians(values - line)
     away = bounded(values - line, _INFLUENCE * unit)
-    mean = mean_of(away)
-    line += mean + time * scan.slope_of(away - mean)
+    mean = compute_means(away)
+    line += mean + time * scan.compute_slope(away - mean)
     return line
 
 
-def tilt_of(scores: Array) -> float:
+def compute_tilt(scores: Array) -> float:
     """Say how clearly scores rise or fall, in standard deviations for independent noise."""
     n = scores.size
-    level = scores - mean_of(scores)
-    return scan.slope_of(level) * math.sqrt(n * (n**2 - 1) / 12)
+    level = scores - compute_means(scores)
+    return scan.compute_slope(level) * math.sqrt(n * (n**2 - 1) / 12)
 
 
 def is_line(values: Array, cut: int, unit: float | Array, inflation: float) -> Array | None:

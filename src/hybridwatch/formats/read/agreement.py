@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Node
+from hybridwatch.formats.read.document import DocumentNode
 from hybridwatch.records.run import Answer, Run, Trial
 
 _CLOSE: Final = 1e-6
@@ -32,7 +32,9 @@ _REMOVED: Final[Mapping[str, Callable[[str], str]]] = {
 """What the expressions of lm-eval's own tasks take away. Those of a stranger are never run."""
 
 
-def check_mean(scores: Node, key: str, rights: Sequence[bool], config: Mapping[str, Any]) -> None:
+def check_mean(
+    scores: DocumentNode, key: str, rights: Sequence[bool], config: Mapping[str, Any]
+) -> None:
     """Hold the score of a task against its documents.
 
     Args:
@@ -52,7 +54,7 @@ def check_mean(scores: Node, key: str, rights: Sequence[bool], config: Mapping[s
         raise score.wrong(f"{mean:g}, the mean of its {len(rights)} documents")
 
 
-def check_document(row: Node, metric: str, config: Mapping[str, Any]) -> None:
+def check_document(row: DocumentNode, metric: str, config: Mapping[str, Any]) -> None:
     """Hold the score of a document against its response and its target.
 
     Args:
@@ -83,7 +85,7 @@ def check_document(row: Node, metric: str, config: Mapping[str, Any]) -> None:
         raise score.wrong(f"{int(is_equal)} ({shown})")
 
 
-def _check_choice(row: Node, config: Mapping[str, Any]) -> None:
+def _check_choice(row: DocumentNode, config: Mapping[str, Any]) -> None:
     if config.get("output_type") != "multiple_choice" or "process_results" in config:
         return
     found, target = _likelihoods(row.value), str(row.value.get("target"))

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document, Node
-from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 FORMAT: Final = "aiperf"
@@ -34,15 +34,15 @@ _NS: Final = 10**9
 _STAMP_OF_0_1: Final = "timestamp_ns"
 
 
-def version_of(document: Document) -> str | None:
+def parse_version(document: ForeignDocument) -> str | None:
     """Name the aiperf that wrote a file, where the file names it."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
 
 
-def is_report(document: Document) -> bool:
+def is_report(document: ForeignDocument) -> bool:
     """Whether this is a report."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     if _is_0_1(root):
         return True
     if "request_count" not in root and "error_request_count" not in root:
@@ -50,26 +50,26 @@ def is_report(document: Document) -> bool:
     return "aiperf_version" in root or "input_config" in root
 
 
-def is_requests(document: Document) -> bool:
+def is_requests(document: ForeignDocument) -> bool:
     """Whether this is a file of requests."""
-    first = Node(document.lines[0])
+    first = DocumentNode(document.lines[0])
     if "metadata" not in first or "metrics" not in first:
         return False
     metadata = first.at("metadata")
     return "request_start_ns" in metadata or _STAMP_OF_0_1 in metadata
 
 
-def is_inputs(document: Document) -> bool:
+def is_inputs(document: ForeignDocument) -> bool:
     """Whether this is the ``inputs.json`` that aiperf leaves beside a report."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     return (
         "data" in root
         and isinstance(root.value["data"], list)
-        and "session_id" in Node(next(iter(root.value["data"]), None))
+        and "session_id" in DocumentNode(next(iter(root.value["data"]), None))
     )
 
 
-def why_alone(requests: Document, folder: Sequence[Document]) -> str | None:
+def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
     """Say which report is not beside requests; ``None`` if one takes them, or says why not."""
     reports = [one for one in folder if is_report(one)]
     if not reports:
@@ -80,7 +80,9 @@ def why_alone(requests: Document, folder: Sequence[Document]) -> str | None:
     return f"expected the requests of {names}, found those of another run"
 
 
-def read_report(document: Document, given: Given, beside: Sequence[Document]) -> Run:
+def read_report(
+    document: ForeignDocument, given: ForeignInput, beside: Sequence[ForeignDocument]
+) -> Run:
     """Read a report.
 
     Args:
@@ -88,7 +90,7 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
         given: As for every format.
         beside: Files of requests in the same folder; one of another run is left alone.
     """
-    root = _flat(Node(document.root))
+    root = _flat(DocumentNode(document.root))
     started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
     workload = _workload(root.at("input_config"))
     version = root.value.get("aiperf_version")
@@ -104,16 +106,16 @@ def read_report(document: Document, given: Given, beside: Sequence[Document]) ->
         # Local time, without a word on which.
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
-def _is_0_1(root: Node) -> bool:
+def _is_0_1(root: DocumentNode) -> bool:
     records = root.value.get("records") if isinstance(root.value, dict) else None
     names = ("request_latency", "Time to First Token", "Inter Token Latency")
-    return "input_config" in root and any(name in Node(records) for name in names)
+    return "input_config" in root and any(name in DocumentNode(records) for name in names)
 
 
-def _flat(root: Node) -> Node:
+def _flat(root: DocumentNode) -> DocumentNode:
     """Bring a report of 0.1 into the form of 0.2."""
     if not _is_0_1(root):
         return root
@@ -124,10 +126,10 @@ def _flat(root: Node) -> Node:
             "this report is of an aiperf before 0.1.1"
         )
     ttft = {"time_to_first_token": records["ttft"]} if "ttft" in records else {}
-    return Node({**root.value, **records, **ttft})
+    return DocumentNode({**root.value, **records, **ttft})
 
 
-def _workload(config: Node) -> dict[str, Any]:
+def _workload(config: DocumentNode) -> dict[str, Any]:
     endpoint = config.at("endpoint")
     if "model_names" in endpoint:
         models = [short(name.text()) for name in endpoint.at("model_names").each()]
@@ -146,9 +148,9 @@ def _workload(config: Node) -> dict[str, Any]:
     }
 
 
-def _belongs(requests: Document, root: Node) -> bool:
+def _belongs(requests: ForeignDocument, root: DocumentNode) -> bool:
     """The same number of requests, and the slowest of them as slow as the report says."""
-    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+    if _STAMP_OF_0_1 in DocumentNode(requests.lines[0]).at("metadata"):
         return False  # their metrics have other names; the report says as much
     measured = list(_measured(requests))
     try:
@@ -159,18 +161,18 @@ def _belongs(requests: Document, root: Node) -> bool:
         return False
 
 
-def _accounts_for(report: Document, requests: Document) -> bool:
+def _accounts_for(report: ForeignDocument, requests: ForeignDocument) -> bool:
     """Whether a report takes requests, is of a failed run, or cannot be read and is named so."""
-    if _STAMP_OF_0_1 in Node(requests.lines[0]).at("metadata"):
+    if _STAMP_OF_0_1 in DocumentNode(requests.lines[0]).at("metadata"):
         return True
     try:
-        root = _flat(Node(report.root))
+        root = _flat(DocumentNode(report.root))
         return _belongs(requests, root) or _failure(root) is not None
     except IngestError:
         return True
 
 
-def _measured(requests: Document) -> Iterator[Node]:
+def _measured(requests: ForeignDocument) -> Iterator[DocumentNode]:
     for node in requests.nodes:
         metadata = node.at("metadata").value
         # The newer and the older name of it; one of the two is there since 0.2.
@@ -179,7 +181,7 @@ def _measured(requests: Document) -> Iterator[Node]:
             yield node
 
 
-def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
+def _trial(root: DocumentNode, started: datetime, requests: ForeignDocument | None) -> Trial:
     reason = _failure(root)
     if reason is not None:
         ended = _moment(root.at("end_time"))
@@ -192,7 +194,7 @@ def _trial(root: Node, started: datetime, requests: Document | None) -> Trial:
     return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(samples))
 
 
-def _failure(root: Node) -> str | None:
+def _failure(root: DocumentNode) -> str | None:
     """Say why there are no numbers; releases name failed requests in three ways."""
     if "request_error_rate" in root:
         share = root.at("request_error_rate", "avg").amount()
@@ -209,7 +211,7 @@ def _failure(root: Node) -> str | None:
     return "cancelled before its end" if root.value.get("was_cancelled") is True else None
 
 
-def _rates(root: Node) -> Iterator[Sample]:
+def _rates(root: DocumentNode) -> Iterator[Sample]:
     for metric, (name, unit) in _RATES.items():
         if name not in root:
             continue  # no tokens come of embeddings
@@ -219,7 +221,7 @@ def _rates(root: Node) -> Iterator[Sample]:
         yield Sample(metric, (entry.at("avg").amount(),))
 
 
-def _raw(requests: Document) -> list[Sample]:
+def _raw(requests: ForeignDocument) -> list[Sample]:
     found = []
     for metric, name in _SERIES.items():
         values: list[float] = []
@@ -234,7 +236,7 @@ def _raw(requests: Document) -> list[Sample]:
     return found
 
 
-def _reduced(root: Node) -> list[Sample]:
+def _reduced(root: DocumentNode) -> list[Sample]:
     return [
         Sample(metric, (_in_seconds(root.at(name), word),), statistic)
         for metric, name in _SERIES.items()
@@ -243,18 +245,18 @@ def _reduced(root: Node) -> list[Sample]:
     ]
 
 
-def _in_seconds(entry: Node, word: str) -> float:
+def _in_seconds(entry: DocumentNode, word: str) -> float:
     return entry.at(word).amount() / _parts(entry)
 
 
-def _parts(entry: Node) -> float:
+def _parts(entry: DocumentNode) -> float:
     unit = entry.at("unit")
     if unit.value not in _PARTS:
         raise unit.wrong(f"one of {', '.join(_PARTS)}")
     return _PARTS[unit.value]
 
 
-def _moment(node: Node) -> datetime:
+def _moment(node: DocumentNode) -> datetime:
     try:
         moment = datetime.fromisoformat(node.text())
     except ValueError:

@@ -17,8 +17,8 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document, Node, moment_of
-from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, parse_moment
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
@@ -28,21 +28,21 @@ VERSION: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
 
 
-def is_first(root: Node) -> bool:
+def is_first(root: DocumentNode) -> bool:
     """Whether this is a result file of version 1."""
     return root.value.get("version") == VERSION and all(
         key in root for key in ("commit_hash", "date", "params", "python", "results")
     )
 
 
-def upgrade(root: Node) -> Node:
+def upgrade(root: DocumentNode) -> DocumentNode:
     """Put a file into the words of version 2.
 
     Raises:
         IngestError: A result is neither a number, nor null, nor an object that holds one.
     """
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
-    return Node(
+    return DocumentNode(
         root.value
         | {
             "version": 2,
@@ -53,7 +53,7 @@ def upgrade(root: Node) -> Node:
     )
 
 
-def _row(root: Node, name: str, result: Node) -> list[Any]:
+def _row(root: DocumentNode, name: str, result: DocumentNode) -> list[Any]:
     cell_table = result.value if isinstance(result.value, dict) else {"result": result.value}
     if "result" not in cell_table:
         raise result.wrong("a result")
@@ -69,19 +69,19 @@ def _row(root: Node, name: str, result: Node) -> list[Any]:
     ]
 
 
-def _seconds(root: Node, name: str, began: Any) -> Any:
+def _seconds(root: DocumentNode, name: str, began: Any) -> Any:
     ended = _beside(root, "ended_at", name)
     if ended is None or began is None:
         return _beside(root, "duration", name)
-    times = (Node(ended, f"ended_at.{name}"), Node(began, f"started_at.{name}"))
+    times = (DocumentNode(ended, f"ended_at.{name}"), DocumentNode(began, f"started_at.{name}"))
     return (times[0].number() - times[1].number()) / 1000  # milliseconds
 
 
-def _beside(root: Node, key: str, name: str) -> Any:
+def _beside(root: DocumentNode, key: str, name: str) -> Any:
     return root.at(key).value.get(name) if key in root else None
 
 
-def _environment(root: Node) -> str:
+def _environment(root: DocumentNode) -> str:
     """Name the environment as asv named its files then."""
     needed = root.value.get("requirements") or {}
     parts = [f"{name}{version or ''}" for name, version in sorted(needed.items())]
@@ -124,22 +124,22 @@ class _Row:
     cells: Mapping[str, tuple[float, ...] | None]
 
 
-def is_results(document: Document) -> bool:
+def is_results(document: ForeignDocument) -> bool:
     """Whether this is a result file."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     if not isinstance(root.value, dict):
         return False
     keys = ("commit_hash", "env_name", "result_columns", "results")
     return all(key in root for key in keys) or is_first(root)
 
 
-def is_machine(document: Document) -> bool:
+def is_machine(document: ForeignDocument) -> bool:
     """Whether this is the ``machine.json`` beside result files."""
     keys = document.root.keys() if isinstance(document.root, dict) else set()
     return {"machine", "version"} <= keys <= _FACTS
 
 
-def is_benchmarks(document: Document) -> bool:
+def is_benchmarks(document: ForeignDocument) -> bool:
     """Whether this is the ``benchmarks.json`` above result files."""
     root = document.root
     return isinstance(root, dict) and any(
@@ -149,10 +149,10 @@ def is_benchmarks(document: Document) -> bool:
 
 
 def read_results(
-    document: Document,
-    given: Given,
-    machine: Document | None,
-    benchmarks: Document | None,
+    document: ForeignDocument,
+    given: ForeignInput,
+    machine: ForeignDocument | None,
+    benchmarks: ForeignDocument | None,
 ) -> Iterator[Run]:
     """Read a result file.
 
@@ -165,7 +165,7 @@ def read_results(
     Raises:
         IngestError: It is of another version, or not whole.
     """
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     if is_first(root):
         root = upgrade(root)
     if root.at("version").value != _VERSION:
@@ -175,15 +175,15 @@ def read_results(
     for row in _rows(root):
         classes[row.name.rpartition(".")[0] or row.name].append(row)
     for name, rows in classes.items():
-        yield run_of(
+        yield build_run(
             document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
         )
 
 
 def _foreign_run(
-    root: Node, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
+    root: DocumentNode, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
 ) -> ForeignRun:
-    committed = moment_of(root.at("date").number() / 1000, root.at("date"))
+    committed = parse_moment(root.at("date").number() / 1000, root.at("date"))
     started = min((row.started_at for row in rows if row.started_at), default=committed)
     ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
@@ -244,7 +244,7 @@ def _is_ours(word: str, unit: str) -> bool:
         return False
 
 
-def _rows(root: Node) -> Iterator[_Row]:
+def _rows(root: DocumentNode) -> Iterator[_Row]:
     columns = [column.text() for column in root.at("result_columns").each()]
     for name, node in root.at("results").items():
         row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
@@ -254,23 +254,23 @@ def _rows(root: Node) -> Iterator[_Row]:
         yield _Row(
             name=name,
             version=_version(row),
-            started_at=None if started is None else moment_of(started / 1000, row["started_at"]),
+            started_at=None if started is None else parse_moment(started / 1000, row["started_at"]),
             seconds=seconds or 0.0,
             cells=dict(_cells(row)),
         )
 
 
-def _version(row: Mapping[str, Node]) -> str:
+def _version(row: Mapping[str, DocumentNode]) -> str:
     node = row.get("version")
     return UNKNOWN if node is None or node.value is None else node.text()
 
 
-def _value(row: Mapping[str, Node], column: str) -> float | None:
+def _value(row: Mapping[str, DocumentNode], column: str) -> float | None:
     node = row.get(column)
     return None if node is None or node.value is None else node.number()
 
 
-def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
+def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
     cells = row["result"].value
@@ -284,26 +284,26 @@ def _cells(row: Mapping[str, Node]) -> Iterator[tuple[str, tuple[float, ...] | N
     for label, result, several in zip(labels, results, samples, strict=True):
         where = row["result"].path
         if several is not None:
-            yield label, Node(several, where).numbers()
+            yield label, DocumentNode(several, where).numbers()
         else:
             # NaN is asv's word for skipped, null for failed; both are null here, and neither
             # measured anything.
-            yield label, None if result is None else (Node(result, where).number(),)
+            yield label, None if result is None else (DocumentNode(result, where).number(),)
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _units(benchmarks: Document) -> dict[str, str]:
+def _units(benchmarks: ForeignDocument) -> dict[str, str]:
     return {
         name: str(node.value.get("unit", UNKNOWN))
-        for name, node in Node(benchmarks.root).items()
+        for name, node in DocumentNode(benchmarks.root).items()
         if isinstance(node.value, dict)
     }
 
 
-def _testbed(root: Node, machine: Document | None) -> Testbed:
+def _testbed(root: DocumentNode, machine: ForeignDocument | None) -> Testbed:
     facts: dict[str, Any] = {**root.at("params").value}
     facts |= machine.root if machine is not None else {}
     return Testbed(

@@ -19,7 +19,7 @@ _SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DocumentNode:
     """A value inside a document, and the path to it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Node:
     def __contains__(self, key: str) -> bool:
         return isinstance(self.value, dict) and self.value.get(key) is not None
 
-    def at(self, *keys: str) -> "Node":
+    def at(self, *keys: str) -> "DocumentNode":
         """Go down by keys.
 
         Raises:
@@ -46,22 +46,22 @@ class Node:
             path = f"{node.path}.{key}".lstrip(".")
             if key not in node.value:
                 raise IngestError(f"{path}: expected a value, found nothing")
-            node = Node(node.value[key], path)
+            node = DocumentNode(node.value[key], path)
         return node
 
-    def items(self) -> Iterator[tuple[str, "Node"]]:
+    def items(self) -> Iterator[tuple[str, "DocumentNode"]]:
         """Yield keys and values of an object."""
         if not isinstance(self.value, dict):
             raise self.wrong("an object")
         for key in self.value:
             yield key, self.at(key)
 
-    def each(self) -> Iterator["Node"]:
+    def each(self) -> Iterator["DocumentNode"]:
         """Yield the items of a list."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         for place, item in enumerate(self.value):
-            yield Node(item, f"{self.path}[{place}]")
+            yield DocumentNode(item, f"{self.path}[{place}]")
 
     def number(self) -> float:
         """Give a finite number."""
@@ -106,7 +106,7 @@ class Node:
 
     def moment(self) -> datetime:
         """Give a time from seconds since 1970."""
-        return moment_of(self.number(), self)
+        return parse_moment(self.number(), self)
 
     def wrong(self, wanted: str) -> IngestError:
         """Say what was expected here, and what is here instead."""
@@ -116,7 +116,7 @@ class Node:
         return IngestError(f"{prefix}expected {wanted}, found {shown}")
 
 
-def moment_of(seconds: float, node: Node) -> datetime:
+def parse_moment(seconds: float, node: DocumentNode) -> datetime:
     """Turn seconds since 1970 into a time in UTC.
 
     Raises:
@@ -129,7 +129,7 @@ def moment_of(seconds: float, node: Node) -> datetime:
 
 
 @dataclass(frozen=True)
-class Document:
+class ForeignDocument:
     """A file that holds JSON, or JSON lines."""
 
     path: Path
@@ -142,11 +142,13 @@ class Document:
         return self.lines[0] if len(self.lines) == 1 else None
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[DocumentNode, ...]:
         """Every value; where there are several, paths begin with the line."""
         if len(self.lines) == 1:
-            return (Node(self.lines[0]),)
-        return tuple(Node(line, f"line {place}") for place, line in enumerate(self.lines, start=1))
+            return (DocumentNode(self.lines[0]),)
+        return tuple(
+            DocumentNode(line, f"line {place}") for place, line in enumerate(self.lines, start=1)
+        )
 
     @cached_property
     def sha256(self) -> str:
@@ -159,7 +161,7 @@ class Document:
         return datetime.fromtimestamp(int(self.path.stat().st_mtime), tz=UTC)
 
 
-def parse(path: Path, raw: bytes) -> Document:
+def parse(path: Path, raw: bytes) -> ForeignDocument:
     """Read JSON or JSON lines.
 
     Raises:
@@ -170,12 +172,14 @@ def parse(path: Path, raw: bytes) -> Document:
     except UnicodeDecodeError as error:
         raise IngestError(f"expected text in UTF-8: {error.reason}") from error
     try:
-        return Document(path, raw, (_loads(text),))
+        return ForeignDocument(path, raw, (_loads(text),))
     except (ValueError, RecursionError) as error:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0]):
             raise IngestError(f"{_not_json(error)}{error}") from error
-    return Document(path, raw, tuple(_line(number, line) for number, line in enumerate(lines, 1)))
+    return ForeignDocument(
+        path, raw, tuple(_line(number, line) for number, line in enumerate(lines, 1))
+    )
 
 
 def _line(number: int, text: str) -> Any:

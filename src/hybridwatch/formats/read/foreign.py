@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document
+from hybridwatch.formats.read.document import ForeignDocument
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
 
@@ -28,7 +28,7 @@ _SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ForeignInput:
     """What the person who ingests knows and the file does not say."""
 
     testbed: str | None = None
@@ -76,7 +76,7 @@ class ForeignRun:
     committed_at: datetime | None = None
 
 
-def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
+def build_run(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
     Args:
@@ -103,7 +103,7 @@ def run_of(document: Document, foreign_run: ForeignRun, given: Given) -> Run:
         started_at=foreign_run.started_at,
         finished_at=foreign_run.finished_at,
         harness=Harness(foreign_run.tool, foreign_run.revision),
-        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, settings_of(json.loads(workload))),
+        scenario=ScenarioRef(scenario, 1, digest, UNKNOWN, build_settings(json.loads(workload))),
         testbed=testbed,
         builds=(build,),
         trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
@@ -133,7 +133,7 @@ def _check_amounts(trials: Sequence[Trial]) -> None:
                 )
 
 
-def settings_of(workload: Any) -> dict[str, str]:
+def build_settings(workload: Any) -> dict[str, str]:
     """Name what a workload consists of, part by part, as far as it is short."""
     parts = dict(_parts(workload, "")) if isinstance(workload, dict) else {}
     brief = (name for name, text in parts.items() if 0 < len(text) <= _SHORT and text.isprintable())
@@ -156,7 +156,7 @@ def after(started: datetime, seconds: float) -> datetime:
 def short(name: str) -> str:
     """Leave of a model's name what is no folder of somebody's machine.
 
-    A snapshot of the hub stays one here: ``run_of`` makes of all of a model the same name.
+    A snapshot of the hub stays one here: ``build_run`` makes of all of a model the same name.
     """
     if snapshot := _SNAPSHOT.search(name):
         return snapshot[0]
@@ -168,7 +168,7 @@ def _on_hub(text: str) -> str:
     return _SNAPSHOT.sub(lambda found: found[1].replace("--", "/"), text)
 
 
-def _build(foreign_run: ForeignRun, given: Given) -> tuple[EngineBuild, list[str]]:
+def _build(foreign_run: ForeignRun, given: ForeignInput) -> tuple[EngineBuild, list[str]]:
     label = given.build or foreign_run.build or UNKNOWN
     release = foreign_run.release or UNKNOWN
     snapshot = _SNAPSHOT.search(foreign_run.scenario)

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document, Node
-from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 _NEWEST_FORM: Final = 2
@@ -26,26 +26,26 @@ _NEWEST_FORM: Final = 2
 _STRATEGY: Final = ("type_", "streams", "rate")
 
 
-def is_old(root: Node) -> bool:
+def is_old(root: DocumentNode) -> bool:
     """Whether this is a report of a guidellm that did not write its version yet."""
     listed = root.value.get("benchmarks") if isinstance(root.value, dict) else None
-    first = Node(listed[0] if isinstance(listed, list) and listed else None)
+    first = DocumentNode(listed[0] if isinstance(listed, list) and listed else None)
     return is_first(first) or ("metrics" in first and ("config" in first or "worker" in first))
 
 
-def is_first(benchmark: Node) -> bool:
+def is_first(benchmark: DocumentNode) -> bool:
     """Whether this is a benchmark as guidellm 0.1 writes it."""
     return all(key in benchmark for key in ("mode", "results", "concurrencies"))
 
 
-def version_of(root: Node) -> str:
+def parse_version(root: DocumentNode) -> str:
     """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
 
 
-def load_of(root: Node, benchmark: Node) -> dict[str, Any]:
+def parse_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     """Give the workload that an engine had.
 
     Raises:
@@ -62,14 +62,16 @@ def load_of(root: Node, benchmark: Node) -> dict[str, Any]:
             "benchmarks: this report is of guidellm 0.1 and has neither totals nor a measured "
             "time: expected one of 0.2 or later"
         )
-    raise benchmark.wrong(f"what was asked, as guidellm 0.2 to 0.8 tell it, in {version_of(root)}")
+    raise benchmark.wrong(
+        f"what was asked, as guidellm 0.2 to 0.8 tell it, in {parse_version(root)}"
+    )
 
 
-def _form_of(root: Node) -> Any:
+def _form_of(root: DocumentNode) -> Any:
     return root.at("metadata").value.get("version") if "metadata" in root else None
 
 
-def _since_0_7(root: Node, benchmark: Node) -> dict[str, Any]:
+def _since_0_7(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     spec = root.at("config", "spec")
     strategy = benchmark.at("config", "strategy").value
     data = [_without_folder(item.value) for item in spec.at("data").each()]
@@ -83,7 +85,7 @@ def _since_0_7(root: Node, benchmark: Node) -> dict[str, Any]:
     }
 
 
-def _since_0_4(root: Node, benchmark: Node) -> dict[str, Any]:
+def _since_0_4(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     args, config = root.at("args").value, benchmark.at("config")
     strategy = config.at("strategy").value
     backend = config.value.get("backend") or {}
@@ -98,7 +100,7 @@ def _since_0_4(root: Node, benchmark: Node) -> dict[str, Any]:
     }
 
 
-def _since_0_2(benchmark: Node) -> dict[str, Any]:
+def _since_0_2(benchmark: DocumentNode) -> dict[str, Any]:
     args, loader = benchmark.at("args"), benchmark.at("request_loader").value
     strategy = args.at("strategy").value
     limits = ("number", "duration")
@@ -139,17 +141,17 @@ _SLACK_S: Final = 0.1
 """How much longer than the work the time called measured may be."""
 
 
-def release_of(document: Document) -> str | None:
+def parse_release(document: ForeignDocument) -> str | None:
     """Name the guidellm that wrote a file, where the file names it."""
-    root = Node(document.root)
-    metadata = root.at("metadata") if "metadata" in root else Node(None)
+    root = DocumentNode(document.root)
+    metadata = root.at("metadata") if "metadata" in root else DocumentNode(None)
     version = "guidellm_version"
     return str(metadata.value[version]) if version in metadata else None
 
 
-def is_report(document: Document) -> bool:
+def is_report(document: ForeignDocument) -> bool:
     """Whether this is a report."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     if "benchmarks" not in root:
         return False
     if "metadata" not in root:
@@ -157,18 +159,18 @@ def is_report(document: Document) -> bool:
     return "guidellm_version" in root.at("metadata")
 
 
-def read_report(document: Document, given: Given) -> Iterator[Run]:
+def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every benchmark of a report."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     benchmarks = list(root.at("benchmarks").each())
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")
     for benchmark in benchmarks:
-        workload = load_of(root, benchmark)
+        workload = parse_load(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
         foreign_run = ForeignRun(
             format=FORMAT,
-            tool=f"guidellm {version_of(root)}",
+            tool=f"guidellm {parse_version(root)}",
             scenario=f"guidellm/{workload['model']}",
             workload=workload,
             started_at=started.moment(),
@@ -176,16 +178,16 @@ def read_report(document: Document, given: Given) -> Iterator[Run]:
             trials=(_trial(benchmark),),
             unknown=_untold(root, benchmark),
         )
-        yield run_of(document, foreign_run, given)
+        yield build_run(document, foreign_run, given)
 
 
-def _untold(root: Node, benchmark: Node) -> tuple[str, ...]:
+def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
     version = () if "metadata" in root else ("harness.version",)
     rates = ("output_throughput", "request_throughput")
     return version if _is_window_whole(benchmark) else (*version, *rates)
 
 
-def _is_window_whole(benchmark: Node) -> bool:
+def _is_window_whole(benchmark: DocumentNode) -> bool:
     """Whether work went on throughout the time that is called measured.
 
     guidellm 0.5 places the end of that time by the limit that was given, even if the requests ran
@@ -197,7 +199,7 @@ def _is_window_whole(benchmark: Node) -> bool:
     return benchmark.at("cooldown_duration").number() >= -slack
 
 
-def _trial(benchmark: Node) -> Trial:
+def _trial(benchmark: DocumentNode) -> Trial:
     trial = Trial(
         0,
         0,
@@ -213,7 +215,7 @@ def _trial(benchmark: Node) -> Trial:
     return Trial(**_fields(trial), samples=tuple(_samples(benchmark)))
 
 
-def _totals(benchmark: Node) -> Node:
+def _totals(benchmark: DocumentNode) -> DocumentNode:
     metrics = benchmark.at("metrics")
     return (metrics if "request_totals" in metrics else benchmark).at("request_totals")
 
@@ -223,7 +225,7 @@ def _fields(trial: Trial) -> dict[str, Any]:
     return {name: getattr(trial, name) for name in names}
 
 
-def _samples(benchmark: Node) -> Iterator[Sample]:
+def _samples(benchmark: DocumentNode) -> Iterator[Sample]:
     done = list(benchmark.at("requests", "successful").each())
     count = _totals(benchmark).at("successful").amount()
     seconds = benchmark.at("duration")

@@ -39,7 +39,7 @@ _Time = tuple[Decimal | int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CsvLimits:
     """What the reader of a history can work on.
 
     Attributes:
@@ -72,7 +72,9 @@ class WrittenSeries:
     repeats: tuple[tuple[float, ...], ...] = ()
 
 
-def read_histories(lines: Iterable[str], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
+def read_histories(
+    lines: Iterable[str], source: str, limits: CsvLimits
+) -> tuple[WrittenSeries, ...]:
     """Read every series of a CSV.
 
     Args:
@@ -115,7 +117,7 @@ class _Growing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _CsvRow:
     """The cells of one line, and where it stands."""
 
     source: str
@@ -155,7 +157,7 @@ class _Row:
         )
 
 
-def _read(rows: Iterator[list[str]], source: str, limits: Limits) -> tuple[WrittenSeries, ...]:
+def _read(rows: Iterator[list[str]], source: str, limits: CsvLimits) -> tuple[WrittenSeries, ...]:
     growing: dict[tuple[str | None, str], _Growing] = {}
     first: _Clock | None = None
     for row in _rows(rows, source):
@@ -189,7 +191,7 @@ def _named(
         yield name if alone else f"{name or _VALUE} ({_DIGEST} {digest[:_DIGITS]})", series
 
 
-def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
+def _add(row: _CsvRow, series: _Growing, time: _Time, value: float) -> None:
     if series.labels and time < series.last:
         earlier = f"a time not before {series.labels[-1]!r} of line {series.line}"
         raise row.wrong(_TIME, f"{earlier} (sort the rows by time)")
@@ -202,7 +204,7 @@ def _add(row: _Row, series: _Growing, time: _Time, value: float) -> None:
     series.last, series.line = time, row.line
 
 
-def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
+def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_CsvRow]:
     header = [cell.strip() for cell in next(rows, [])]
     for column in (_TIME, _VALUE):
         if column not in header:
@@ -225,7 +227,7 @@ def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_Row]:
                 f"{source}: line {line}: expected {len(header)} cells as in the header, "
                 f"found {len(cells)}"
             )
-        yield _Row(source, line, {name: cells[place].strip() for name, place in read})
+        yield _CsvRow(source, line, {name: cells[place].strip() for name, place in read})
 
 
 def _number_in(text: str) -> float | None:

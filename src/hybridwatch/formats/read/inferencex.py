@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document, Node
-from hybridwatch.formats.read.foreign import ForeignRun, Given, run_of, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
 from hybridwatch.formats.read.inferencex_sessions import (
     DURATION,
     is_sessions,
@@ -45,15 +45,15 @@ _UNTOLD: Final = (
 )  # fmt: skip
 
 
-def is_rows(document: Document) -> bool:
+def is_rows(document: ForeignDocument) -> bool:
     """Whether this is a row, or a list of them."""
-    first = next(_rows(document), Node(None))
+    first = next(_rows(document), DocumentNode(None))
     return all(key in first for key in _KEYS) or is_sessions(first)
 
 
-def read_rows(document: Document, given: Given) -> Iterator[Run]:
+def read_rows(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every row; those of one load on one machine and build are trials of one run."""
-    loads: dict[str, list[Node]] = {}
+    loads: dict[str, list[DocumentNode]] = {}
     for row in _rows(document):
         load = (_workload(row), _hardware(row), row.value.get("image"))
         loads.setdefault(repr(load), []).append(row)
@@ -61,12 +61,12 @@ def read_rows(document: Document, given: Given) -> Iterator[Run]:
         yield _run(document, rows, given)
 
 
-def _rows(document: Document) -> Iterator[Node]:
+def _rows(document: ForeignDocument) -> Iterator[DocumentNode]:
     for node in document.nodes:
         yield from node.each() if isinstance(node.value, list) else (node,)
 
 
-def _run(document: Document, rows: list[Node], given: Given) -> Run:
+def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInput) -> Run:
     workload = _workload(rows[0])
     trials = [_trial(document, row) for row in rows]
     hardware = _hardware(rows[0])
@@ -82,10 +82,10 @@ def _run(document: Document, rows: list[Node], given: Given) -> Run:
         testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
         unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
-def _trial(document: Document, row: Node) -> Trial:
+def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:
     started = _moment(document, row)
     if is_sessions(row):
         trial = sessions_trial(row, started, _gpus(row)[0])
@@ -94,7 +94,7 @@ def _trial(document: Document, row: Node) -> Trial:
     return replace(trial, client_result=row.value)
 
 
-def _moment(document: Document, row: Node) -> datetime:
+def _moment(document: ForeignDocument, row: DocumentNode) -> datetime:
     if "date" not in row:
         return document.written_at
     try:
@@ -104,17 +104,17 @@ def _moment(document: Document, row: Node) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _hardware(row: Node) -> str:
+def _hardware(row: DocumentNode) -> str:
     return str(row.value.get("hw") or row.value.get("device") or UNKNOWN)
 
 
-def _workload(row: Node) -> dict[str, Any]:
+def _workload(row: DocumentNode) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
     workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
     return {**workload, **sessions_workload(row), "model": short(row.at("model").text())}
 
 
-def _samples(row: Node) -> Iterator[Sample]:
+def _samples(row: DocumentNode) -> Iterator[Sample]:
     _check_seconds(row)
     total, decoding = _gpus(row)
     # A rate or a time of 0 stands for one that was not measured.
@@ -132,7 +132,7 @@ def _samples(row: Node) -> Iterator[Sample]:
                     yield Sample(metric, (seconds,), statistic)
 
 
-def _check_seconds(row: Node) -> None:
+def _check_seconds(row: DocumentNode) -> None:
     """Times have no unit of their own; the interactivity beside them, 1/s, shows it."""
     beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
     if not beside:
@@ -148,7 +148,7 @@ def _check_seconds(row: Node) -> None:
         )
 
 
-def _gpus(row: Node) -> tuple[float, float]:
+def _gpus(row: DocumentNode) -> tuple[float, float]:
     """Give the GPUs that all tokens, and that the tokens put out, were divided by."""
     if "num_gpus" in row:
         gpus = row.at("num_gpus").amount()

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Node
+from hybridwatch.formats.read.document import DocumentNode
 from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
 DURATION: Final = "duration_seconds"
@@ -34,17 +34,17 @@ Subagents add to what was asked for, a thousandfold is milliseconds.
 """
 
 
-def is_sessions(row: Node) -> bool:
+def is_sessions(row: DocumentNode) -> bool:
     """Whether this is a row of replayed sessions."""
     return all(key in row for key in _KEYS) and ("conc" in row or "users" in row)
 
 
-def sessions_workload(row: Node) -> dict[str, Any]:
+def sessions_workload(row: DocumentNode) -> dict[str, Any]:
     """Give the part of the workload that other rows do not have."""
     return {key: row.value[key] for key in _WORKLOAD if key in row}
 
 
-def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
+def sessions_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:
     """Read a row.
 
     Args:
@@ -66,7 +66,7 @@ def sessions_trial(row: Node, started: datetime, gpus: float) -> Trial:
     return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(_samples(row, gpus)))
 
 
-def _flat(row: Node) -> Node:
+def _flat(row: DocumentNode) -> DocumentNode:
     """Give a row of the fourth form in the keys of the third; others as they are."""
     if _TABLES not in row:
         return row
@@ -82,10 +82,10 @@ def _flat(row: Node) -> Node:
     flat[DURATION] = rates.at(DURATION).amount()
     warm = row.at("request_accounting", "records_warmup_dropped").amount()
     flat["num_requests_total"] = row.at("num_requests_total").amount() - warm
-    return Node({**row.value, **flat}, row.path)
+    return DocumentNode({**row.value, **flat}, row.path)
 
 
-def _check_seconds(row: Node, done: float, seconds: float) -> None:
+def _check_seconds(row: DocumentNode, done: float, seconds: float) -> None:
     """Times have no unit of their own; the number of simultaneous requests shows it."""
     mean = next((row.at(key) for key in ("mean_e2el", "mean_ttlt") if key in row), None)
     if mean is None or seconds <= 0:
@@ -102,7 +102,7 @@ def _check_seconds(row: Node, done: float, seconds: float) -> None:
         )
 
 
-def _samples(row: Node, gpus: float) -> Iterator[Sample]:
+def _samples(row: DocumentNode, gpus: float) -> Iterator[Sample]:
     yield Sample("total_token_throughput", (row.at("tput_per_gpu").amount() * gpus,))
     yield Sample("output_throughput", (row.at("output_tput_per_gpu").amount() * gpus,))
     for metric, names in _SERIES.items():

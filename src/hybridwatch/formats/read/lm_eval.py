@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
-from hybridwatch.formats.read.document import Document, Node
-from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
 from hybridwatch.records.evaluation import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
 
@@ -36,9 +36,9 @@ _DATE: Final = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)$")
 """At the end of the names of all files of one evaluation."""
 
 
-def is_results(document: Document) -> bool:
+def is_results(document: ForeignDocument) -> bool:
     """Whether this is a file of results."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     if "results" not in root or "versions" not in root:
         return False
     scores, versions = root.value["results"], root.value["versions"]
@@ -47,13 +47,13 @@ def is_results(document: Document) -> bool:
     return "n-samples" in root or any(isinstance(scores.get(task), dict) for task in versions)
 
 
-def is_samples(document: Document) -> bool:
+def is_samples(document: ForeignDocument) -> bool:
     """Whether this is a file of documents."""
-    first = Node(document.lines[0])
+    first = DocumentNode(document.lines[0])
     return all(key in first for key in ("doc_hash", "prompt_hash", "target_hash", "filter"))
 
 
-def why_alone(samples: Document, folder: Sequence[Document]) -> str | None:
+def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
     """Say why no results take these documents; ``None`` if some do."""
     date = _date_of(samples)
     beside = [one for one in folder if is_results(one) and _date_of(one) == date]
@@ -63,13 +63,15 @@ def why_alone(samples: Document, folder: Sequence[Document]) -> str | None:
     if len(beside) > 1:
         names = ", ".join(one.path.name for one in beside)
         return f"expected a date in the name, which tells to which of {names} they belong"
-    if _hash_of(samples) not in _task_hashes(Node(beside[0].root)).values():
+    if _hash_of(samples) not in _task_hashes(DocumentNode(beside[0].root)).values():
         name = beside[0].path.name
         return f"expected the documents of a task by task_hashes of {name}, found others"
     return None
 
 
-def read_results(document: Document, given: Given, folder: Sequence[Document]) -> Run:
+def read_results(
+    document: ForeignDocument, given: ForeignInput, folder: Sequence[ForeignDocument]
+) -> Run:
     """Read an evaluation.
 
     Args:
@@ -80,7 +82,7 @@ def read_results(document: Document, given: Given, folder: Sequence[Document]) -
     Raises:
         IngestError: A task's documents are not those that were counted, or its score is no share.
     """
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     kept = _samples_of(document, folder)
     answers: list[Answer] = []
     values: list[Sample] = []
@@ -101,9 +103,9 @@ def read_results(document: Document, given: Given, folder: Sequence[Document]) -
 
 
 def _run(
-    document: Document,
-    root: Node,
-    given: Given,
+    document: ForeignDocument,
+    root: DocumentNode,
+    given: ForeignInput,
     samples: Sequence[Sample],
     answers: Sequence[Answer],
 ) -> Run:
@@ -129,28 +131,28 @@ def _run(
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
-def _seconds(root: Node) -> float:
+def _seconds(root: DocumentNode) -> float:
     """lm-eval writes the time that it took as a text."""
     if _TOOK not in root:
         return 0.0
     node = root.at(_TOOK)
     try:
-        return Node(float(str(node.value)), node.path).amount()
+        return DocumentNode(float(str(node.value)), node.path).amount()
     except ValueError:
         raise node.wrong("seconds") from None
 
 
-def _is_group(root: Node, task: str) -> bool:
+def _is_group(root: DocumentNode, task: str) -> bool:
     """Whether this is a mean over tasks that are here themselves."""
     groups = root.value.get("group_subtasks") or {}
     versions = root.at("versions").value
     return task in groups and versions.get(task, "N/A") == "N/A"
 
 
-def _model(root: Node) -> str:
+def _model(root: DocumentNode) -> str:
     config = _config(root)
     given = config.get("model_args")
     if isinstance(given, str):
@@ -160,15 +162,15 @@ def _model(root: Node) -> str:
     return next(str(name) for name in names if name)
 
 
-def _config(root: Node) -> dict[str, Any]:
+def _config(root: DocumentNode) -> dict[str, Any]:
     # There is none from the scripts of its first year, which wrote results and versions alone.
-    config = root.at("config") if "config" in root else Node({}, "config")
+    config = root.at("config") if "config" in root else DocumentNode({}, "config")
     if not isinstance(config.value, dict):
         raise config.wrong("an object")
     return config.value
 
 
-def _workload(root: Node, model: str) -> dict[str, Any]:
+def _workload(root: DocumentNode, model: str) -> dict[str, Any]:
     config = _config(root)
     return {
         "model": model,
@@ -181,7 +183,9 @@ def _workload(root: Node, model: str) -> dict[str, Any]:
     }
 
 
-def _samples_of(results: Document, folder: Sequence[Document]) -> list[tuple[str, Document]]:
+def _samples_of(
+    results: ForeignDocument, folder: Sequence[ForeignDocument]
+) -> list[tuple[str, ForeignDocument]]:
     """Find the documents of an evaluation, each file with the hash over it.
 
     Where a name was changed and has no date, there is no telling which of several evaluations a
@@ -194,7 +198,9 @@ def _samples_of(results: Document, folder: Sequence[Document]) -> list[tuple[str
     return [(_hash_of(samples), samples) for samples in found]
 
 
-def _of_task(task: str, root: Node, kept: Sequence[tuple[str, Document]]) -> Document | None:
+def _of_task(
+    task: str, root: DocumentNode, kept: Sequence[tuple[str, ForeignDocument]]
+) -> ForeignDocument | None:
     wanted = _task_hashes(root).get(task)
     found = [samples for task_hash, samples in kept if task_hash == wanted]
     if len(found) > 1:  # two tasks ask the same and score it differently
@@ -208,18 +214,18 @@ def _of_task(task: str, root: Node, kept: Sequence[tuple[str, Document]]) -> Doc
     return found[0] if found else None
 
 
-def _date_of(document: Document) -> str | None:
+def _date_of(document: ForeignDocument) -> str | None:
     found = _DATE.search(document.path.stem)
     return found[1].replace(":", "-") if found else None
 
 
-def _task_hashes(root: Node) -> dict[str, str]:
+def _task_hashes(root: DocumentNode) -> dict[str, str]:
     if "task_hashes" not in root:
         return {}  # no documents were kept
     return {task: node.text() for task, node in root.at("task_hashes").items()}
 
 
-def _hash_of(samples: Document) -> str:
+def _hash_of(samples: ForeignDocument) -> str:
     keys = ("doc_hash", "prompt_hash", "target_hash")
     try:
         words = (node.at(key).text() for node in samples.nodes for key in keys)
@@ -228,7 +234,7 @@ def _hash_of(samples: Document) -> str:
         raise IngestError(f"{samples.path.name}: {error}") from error
 
 
-def _share(scores: Node) -> float:
+def _share(scores: DocumentNode) -> float:
     """The score of a task whose documents are not at hand, by its strictest filter."""
     numbers = {key: node for key, node in scores.items() if isinstance(node.value, int | float)}
     found = {
@@ -248,7 +254,9 @@ def _share(scores: Node) -> float:
     return share
 
 
-def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Answer]:
+def _answers(
+    root: DocumentNode, task: str, scores: DocumentNode, samples: ForeignDocument
+) -> list[Answer]:
     """Read documents through one filter, as ``measurement.accuracy.answers`` does."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
     chosen = strictest(filters)
@@ -267,7 +275,9 @@ def _answers(root: Node, task: str, scores: Node, samples: Document) -> list[Ans
     return answers
 
 
-def _check_whole(samples: Document, filters: Sequence[str], rows: Sequence[Node]) -> None:
+def _check_whole(
+    samples: ForeignDocument, filters: Sequence[str], rows: Sequence[DocumentNode]
+) -> None:
     """Refuse documents that are there twice, or not through every filter.
 
     The hash that the results hold does not cover the names of the filters.
@@ -282,13 +292,13 @@ def _check_whole(samples: Document, filters: Sequence[str], rows: Sequence[Node]
         )
 
 
-def _metric_of(row: Node) -> str:
+def _metric_of(row: DocumentNode) -> str:
     for metric in row.at("metrics").each():
         return metric.text()
     raise row.at("metrics").wrong("at least one metric")
 
 
-def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
+def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
     score = row.at(metric)
     if score.number() not in {0.0, 1.0}:
         raise score.wrong("right (1) or wrong (0)")
@@ -306,7 +316,7 @@ def _answer(task: str, version: str, metric: str, row: Node) -> Answer:
     )
 
 
-def _response(row: Node) -> str:
+def _response(row: DocumentNode) -> str:
     for filtered in row.at("filtered_resps").each():
         return str(filtered.value)
     raise row.at("filtered_resps").wrong("at least one response")

@@ -14,8 +14,8 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
 from hybridwatch.formats.read.agreement import check_record
-from hybridwatch.formats.read.document import Document, parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.document import ForeignDocument, parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.naming import BULK_SUFFIX, stem_of
@@ -51,7 +51,7 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
     return run, Encoded(stem, raw, next(iter(beside.values()), None))
 
 
-def _nothing_lost(document: Document, folder: Sequence[Document]) -> str | None:  # noqa: ARG001
+def _nothing_lost(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:  # noqa: ARG001
     """Say nothing of a file that measured nothing."""
     return None
 
@@ -67,8 +67,8 @@ class Companion:
     """
 
     name: str
-    fits: Callable[[Document], bool]
-    why_alone: Callable[[Document, Sequence[Document]], str | None] = _nothing_lost
+    fits: Callable[[ForeignDocument], bool]
+    why_alone: Callable[[ForeignDocument, Sequence[ForeignDocument]], str | None] = _nothing_lost
 
 
 COMPANIONS: Final = (
@@ -82,7 +82,7 @@ COMPANIONS: Final = (
 )
 
 
-def companion_of(document: Document) -> Companion | None:
+def find_companion(document: ForeignDocument) -> Companion | None:
     """Name the kind of a file that only says something together with another one."""
     return next((one for one in COMPANIONS if one.fits(document)), None)
 
@@ -93,7 +93,7 @@ _SHOWN: Final = 40
 _KEPT: Final = 256
 """Parsed files that are kept: companions are asked for by each of their neighbours."""
 
-_Test = Callable[[Document], bool]
+_Test = Callable[[ForeignDocument], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +102,21 @@ class Format:
 
     name: str
     fits: _Test
-    read: Callable[[Document, Given], Iterator[Run]]
+    read: Callable[[ForeignDocument, ForeignInput], Iterator[Run]]
 
 
-def _asv(document: Document, given: Given) -> Iterator[Run]:
+def _asv(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     folder = document.path.parent
     machine = next(_those(asv.is_machine, folder), None)
     benchmarks = next(_those(asv.is_benchmarks, folder.parent), None)
     return asv.read_results(document, given, machine, benchmarks)
 
 
-def _lm_eval(document: Document, given: Given) -> Iterator[Run]:
+def _lm_eval(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     yield lm_eval.read_results(document, given, _in_folder(document.path.parent))
 
 
-def _aiperf(document: Document, given: Given) -> Iterator[Run]:
+def _aiperf(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     beside = list(_those(aiperf.is_requests, document.path.parent))
     yield aiperf.read_report(document, given, beside)
 
@@ -135,21 +135,21 @@ FORMATS: Final = (
 KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
 """What is looked for, in words."""
 
-_VERSIONS: Final[Mapping[str, Callable[[Document], str | None]]] = {
-    "guidellm": guidellm.release_of,
-    "aiperf": aiperf.version_of,
+_VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
+    "guidellm": guidellm.parse_release,
+    "aiperf": aiperf.parse_version,
 }
 """Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
 
 
-def companion(document: Document) -> str | None:
+def companion(document: ForeignDocument) -> str | None:
     """Name what a file is that only says something together with another one.
 
     Raises:
         IngestError: It holds measurements, and that other one is not beside it or does not take
             them.
     """
-    kind = companion_of(document)
+    kind = find_companion(document)
     if kind is None:
         return None
     if len(document.raw) > _LARGEST_COMPANION:
@@ -163,7 +163,7 @@ def companion(document: Document) -> str | None:
     return kind.name
 
 
-def read_foreign(document: Document, given: Given) -> list[Run]:
+def read_foreign(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     """Read the runs of a file of another tool.
 
     Raises:
@@ -180,12 +180,12 @@ def read_foreign(document: Document, given: Given) -> list[Run]:
         raise IngestError(f"{error} (written by {wrote})") from error
 
 
-def _writer(document: Document) -> str | None:
+def _writer(document: ForeignDocument) -> str | None:
     versions = ((name, version(document)) for name, version in _VERSIONS.items())
     return next((f"{name} {version}" for name, version in versions if version), None)
 
 
-def _read(document: Document, given: Given) -> list[Run]:
+def _read(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     one = next((one for one in FORMATS if one.fits(document)), None)
     if one is None:
         raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
@@ -223,16 +223,16 @@ def _begins_like_json(path: Path) -> bool:
         return False
 
 
-def _those(test: _Test, folder: Path) -> Iterator[Document]:
+def _those(test: _Test, folder: Path) -> Iterator[ForeignDocument]:
     return (document for document in _in_folder(folder) if test(document))
 
 
 @lru_cache(maxsize=_KEPT)
-def _in_folder(folder: Path) -> Sequence[Document]:
+def _in_folder(folder: Path) -> Sequence[ForeignDocument]:
     return tuple(_parsed(path for path in sorted(folder.iterdir()) if path.suffix in _LIKELY))
 
 
-def _parsed(paths: Iterable[Path]) -> Iterator[Document]:
+def _parsed(paths: Iterable[Path]) -> Iterator[ForeignDocument]:
     for path in paths:
         try:
             if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:

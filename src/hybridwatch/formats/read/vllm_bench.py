@@ -14,8 +14,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import Document, Node
-from hybridwatch.formats.read.foreign import ForeignRun, Given, after, run_of, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
 from hybridwatch.records.client import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
 
@@ -41,30 +41,30 @@ _FOR_HUD: Final = ".pytorch"
 _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 
-def is_serve(document: Document) -> bool:
+def is_serve(document: ForeignDocument) -> bool:
     """Whether these are results of ``serve``."""
-    first = next(_results(document), Node(None))
+    first = next(_results(document), DocumentNode(None))
     return "completed" in first and any(key in first for key in _REQUEST_RATES)
 
 
-def is_throughput(document: Document) -> bool:
+def is_throughput(document: ForeignDocument) -> bool:
     """Whether this is a result of ``throughput``."""
-    return all(key in Node(document.root) for key in ("elapsed_time", "tokens_per_second"))
+    return all(key in DocumentNode(document.root) for key in ("elapsed_time", "tokens_per_second"))
 
 
-def is_latency(document: Document) -> bool:
+def is_latency(document: ForeignDocument) -> bool:
     """Whether this is a result of ``latency``."""
-    return all(key in Node(document.root) for key in ("avg_latency", "latencies"))
+    return all(key in DocumentNode(document.root) for key in ("avg_latency", "latencies"))
 
 
-def is_for_hud(document: Document) -> bool:
+def is_for_hud(document: ForeignDocument) -> bool:
     """Whether this is what vLLM writes beside a result for PyTorch's HUD: the same once more."""
     root = document.root
-    first = Node(root[0]) if isinstance(root, list) and root else Node(None)
+    first = DocumentNode(root[0]) if isinstance(root, list) and root else DocumentNode(None)
     return all(key in first for key in ("benchmark", "model", "metric"))
 
 
-def why_alone(for_hud: Document, folder: Sequence[Document]) -> str | None:
+def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
     """Say which result is not beside its repetition for PyTorch's HUD; ``None`` if it is."""
     name = for_hud.path.stem.removesuffix(_FOR_HUD)
     of_vllm = (is_serve, is_throughput, is_latency)
@@ -74,16 +74,16 @@ def why_alone(for_hud: Document, folder: Sequence[Document]) -> str | None:
     return "expected the result of vLLM that it repeats beside it, found none"
 
 
-def is_median(document: Document) -> bool:
+def is_median(document: ForeignDocument) -> bool:
     """Whether this is perf-eval's median of results that lie beside it, and would count twice."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     names = root.value.get(_REPEATS) if "completed" in root else None
     if not isinstance(names, list) or not names:
         return False
     return all((document.path.parent / str(name)).is_file() for name in names)
 
 
-def read_serve(document: Document, given: Given) -> Iterator[Run]:
+def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every result; neighbours of one load are trials of one run."""
     for (_, build, _), group in groupby(_results(document), key=_load_of):
         results = list(group)
@@ -100,18 +100,18 @@ def read_serve(document: Document, given: Given) -> Iterator[Run]:
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
         )
-        yield run_of(document, foreign_run, given)
+        yield build_run(document, foreign_run, given)
 
 
-def _results(document: Document) -> Iterator[Node]:
+def _results(document: ForeignDocument) -> Iterator[DocumentNode]:
     """Yield every result: of plain JSON, of JSON lines, of a list."""
     for node in document.nodes:
         yield from node.each() if isinstance(node.value, list) else (node,)
 
 
-def read_throughput(document: Document, given: Given) -> Iterator[Run]:
+def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read the one trial; its file has neither time nor model."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
     workload = {"requests": root.at("num_requests").amount(), "tokens": tokens}
     samples = (
@@ -121,9 +121,9 @@ def read_throughput(document: Document, given: Given) -> Iterator[Run]:
     yield _offline(document, given, "throughput", workload, [(seconds, samples)])
 
 
-def read_latency(document: Document, given: Given) -> Iterator[Run]:
+def read_latency(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every pass as a trial: a batch of requests that start and end together."""
-    root = Node(document.root)
+    root = DocumentNode(document.root)
     passes = [
         (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").amounts()
     ]
@@ -133,8 +133,8 @@ def read_latency(document: Document, given: Given) -> Iterator[Run]:
 
 
 def _offline(
-    document: Document,
-    given: Given,
+    document: ForeignDocument,
+    given: ForeignInput,
     what: str,
     workload: Any,
     passes: Sequence[tuple[float, tuple[Sample, ...]]],
@@ -155,10 +155,10 @@ def _offline(
         trials=trials,
         unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
     )
-    return run_of(document, foreign_run, given)
+    return build_run(document, foreign_run, given)
 
 
-def _workload(result: Node) -> dict[str, Any]:
+def _workload(result: DocumentNode) -> dict[str, Any]:
     if _OF_SGLANG in result and "model_id" not in result:
         wanted = "model_id and date, as vLLM writes them"
         raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
@@ -167,19 +167,19 @@ def _workload(result: Node) -> dict[str, Any]:
     return {**workload, "model": short(result.at("model_id").text())}
 
 
-def _untold_times(result: Node) -> tuple[str, ...]:
+def _untold_times(result: DocumentNode) -> tuple[str, ...]:
     if _START in result or result.at("date").text().endswith("Z"):
         return ()
     return ("started_at", "finished_at")  # local time of an unknown zone
 
 
-def _load_of(result: Node) -> tuple[str, str | None, str]:
+def _load_of(result: DocumentNode) -> tuple[str, str | None, str]:
     """What makes results repeats of each other; ``--metadata build=`` names the build."""
     build = result.at("build").text() if "build" in result else None
     return str(_workload(result)), build, str(result.value.get("label"))
 
 
-def _trial(result: Node) -> Trial:
+def _trial(result: DocumentNode) -> Trial:
     started = _started(result)
     seconds = result.at("duration").amount()
     blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
@@ -192,7 +192,7 @@ def _trial(result: Node) -> Trial:
     return replace(blank, samples=tuple(samples))
 
 
-def _lost(result: Node) -> str | None:
+def _lost(result: DocumentNode) -> str | None:
     """Say how many requests came to nothing; ``None`` if none did."""
     completed = result.at("completed").count()
     if "failed" in result:
@@ -209,20 +209,20 @@ def _lost(result: Node) -> str | None:
     return None if completed else f"0 of {wanted} requests completed"
 
 
-def _rates(result: Node) -> Iterator[Sample]:
+def _rates(result: DocumentNode) -> Iterator[Sample]:
     if "output_throughput" in result:  # nothing is generated where prompts are only embedded
         yield Sample("output_throughput", (result.at("output_throughput").amount(),))
     key = next((key for key in _REQUEST_RATES if key in result), _REQUEST_RATES[0])
     yield Sample("request_throughput", (result.at(key).amount(),))
 
 
-def _started(result: Node) -> datetime:
+def _started(result: DocumentNode) -> datetime:
     if _START in result:
         return result.at(_START).moment()
     return _moment(result.at("date"))
 
 
-def _moment(node: Node) -> datetime:
+def _moment(node: DocumentNode) -> datetime:
     text = node.text()
     try:
         if text.endswith("Z"):
@@ -232,7 +232,7 @@ def _moment(node: Node) -> datetime:
         raise node.wrong("a date such as 20261121-091500") from None
 
 
-def _raw(result: Node) -> list[Sample]:
+def _raw(result: DocumentNode) -> list[Sample]:
     firsts = result.at("ttfts").amounts()
     gaps = [gap.amounts() for gap in result.at("itls").each()]
     lengths = result.at("output_lens").amounts()
@@ -245,7 +245,7 @@ def _raw(result: Node) -> list[Sample]:
     return [sample for sample in latencies(firsts, gaps, lengths) if sample.values]
 
 
-def _reduced(result: Node) -> list[Sample]:
+def _reduced(result: DocumentNode) -> list[Sample]:
     found = []
     for name in _NAMES:
         for statistic in _REDUCED:
@@ -256,7 +256,7 @@ def _reduced(result: Node) -> list[Sample]:
     return found
 
 
-def _check_read(result: Node, read: Set[str]) -> None:
+def _check_read(result: DocumentNode, read: Set[str]) -> None:
     """Refuse a result whose latencies have names that are not read: they would be lost."""
     for key, node in result.items():
         named = _LATENCY.search(key)
@@ -269,7 +269,7 @@ def _check_read(result: Node, read: Set[str]) -> None:
         raise node.wrong(f"names that are read, such as median_{wanted} and p99_{wanted}")
 
 
-def _in_seconds(result: Node, name: str) -> float | None:
+def _in_seconds(result: DocumentNode, name: str) -> float | None:
     """Read a time; one without a unit in its name only from a writer whose unit is known."""
     if f"{name}_ms" in result:
         return result.at(f"{name}_ms").amount() / 1000
@@ -280,7 +280,7 @@ def _in_seconds(result: Node, name: str) -> float | None:
     return result.at(name).amount()
 
 
-def _acceptance(result: Node) -> Iterator[Sample]:
+def _acceptance(result: DocumentNode) -> Iterator[Sample]:
     if not result.value.get("spec_decode_num_drafts"):
         return
     yield from accepted_drafts(

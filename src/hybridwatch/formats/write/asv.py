@@ -24,13 +24,13 @@ from hybridwatch.formats.write.asv_benchmarks import (
     IN_DOUBT,
     RELEASE_VARIABLE,
     Form,
-    Tracked,
+    TrackedMetric,
     benchmark_name,
-    benchmark_of,
-    noise_of,
-    stats_of,
+    build_benchmark,
+    compute_noise,
+    compute_stats,
 )
-from hybridwatch.formats.write.points import Point, points_of, time_of
+from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.naming import safe_name
@@ -75,12 +75,12 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     Raises:
         ExportError: A run does not know by which commit it was measured.
     """
-    by_file: defaultdict[str, list[Point]] = defaultdict(list)
+    by_file: defaultdict[str, list[ExportedPoint]] = defaultdict(list)
     machines: dict[str, Mapping[str, str]] = {}
     for run in runs:
         facts = _facts(run)
         machines[facts["machine"]] = facts
-        for point in points_of(run):
+        for point in build_points(run):
             by_file[f"{facts['machine']}/{_file_name(point)}"].append(point)
     learned = _learned(point for points in by_file.values() for point in points)
     benchmarks = dict(known("benchmarks.json")) | {"version": _BENCHMARKS_VERSION}
@@ -95,7 +95,7 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     return files | {"benchmarks.json": _json(benchmarks)}
 
 
-def commit_of(run: Run) -> str | None:
+def find_commit(run: Run) -> str | None:
     """Name the commit under which asv files a run, if it knows of one."""
     commit = run.source.commit if run.source else run.harness.revision
     return None if commit is None else commit.removesuffix("+")
@@ -125,7 +125,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _commit(run: Run) -> str:
-    commit = commit_of(run)
+    commit = find_commit(run)
     if commit is None:
         raise ExportError(
             f"run {run.id}: asv files its results by commit, and this run knows of none"
@@ -137,19 +137,19 @@ def _python(run: Run) -> str:
     return PYTHON if run.source is None else UNKNOWN
 
 
-def _variables(point: Point) -> dict[str, str]:
+def _variables(point: ExportedPoint) -> dict[str, str]:
     # The release of an ingested run is its commit, and every commit would begin a curve.
     release = {RELEASE_VARIABLE: point.build.release} if point.run.source is None else {}
     return {BUILD_VARIABLE: point.build.label, **release}
 
 
-def _environment(point: Point) -> str:
+def _environment(point: ExportedPoint) -> str:
     """Name asv's environment as it does itself (``environment.get_env_name``)."""
     parts = [f"{name}{value}" for name, value in sorted(_variables(point).items())]
     return _UNSAFE.sub("_", "-".join(["existing", f"py{_python(point.run)}", *parts]))
 
 
-def _file_name(point: Point) -> str:
+def _file_name(point: ExportedPoint) -> str:
     """Name a result file as asv does itself (``results.get_filename``)."""
     name = _environment(point)
     if len(name) >= _LONGEST:
@@ -157,18 +157,18 @@ def _file_name(point: Point) -> str:
     return f"{_commit(point.run)[:_COMMIT]}-{name}.json"
 
 
-def _benchmark(point: Point) -> Tracked:
-    benchmark = benchmark_of(point.subject.metric, point.subject.statistic)
+def _benchmark(point: ExportedPoint) -> TrackedMetric:
+    benchmark = build_benchmark(point.subject.metric, point.subject.statistic)
     if benchmark.form is Form.INVERSE and point.low_high[0] <= 0:
         raise ExportError(f"run {point.run.id}: {benchmark.metric.id}: 0 has no inverse for asv")
     return benchmark
 
 
-def _name(point: Point) -> str:
+def _name(point: ExportedPoint) -> str:
     return benchmark_name(point.run.scenario.id, _benchmark(point).name)
 
 
-def _described(point: Point) -> dict[str, Any]:
+def _described(point: ExportedPoint) -> dict[str, Any]:
     return {
         "code": point.subject.metric.doc,
         "name": _name(point),
@@ -182,19 +182,19 @@ def _described(point: Point) -> dict[str, Any]:
     }
 
 
-def _version(point: Point) -> str:
+def _version(point: ExportedPoint) -> str:
     """Asv shows no result of another version; an ingested scenario has a digest alone."""
     scenario = point.run.scenario
     return str(scenario.version) if point.run.source is None else scenario.digest
 
 
-def _series(point: Point) -> tuple[str, ...]:
+def _series(point: ExportedPoint) -> tuple[str, ...]:
     scenario = point.run.scenario
     return (scenario.id, scenario.digest, point.run.testbed.id, point.build.label, point.name)
 
 
-def _learned(points: Iterable[Point]) -> dict[tuple[str, ...], float | None]:
-    by_series: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
+def _learned(points: Iterable[ExportedPoint]) -> dict[tuple[str, ...], float | None]:
+    by_series: defaultdict[tuple[str, ...], list[ExportedPoint]] = defaultdict(list)
     for point in points:
         by_series[_series(point)].append(point)
     return {
@@ -203,7 +203,7 @@ def _learned(points: Iterable[Point]) -> dict[tuple[str, ...], float | None]:
     }
 
 
-def _oldest_first(points: Iterable[Point]) -> list[Point]:
+def _oldest_first(points: Iterable[ExportedPoint]) -> list[ExportedPoint]:
     return sorted(points, key=lambda point: point.run.started_at)
 
 
@@ -219,18 +219,18 @@ def _merged(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Mappin
 
 
 def _results(
-    points: Sequence[Point],
+    points: Sequence[ExportedPoint],
     facts: Mapping[str, str],
     learned: Mapping[tuple[str, ...], float | None],
 ) -> dict[str, Any]:
     first = points[0]
-    by_name: defaultdict[str, list[Point]] = defaultdict(list)
+    by_name: defaultdict[str, list[ExportedPoint]] = defaultdict(list)
     for point in points:
         by_name[_name(point)].append(point)
     return {
         "commit_hash": _commit(first.run),
         "env_name": _environment(first),
-        "date": int(time_of(first.run).timestamp() * 1000),
+        "date": int(render_time(first.run).timestamp() * 1000),
         "params": {**facts, "python": _python(first.run)},
         "python": _python(first.run),
         "requirements": {},
@@ -242,18 +242,23 @@ def _results(
     }
 
 
-def _row(points: Sequence[Point], learned: Mapping[tuple[str, ...], float | None]) -> list[Any]:
+def _row(
+    points: Sequence[ExportedPoint], learned: Mapping[tuple[str, ...], float | None]
+) -> list[Any]:
     newest = _oldest_first(points)[-1]
     # Other versions of the scenario are not comparable; the newest stands.
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
     told = [
-        (noise_of(point.subject, OneSide(point.run, point.side), learned[_series(point)]), point)
+        (
+            compute_noise(point.subject, OneSide(point.run, point.side), learned[_series(point)]),
+            point,
+        )
         for point in _oldest_first(same)
     ]
     told = [one for one in told if one[0] != IN_DOUBT] or told
     noise, sure = told[-1][0], [point for _, point in told]
     benchmark, values = _benchmark(newest), _values(sure)
-    stats = stats_of(benchmark, values, noise) or {}
+    stats = compute_stats(benchmark, values, noise) or {}
     own = [benchmark.form.of(value) for value in values]
     seconds = sum((p.run.finished_at - p.run.started_at).total_seconds() for p in sure)
     columns = (stats.get(name.removeprefix("stats_")) for name in _COLUMNS[_STATS])
@@ -268,13 +273,13 @@ def _row(points: Sequence[Point], learned: Mapping[tuple[str, ...], float | None
     ]
 
 
-def _reduced(benchmark: Tracked, values: Sequence[float]) -> float:
+def _reduced(benchmark: TrackedMetric, values: Sequence[float]) -> float:
     if benchmark.form is Form.WORST:
         return max(values)
     return float(np.mean(values) if benchmark.form is Form.WRONG else np.median(values))
 
 
-def _values(points: Sequence[Point]) -> Sequence[float]:
+def _values(points: Sequence[ExportedPoint]) -> Sequence[float]:
     """Gather one number per trial; of answers the newest: asked again, they are as before."""
     newest = points[-1]
     if newest.subject.metric.kind is Kind.PROPORTION:

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.machine_state import was_restless
+from hybridwatch.analysis.machine_state import was_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
@@ -71,7 +71,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class TrackedMetric:
     """One benchmark of a scenario.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundBenchmarks:
     """What a benchmark hands out.
 
     Attributes:
@@ -109,7 +109,7 @@ class Found:
     stats: Mapping[str, float] | None
 
 
-def tracked(scenario: Scenario) -> tuple[Tracked, ...]:
+def tracked(scenario: Scenario) -> tuple[TrackedMetric, ...]:
     """List the benchmarks that asv's suite of a scenario has."""
     speculation = scenario.engine.speculation
     drafts = 0 if speculation is None else speculation.drafts
@@ -122,37 +122,37 @@ def tracked(scenario: Scenario) -> tuple[Tracked, ...]:
         *(("acceptance_length",) if drafts else ()),
         *(f"acceptance_rate.position_{position}" for position in range(1, drafts + 1)),
     )
-    lower = (benchmark_of(metric, metric.kind.statistic) for metric in map(metric_of, wanted))
+    lower = (build_benchmark(metric, metric.kind.statistic) for metric in map(metric_of, wanted))
     return (*lower, *_as_they_are())
 
 
-def benchmark_of(metric: Metric, statistic: str) -> Tracked:
+def build_benchmark(metric: Metric, statistic: str) -> TrackedMetric:
     """Give the benchmark for which lower is better; the usual statistic of a metric has no name."""
     tail = "" if statistic == metric.kind.statistic else f"_{statistic}"
     name, form, unit = _lower(metric)
-    return Tracked(f"{name}{tail}".replace(".", "_"), metric, statistic, form, unit)
+    return TrackedMetric(f"{name}{tail}".replace(".", "_"), metric, statistic, form, unit)
 
 
 def benchmark_name(scenario_id: str, benchmark: str) -> str:
     """Give a benchmark's whole name, such as ``smoke.dummy_run.DummyRun.track_ttft``."""
-    return f"{module_of(scenario_id)}.{class_of(scenario_id)}.track_{benchmark}"
+    return f"{render_module_name(scenario_id)}.{render_class_name(scenario_id)}.track_{benchmark}"
 
 
-def module_of(scenario_id: str) -> str:
+def render_module_name(scenario_id: str) -> str:
     """Give the path of a scenario as a module."""
     return ".".join(re.sub(r"\W", "_", part) for part in scenario_id.split("/"))
 
 
-def class_of(scenario_id: str) -> str:
+def render_class_name(scenario_id: str) -> str:
     """Give the name of a scenario as a class."""
     words = re.findall(r"[^\W_]+", scenario_id.rpartition("/")[2])
     return "".join(word.capitalize() for word in words)
 
 
-def _as_they_are() -> Iterator[Tracked]:
+def _as_they_are() -> Iterator[TrackedMetric]:
     for metric in map(metric_of, _RATES):
         unit = metric.unit.value + _HIGHER
-        yield Tracked(metric.id, metric, metric.kind.statistic, Form.SAMPLES, unit)
+        yield TrackedMetric(metric.id, metric, metric.kind.statistic, Form.SAMPLES, unit)
 
 
 def _lower(metric: Metric) -> tuple[str, Form, str]:
@@ -182,7 +182,7 @@ _WEIGHTLESS: Final = (-1e308, 1e308)
 while it takes a missing or an infinite interval for one of the usual width."""
 
 
-def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | None:
+def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> float | None:
     """Say by how much a number may differ in another run of the same build, as a fraction.
 
     Args:
@@ -197,18 +197,18 @@ def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | 
     if subject.metric.kind is Kind.COUNT and summary is not None and summary.repeats:
         return 0.0
     few = summary is None or summary.n < MIN_PERFORMANCE_TRIALS
-    return IN_DOUBT if few or was_restless(trials) else learned
+    return IN_DOUBT if few or was_noisy_machine(trials) else learned
 
 
-def stats_of(
-    benchmark: Tracked, values: Sequence[float], noise: float | None
+def compute_stats(
+    benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
     """Give what asv keeps beside a number; ``None`` for what counts exactly.
 
     Args:
         benchmark: Which number.
         values: In our terms: one per trial, or for answers one per document.
-        noise: From ``noise_of``; without meaning for answers.
+        noise: From ``compute_noise``; without meaning for answers.
     """
     if benchmark.form is Form.WORST:
         return None

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hybridwatch.formats.write.points import Point, points_of
-from hybridwatch.formats.write.serving import model_of
+from hybridwatch.formats.write.points import ExportedPoint, build_points
+from hybridwatch.formats.write.serving import find_model
 from hybridwatch.records.run import UNKNOWN, Run
 
 _SCHEMA: Final = "v3"
@@ -34,7 +34,7 @@ def to_hud(runs: Iterable[Run], environment: Mapping[str, str]) -> bytes:
         environment: Of a GitHub job, whose name and numbers go into every record; all or none.
     """
     job = _job(environment)
-    records = [_record(point, job) for run in runs for point in points_of(run)]
+    records = [_record(point, job) for run in runs for point in build_points(run)]
     return (json.dumps(records, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -45,7 +45,7 @@ def _job(environment: Mapping[str, str]) -> dict[str, Any] | None:
     return {key: int(text) if key in _NUMBERS else text for key, text in fields.items()}
 
 
-def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
+def _record(point: ExportedPoint, job: Mapping[str, Any] | None) -> dict[str, Any]:
     run, build, metric = point.run, point.build, point.subject.metric
     fields = {
         "benchmark": {
@@ -60,7 +60,7 @@ def _record(point: Point, job: Mapping[str, Any] | None) -> dict[str, Any]:
                 "side": str(point.side),
             },
         },
-        "model": {"name": model_of(run), "backend": "vllm", "origins": [], "extra_info": {}},
+        "model": {"name": find_model(run), "backend": "vllm", "origins": [], "extra_info": {}},
         "metric": {
             "name": point.name,
             "benchmark_values": [value for _, value in point.values],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import summary_of
+from hybridwatch.analysis.pair import compute_summary
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject, subjects_of
 from hybridwatch.errors import ExportError
@@ -14,7 +14,7 @@ from hybridwatch.records.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ExportedPoint:
     """One metric and statistic of one side of a run.
 
     Attributes:
@@ -48,33 +48,33 @@ class Point:
         return min(numbers), max(numbers)
 
 
-def points_of(run: Run) -> Iterator[Point]:
+def build_points(run: Run) -> Iterator[ExportedPoint]:
     """Lay out a run; metrics of which no trial has a value are left out."""
     for side in range(len(run.builds)):
         own = OneSide(run, side)
         for subject in subjects_of(own, own):
             reduced = reduce_side(own, subject)
-            summary = summary_of(subject.metric, reduced.values)
+            summary = compute_summary(subject.metric, reduced.values)
             if summary is not None:
                 values = tuple(reduced.by_trial.items())
-                yield Point(run, side, subject, values, summary.center)
+                yield ExportedPoint(run, side, subject, values, summary.center)
 
 
-def time_of(run: Run) -> datetime:
+def render_time(run: Run) -> datetime:
     """Say where a run stands in a history: by its commit where that is known, else by its start."""
     committed = run.source.committed_at if run.source else None
     return committed or run.started_at
 
 
-def one_each(runs: Iterable[Run]) -> list[Point]:
+def one_each(runs: Iterable[Run]) -> list[ExportedPoint]:
     """Lay out runs for a form that knows no time: one value under each name.
 
     Raises:
         ExportError: Two runs are of one scenario, testbed and build.
     """
-    found: dict[tuple[str, str, str, str], Point] = {}
+    found: dict[tuple[str, str, str, str], ExportedPoint] = {}
     for run in runs:
-        for point in points_of(run):
+        for point in build_points(run):
             key = run.scenario.id, run.testbed.id, point.build.label, point.name
             other = found.setdefault(key, point)
             # The sides of an A/A run are one build, and the first speaks.

@@ -109,7 +109,7 @@ def rows_read(run: Run) -> list[Mapping[str, Any]]:
     return [trial.client_result for trial in run.trials if trial.client_result]
 
 
-def model_of(run: Run) -> str:
+def find_model(run: Run) -> str:
     """Name the model, which only the load client's own JSON has."""
     results = (trial.client_result or {} for trial in run.trials)
     names = (result.get("model_id") or result.get("model") for result in results)

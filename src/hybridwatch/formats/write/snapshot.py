@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from hybridwatch.errors import ExportError
-from hybridwatch.formats.write.points import Point, one_each
+from hybridwatch.formats.write.points import ExportedPoint, one_each
 from hybridwatch.metrics import Direction
 from hybridwatch.records.run import Run
 
@@ -56,10 +56,10 @@ def to_bencher(runs: Iterable[Run]) -> bytes:
 
 
 def _by_name(
-    points: Iterable[Point], name_of: Callable[[Point], tuple[str, ...]]
-) -> list[tuple[tuple[str, ...], Point]]:
+    points: Iterable[ExportedPoint], name_of: Callable[[ExportedPoint], tuple[str, ...]]
+) -> list[tuple[tuple[str, ...], ExportedPoint]]:
     """Name each point, and refuse to lose one to another of the same name."""
-    found: dict[tuple[str, ...], Point] = {}
+    found: dict[tuple[str, ...], ExportedPoint] = {}
     for point in points:
         name = name_of(point)
         other = found.setdefault(name, point)
@@ -72,7 +72,7 @@ def _by_name(
     return list(found.items())
 
 
-def _bencher_name(point: Point) -> tuple[str, str]:
+def _bencher_name(point: ExportedPoint) -> tuple[str, str]:
     benchmark = f"{point.run.scenario.id} {point.run.testbed.id} {point.build.label}"
     return _fitted(benchmark, _LONGEST_BENCHMARK), _fitted(point.name, _LONGEST_MEASURE)
 
@@ -87,11 +87,11 @@ def _fitted(name: str, longest: int) -> str:
     return whole[: longest - len(end)].decode(errors="ignore").rstrip() + end
 
 
-def _bench_name(point: Point) -> tuple[str]:
+def _bench_name(point: ExportedPoint) -> tuple[str]:
     return (f"{point.run.scenario.id} {point.build.label} {point.name}",)
 
 
-def _bench(name: str, point: Point) -> dict[str, Any]:
+def _bench(name: str, point: ExportedPoint) -> dict[str, Any]:
     run, (low, high) = point.run, point.low_high
     return {
         "name": name,

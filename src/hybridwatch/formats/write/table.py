@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hybridwatch.errors import ExportError
-from hybridwatch.formats.write.points import Point, points_of, time_of
+from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
 from hybridwatch.records.line import line_of
 from hybridwatch.records.run import Run
 from hybridwatch.system.plain_text import csv_cell
@@ -55,25 +55,25 @@ def to_parquet(runs: Iterable[Run]) -> bytes:
 
 
 def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
-    for run in sorted(runs, key=lambda run: (time_of(run), run.id)):
-        for point in points_of(run):
+    for run in sorted(runs, key=lambda run: (render_time(run), run.id)):
+        for point in build_points(run):
             if _is_of_another_night(point):
                 continue
             for trial, value in point.values:
-                yield _row(point, trial, value) | ({"at": time_of(run)} if at else {})
+                yield _row(point, trial, value) | ({"at": render_time(run)} if at else {})
 
 
-def _is_of_another_night(point: Point) -> bool:
+def _is_of_another_night(point: ExportedPoint) -> bool:
     """Whether it is a line's build of before, which tonight's was held against: no repeat of it."""
     last = point.run.builds[-1]
     return line_of(point.build) == line_of(last) and point.build.label != last.label
 
 
-def _row(point: Point, trial: int, value: float) -> dict[str, Any]:
+def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
     run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
     return {
         "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
-        "time": time_of(run).isoformat().replace("+00:00", "Z"),
+        "time": render_time(run).isoformat().replace("+00:00", "Z"),
         "value": value,
         "metric": metric.id,
         "statistic": statistic,

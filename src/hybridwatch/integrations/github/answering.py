@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, asker_of
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, find_asker
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.grammar import (
     Bisect,
     Command,
@@ -17,7 +17,7 @@ from hybridwatch.integrations.github.grammar import (
 )
 from hybridwatch.integrations.github.our_comment import read_comment, write_comment
 from hybridwatch.integrations.github.pull_request import PullRequest
-from hybridwatch.integrations.github.requests import MOST_OPEN, Request, State
+from hybridwatch.integrations.github.requests import MOST_OPEN, CommentRequest, RequestState
 from hybridwatch.integrations.github.vocabulary import Vocabulary
 from hybridwatch.reports.pull_request import news_in
 
@@ -29,7 +29,7 @@ _LONGEST: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AnswerOrder:
     """A command that was taken.
 
     Attributes:
@@ -38,18 +38,18 @@ class Order:
         pull: The pull request.
     """
 
-    asked: Request
+    asked: CommentRequest
     command: Command | None
     pull: PullRequest
 
 
 def take(
-    access: Access,
+    access: RepositoryAccess,
     repository: str,
     claim: Claim,
     vocabulary: Callable[[], Vocabulary],
     builds: Sequence[str],
-) -> Order | None:
+) -> AnswerOrder | None:
     """Decide about a comment; nothing is written yet.
 
     The order of the questions is the order of what they cost: whether the comment speaks to us,
@@ -71,7 +71,7 @@ def take(
     lines = addressed_to_us(claim.body)
     if not lines:
         return None
-    asker = asker_of(access, repository, claim)
+    asker = find_asker(access, repository, claim)
     if asker is None:
         return None
     pull = PullRequest(access, repository, claim.pull_request)
@@ -86,11 +86,11 @@ def take(
     words = " ".join(arguments(read)) or "help"
     if why := _hindrance(read, asker, pull, is_full=queue.is_full(asker.at)):
         return _refused(claim, asker, pull, words, why)
-    entry = _entry(claim, asker, words, State.QUEUED)
-    return Order(entry, read, pull)
+    entry = _entry(claim, asker, words, RequestState.QUEUED)
+    return AnswerOrder(entry, read, pull)
 
 
-def put_entry(pull: PullRequest, entry: Request, result: str = "") -> None:
+def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> None:
     """Write how a command stands into our comment.
 
     Two jobs may write at once, and GitHub keeps the later text. So we look again, when whoever had
@@ -145,12 +145,14 @@ def measures(command: Command) -> bool:
     return isinstance(command, Measure | Bisect)
 
 
-def _refused(claim: Claim, asker: Asker, pull: PullRequest, words: str, why: str) -> Order:
+def _refused(claim: Claim, asker: Asker, pull: PullRequest, words: str, why: str) -> AnswerOrder:
     shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-    return Order(_entry(claim, asker, shown, State.REFUSED, why), None, pull)
+    return AnswerOrder(_entry(claim, asker, shown, RequestState.REFUSED, why), None, pull)
 
 
-def _entry(claim: Claim, asker: Asker, words: str, state: State, note: str = "") -> Request:
-    return Request(
+def _entry(
+    claim: Claim, asker: Asker, words: str, state: RequestState, note: str = ""
+) -> CommentRequest:
+    return CommentRequest(
         comment=claim.comment, words=words, who=asker.login, at=asker.at, state=state, note=note
     )

@@ -26,7 +26,12 @@ from markdown_it.token import Token
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import GithubError, RecordError
-from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 from hybridwatch.records.store import read_file
 
 _NAME: Final = re.compile(r"@hybridwatch(?=[ \t]|$)", re.ASCII | re.IGNORECASE)
@@ -82,37 +87,37 @@ _MOST_BYTES: Final = 4 * 2**20
 _Number = Annotated[int, Field(gt=0)]
 
 
-class _Part(BaseModel):
+class _EventPart(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class _User(_Part):
+class _User(_EventPart):
     id: _Number
 
 
-class _Comment(_Part):
+class _Comment(_EventPart):
     id: _Number
     body: str
     user: _User
 
 
-class _Issue(_Part):
+class _Issue(_EventPart):
     number: _Number
     pull_request: dict[str, object] | None = None
 
 
-class _Repository(_Part):
+class _Repository(_EventPart):
     full_name: str
 
 
-class _Event(_Part):
+class _Event(_EventPart):
     action: str
     comment: _Comment
     issue: _Issue
     repository: _Repository
 
 
-class Claim(_Part):
+class Claim(_EventPart):
     """A comment, as the event has it.
 
     Attributes:
@@ -193,7 +198,7 @@ class Asker:
     at: datetime
 
 
-def asker_of(access: Access, repository: str, claim: Claim) -> Asker | None:
+def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
     """Say who asked; ``None`` for anybody without the right to write, and for a claim that is off.
 
     Args:
@@ -204,43 +209,43 @@ def asker_of(access: Access, repository: str, claim: Claim) -> Asker | None:
     Raises:
         GithubError: GitHub refuses us.
     """
-    door = Door(access, f"{repository}#{claim.pull_request}", _RETRIED, _HINTS)
-    with door.errors("read a comment on"):
+    client = GitHubClient(access, f"{repository}#{claim.pull_request}", _RETRIED, _HINTS)
+    with client.errors("read a comment on"):
         try:
-            comment = _comment(door, repository, claim)
+            comment = _comment(client, repository, claim)
         except GithubException as error:
             if error.status == _NOBODY:
                 return None
             raise
         if not _is_as_claimed(comment, claim):
             return None
-    with door.errors("read who may write to"):
+    with client.errors("read who may write to"):
         login = comment.user.login
-        if not _may_write(door, repository, login, claim.author):
+        if not _may_write(client, repository, login, claim.author):
             return None
         return Asker(login, comment.created_at)
 
 
-def _comment(door: Door, repository: str, claim: Claim) -> IssueComment:
+def _comment(client: GitHubClient, repository: str, claim: Claim) -> IssueComment:
     """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
     path = f"/repos/{repository}/issues/comments/{claim.comment}"
-    headers, data = door.github.requester.requestJsonAndCheck("GET", path)
-    return IssueComment(door.github.requester, headers, data)
+    headers, data = client.github.requester.requestJsonAndCheck("GET", path)
+    return IssueComment(client.github.requester, headers, data)
 
 
 def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
     return (
-        author_of(comment) == claim.author
+        find_author(comment) == claim.author
         and comment.user.type != _BOT
         and comment.issue_url.endswith(f"/issues/{claim.pull_request}")
         and plain(comment.body) == plain(claim.body)
     )
 
 
-def _may_write(door: Door, repository: str, login: str, author: int) -> bool:
+def _may_write(client: GitHubClient, repository: str, login: str, author: int) -> bool:
     path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
     try:
-        _, found = door.github.requester.requestJsonAndCheck("GET", path)
+        _, found = client.github.requester.requestJsonAndCheck("GET", path)
     except GithubException as error:
         if error.status == _NOBODY:
             return False

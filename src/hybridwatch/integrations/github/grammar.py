@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from hybridwatch.integrations.github.vocabulary import Vocabulary
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 MOST_SCENARIOS: Final = 5
 TRIALS: Final = range(7, 101)
@@ -27,7 +27,7 @@ _PLAIN: Final = re.compile(r"[\x20-\x7e\t]*")
 _SWITCH: Final = re.compile(r"([~+])([^~+]*)")
 _NEAR: Final = 0.6
 _MINUTES_UNASKED: Final = 120
-_WAYS: Final = tuple(way.value for way in Wanted)
+_WAYS: Final = tuple(way.value for way in ChangeDirection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Bisect:
     good: str
     bad: str
     metric: str | None = None
-    find: Wanted = Wanted.REGRESSION
+    find: ChangeDirection = ChangeDirection.REGRESSION
     minutes: int = _MINUTES_UNASKED
 
 
@@ -187,7 +187,7 @@ def _bisect(words: Sequence[str], vocabulary: Vocabulary) -> Bisect:
     for word in given["--metric"]:
         found = replace(found, metric=_one_of(word, "metric", vocabulary.searchable))
     for word in given["--find"]:
-        found = replace(found, find=Wanted(_one_of(word, "--find", _WAYS)))
+        found = replace(found, find=ChangeDirection(_one_of(word, "--find", _WAYS)))
     for word in given["--max-minutes"]:
         found = replace(found, minutes=_number(word, "--max-minutes", MINUTES))
     return found

@@ -7,7 +7,12 @@ from typing import Final
 from github import GithubException
 from github.Issue import Issue
 
-from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 
 _HINTS: Final = {
     401: "the token is not valid",
@@ -45,9 +50,9 @@ class OurIssues:
         label: Of ours.
     """
 
-    def __init__(self, access: Access, repository: str, label: str) -> None:
-        self._door = Door(access, repository, _RETRIED, _HINTS)
-        self._repository = self._door.github.get_repo(repository)
+    def __init__(self, access: RepositoryAccess, repository: str, label: str) -> None:
+        self._client = GitHubClient(access, repository, _RETRIED, _HINTS)
+        self._repository = self._client.github.get_repo(repository)
         self._label = label
         self._me: int | None = None
 
@@ -57,7 +62,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors("list the issues of"):
+        with self._client.errors("list the issues of"):
             me = self._myself()
             found = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
@@ -65,7 +70,7 @@ class OurIssues:
             return [
                 self._written(one)
                 for one in found
-                if author_of(one) == me and is_marked(one.body or "")
+                if find_author(one) == me and is_marked(one.body or "")
             ]
 
     def get(self, number: int) -> Written | None:
@@ -74,11 +79,11 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"read issue {number} of"):
+        with self._client.errors(f"read issue {number} of"):
             me = self._myself()
             try:
                 found = self._repository.get_issue(number)
-                return self._written(found) if author_of(found) == me else None
+                return self._written(found) if find_author(found) == me else None
             except GithubException as error:
                 if error.status in _GONE:
                     return None
@@ -90,7 +95,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors("make an issue in"):
+        with self._client.errors("make an issue in"):
             made = self._repository.create_issue(title, body=body, labels=[self._label])
             return self._written(made)
 
@@ -107,7 +112,7 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"change issue {number} of"):
+        with self._client.errors(f"change issue {number} of"):
             self._repository.get_issue(number).edit(
                 title=title, body=body, state=state, state_reason=reason
             )
@@ -118,10 +123,10 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"read the comments on issue {number} of"):
+        with self._client.errors(f"read the comments on issue {number} of"):
             me = self._myself()
             found = self._repository.get_issue(number).get_comments()
-            texts = [plain(comment.body) for comment in found if author_of(comment) == me]
+            texts = [plain(comment.body) for comment in found if find_author(comment) == me]
         yield from texts
 
     def comment(self, number: int, text: str) -> None:
@@ -130,12 +135,12 @@ class OurIssues:
         Raises:
             GithubError: GitHub refuses.
         """
-        with self._door.errors(f"comment on issue {number} of"):
+        with self._client.errors(f"comment on issue {number} of"):
             self._repository.get_issue(number).create_comment(text)
 
     def _myself(self) -> int:
         if self._me is None:
-            self._me = self._door.me()
+            self._me = self._client.me()
         return self._me
 
     def _written(self, found: Issue) -> Written:

@@ -10,9 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Final
 
-from hybridwatch.integrations.github.requests import Queue, Request, queue_in, state_line
+from hybridwatch.integrations.github.requests import (
+    CommentRequest,
+    RequestQueue,
+    queue_in,
+    state_line,
+)
 from hybridwatch.reports.escape import as_code, escape
-from hybridwatch.reports.pull_request import LIMIT, News, news_in
+from hybridwatch.reports.pull_request import LIMIT, ChangeNews, news_in
 
 _ASKED: Final = "<!-- hybridwatch asked -->\n"
 _RESULT: Final = "<!-- hybridwatch result -->\n"
@@ -34,8 +39,8 @@ class OurComment:
 
     verdict: str = ""
     result: str = ""
-    queue: Queue = field(default_factory=Queue)
-    news: News = News.ASKED
+    queue: RequestQueue = field(default_factory=RequestQueue)
+    news: ChangeNews = ChangeNews.ASKED
 
 
 def read_comment(body: str | None) -> OurComment:
@@ -43,7 +48,7 @@ def read_comment(body: str | None) -> OurComment:
     if body is None:
         return OurComment()
     text = body.replace("\r\n", "\n")
-    news = news_in(text) or News.ASKED
+    news = news_in(text) or ChangeNews.ASKED
     shown = text.rstrip().rpartition("\n")[0]
     queue = queue_in(text)
     if not queue.asked:
@@ -63,7 +68,7 @@ def with_verdict(body: str | None, text: str) -> str:
     if not now.queue.asked:
         return text
     verdict = text.rstrip().rpartition("\n")[0]
-    return write_comment(replace(now, verdict=verdict, news=news_in(text) or News.ASKED))
+    return write_comment(replace(now, verdict=verdict, news=news_in(text) or ChangeNews.ASKED))
 
 
 def write_comment(comment: OurComment) -> str:
@@ -95,17 +100,17 @@ def _inert(text: str) -> str:
     return text.strip("\n").replace(_MARK, _NO_MARK)
 
 
-def _table(queue: Queue) -> str:
+def _table(queue: RequestQueue) -> str:
     head = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
     return "\n".join([*head, *_rows(queue), "", ""])
 
 
-def _rows(queue: Queue) -> Iterator[str]:
+def _rows(queue: RequestQueue) -> Iterator[str]:
     for one in reversed(queue.asked):
         when = f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         yield f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |"
 
 
-def _state(one: Request) -> str:
+def _state(one: CommentRequest) -> str:
     word = f"[{one.state.value}]({one.link})" if one.link else one.state.value
     return f"{word}: {escape(one.note)}" if one.note else word

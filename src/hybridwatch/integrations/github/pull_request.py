@@ -11,7 +11,12 @@ from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github.door import Access, Door, author_of, plain
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 
 _CHECK: Final = "hybridwatch"
 _HINTS: Final = {
@@ -54,17 +59,17 @@ class PullRequest:
         GithubError: There is none such, or GitHub does not let us in.
     """
 
-    def __init__(self, access: Access, repository: str, number: int) -> None:
-        self._door = Door(access, f"{repository}#{number}", _RETRIED, _HINTS)
-        with self._door.errors("read"):
-            self._repository = self._door.github.get_repo(repository)
+    def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
+        self._client = GitHubClient(access, f"{repository}#{number}", _RETRIED, _HINTS)
+        with self._client.errors("read"):
+            self._repository = self._client.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)
             self.head: str = self._pull.head.sha
             self.number = number
 
     def has_commit(self, sha: str) -> bool:
         """Whether a commit is one of the pull request's, its head or an earlier one."""
-        with self._door.errors("read the commits of"):
+        with self._client.errors("read the commits of"):
             return sha == self.head or any(c.sha == sha for c in self._pull.get_commits())
 
     @property
@@ -88,8 +93,8 @@ class PullRequest:
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
         """
-        with self._door.errors("read the comments on"):
-            ours = self._ours(is_marked, self._door.me())
+        with self._client.errors("read the comments on"):
+            ours = self._ours(is_marked, self._client.me())
             return ours[0].body if ours else None
 
     def comment(
@@ -114,8 +119,8 @@ class PullRequest:
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
         """
-        with self._door.errors("comment on"):
-            me = self._door.me()
+        with self._client.errors("comment on"):
+            me = self._client.me()
             ours = self._ours(is_marked, me)
             text = text_after(ours[0].body if ours else None)
             if text is None:
@@ -125,8 +130,8 @@ class PullRequest:
                 made = self._pull.create_issue_comment(text)
                 if not _is_by(made, me):  # it would not be found again, and be there twice
                     raise GithubError(
-                        f"GitHub: the comment on {self._door.name} was written by "
-                        f"{author_of(made)}, the token is of {me}: remove the comment, and mend "
+                        f"GitHub: the comment on {self._client.name} was written by "
+                        f"{find_author(made)}, the token is of {me}: remove the comment, and mend "
                         "the token"
                     )
                 ours = self._ours(is_marked, me)
@@ -135,7 +140,7 @@ class PullRequest:
 
     def check(self, sha: str, check: Check) -> str:
         """Give a commit its status, unless it has this one already."""
-        with self._door.errors(f"give a check to commit {sha[:12]} of"):
+        with self._client.errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))
             shown = {
@@ -177,4 +182,4 @@ class PullRequest:
 
 
 def _is_by(comment: IssueComment, me: int) -> bool:
-    return author_of(comment) == me
+    return find_author(comment) == me

@@ -26,7 +26,7 @@ _STATE_LINE: Final = re.compile(
 )
 
 
-class State(Enum):
+class RequestState(Enum):
     """Where a command stands."""
 
     QUEUED = "queued"
@@ -36,12 +36,12 @@ class State(Enum):
     REFUSED = "refused"
 
 
-_OPEN: Final = frozenset({State.QUEUED, State.RUNNING})
+_OPEN: Final = frozenset({RequestState.QUEUED, RequestState.RUNNING})
 _Text = Annotated[str, Field(max_length=_LONGEST)]
 _Link = Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-9._:/-]+)?$")]
 
 
-class Request(BaseModel):
+class CommentRequest(BaseModel):
     """One command.
 
     Attributes:
@@ -60,7 +60,7 @@ class Request(BaseModel):
     words: Annotated[str, Field(max_length=2 * _LONGEST)]
     who: Annotated[str, Field(max_length=100)]
     at: datetime
-    state: State
+    state: RequestState
     note: _Text = ""
     link: Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-9._:/-]+)?$")] = (
         ""
@@ -72,7 +72,7 @@ class Request(BaseModel):
         return self.state in _OPEN
 
 
-class Queue(BaseModel):
+class RequestQueue(BaseModel):
     """What was asked on one pull request.
 
     Attributes:
@@ -85,18 +85,18 @@ class Queue(BaseModel):
 
     version: Literal[1] = 1
     floor: Annotated[int, Field(ge=0)] = 0
-    asked: Annotated[tuple[Request, ...], Field(max_length=MOST_KEPT + MOST_OPEN)] = ()
+    asked: Annotated[tuple[CommentRequest, ...], Field(max_length=MOST_KEPT + MOST_OPEN)] = ()
 
     def is_full(self, now: datetime) -> bool:
         """Whether no other command may wait; a job without an end counts for a day."""
-        lately = [one for one in self.asked if one.is_open and now - one.at < _FORGOTTEN]
-        return len(lately) >= MOST_OPEN
+        recent = [one for one in self.asked if one.is_open and now - one.at < _FORGOTTEN]
+        return len(recent) >= MOST_OPEN
 
     def knows(self, comment: int) -> bool:
         """Whether a comment was answered before: webhooks come twice."""
         return comment <= self.floor or any(one.comment == comment for one in self.asked)
 
-    def having(self, new: Request) -> Self:
+    def having(self, new: CommentRequest) -> Self:
         """Add a command, or put it in the place of what was known of it.
 
         The oldest that are over make room.
@@ -108,18 +108,18 @@ class Queue(BaseModel):
         kept = tuple(one for one in asked if one.comment not in gone)
         return self.model_copy(update={"floor": max([self.floor, *gone]), "asked": kept})
 
-    def find(self, comment: int) -> Request | None:
+    def find(self, comment: int) -> CommentRequest | None:
         """Give a command by the comment that asked."""
         return next((one for one in self.asked if one.comment == comment), None)
 
 
-def state_line(queue: Queue) -> str:
+def state_line(queue: RequestQueue) -> str:
     """Write the state as a line that nobody sees."""
     packed = base64.urlsafe_b64encode(queue.model_dump_json().encode()).decode()
     return f"<!-- hybridwatch queue: {packed} -->\n"
 
 
-def queue_in(body: str | None) -> Queue:
+def queue_in(body: str | None) -> RequestQueue:
     """Read the state of our comment; an empty queue where there is none.
 
     Only the line right before the marker counts: whatever records and commands left above it is
@@ -127,8 +127,8 @@ def queue_in(body: str | None) -> Queue:
     """
     found = _STATE_LINE.search((body or "").replace("\r\n", "\n").rstrip())
     if found is None:
-        return Queue()
+        return RequestQueue()
     try:
-        return Queue.model_validate_json(base64.urlsafe_b64decode(found[1]))
+        return RequestQueue.model_validate_json(base64.urlsafe_b64decode(found[1]))
     except (ValidationError, binascii.Error, ValueError):
-        return Queue()
+        return RequestQueue()

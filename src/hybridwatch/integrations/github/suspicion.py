@@ -14,16 +14,16 @@ from typing import Final
 from github import GithubException
 
 from hybridwatch.analysis.culprit import CommitRange
-from hybridwatch.integrations.github.door import Access, Door
+from hybridwatch.integrations.github.client import GitHubClient, RepositoryAccess
 from hybridwatch.integrations.github.pull_request import PullRequest
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
 
 _NAMED: Final = 10
 _DIGITS: Final = 10
 """Of a commit."""
-_WORDS: Final = {Wanted.REGRESSION: "worse", Wanted.FIX: "better"}
+_WORDS: Final = {ChangeDirection.REGRESSION: "worse", ChangeDirection.FIX: "better"}
 
 
 def answer_text(found: SearchAnswer) -> str:
@@ -124,7 +124,7 @@ def hindrance(found: SearchAnswer) -> str:
     """Say why nobody is told of what a search found; empty if somebody is to be."""
     if found.answer is None or not found.suspects:
         return "nothing was confirmed"
-    if found.answer.find is not Wanted.REGRESSION:
+    if found.answer.find is not ChangeDirection.REGRESSION:
         return "it was a fix that was looked for"
     if not all(one.is_commit for one in found.suspects):
         return "it names a release, not a commit: search on with --repo"
@@ -133,7 +133,9 @@ def hindrance(found: SearchAnswer) -> str:
     return ""
 
 
-def tell_authors(access: Access, repository: str, found: SearchAnswer) -> Iterator[Telling]:
+def tell_authors(
+    access: RepositoryAccess, repository: str, found: SearchAnswer
+) -> Iterator[Telling]:
     """Comment on the pull request of each suspect, unless it was told before.
 
     A pull request that was told to be one of a few hears it again when it is the one.
@@ -146,10 +148,10 @@ def tell_authors(access: Access, repository: str, found: SearchAnswer) -> Iterat
     Raises:
         GithubError: GitHub refuses us.
     """
-    door = Door(access, repository, _RETRIED, _HINTS)
+    client = GitHubClient(access, repository, _RETRIED, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
-        number = _pull_request_of(door, repository, suspect.name)
+        number = _pull_request_of(client, repository, suspect.name)
         if number is None:
             yield Telling(suspect, None, "no merged pull request has this commit")
             continue
@@ -171,11 +173,11 @@ def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
     return pull.comment(lambda body: kind_in(body) is not None, text_after)
 
 
-def _pull_request_of(door: Door, repository: str, sha: str) -> int | None:
+def _pull_request_of(client: GitHubClient, repository: str, sha: str) -> int | None:
     """Give the first merged pull request that has a commit."""
-    with door.errors(f"read the pull requests of commit {sha[:12]} of"):
+    with client.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:
-            pulls = list(door.github.get_repo(repository).get_commit(sha).get_pulls())
+            pulls = list(client.github.get_repo(repository).get_commit(sha).get_pulls())
         except GithubException as error:
             if error.status in _UNKNOWN:
                 return None

@@ -42,7 +42,7 @@ class Vocabulary:
     verdicts: frozenset[str]
 
 
-def vocabulary_of(results: Path) -> Vocabulary:
+def build_vocabulary(results: Path) -> Vocabulary:
     """Read what there is.
 
     Args:

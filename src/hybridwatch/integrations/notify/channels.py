@@ -125,7 +125,7 @@ class Gitlab(_Channel):
 Channel: TypeAlias = Slack | Webhook | Email | Github | Gitlab
 
 
-class _File(Part):
+class _ChannelsFile(Part):
     dashboard: _Url | None = None
     source: Annotated[str, Field(pattern=r"^[!-~]+$", description="a URI")] = "/hybridwatch"
     slack: list[Slack] = Field(default_factory=list)
@@ -181,11 +181,11 @@ def read_channels(path: Path) -> Channels:
     Raises:
         NotifyError: It cannot be read, or a line for each key that is wrong.
     """
-    with refusing_toml(path, _File, NotifyError):
-        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    with refusing_toml(path, _ChannelsFile, NotifyError):
+        file = _ChannelsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     return Channels(path, (file.dashboard or "").rstrip("/"), file.source, tuple(file.channels))
 
 
-def kind_of(channel: Channel) -> str:
+def find_kind(channel: Channel) -> str:
     """Name the table that a channel stands in."""
     return type(channel).__name__.lower()

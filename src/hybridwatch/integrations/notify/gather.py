@@ -21,23 +21,23 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.integrations.notify.message import Content, Shown
-from hybridwatch.integrations.notify.topic import Standing, Topic
+from hybridwatch.integrations.notify.message import Content, MessagePart
+from hybridwatch.integrations.notify.topic import Topic, TopicStatus
 from hybridwatch.pages.address import address
 from hybridwatch.reports.alert_text import CLOSED, change_of, group_text, own_report, place_of
 
 _STANDINGS: Final = {
-    Status.OPEN: Standing.OPEN,
-    Status.ACKNOWLEDGED: Standing.QUIET,
-    Status.MUTED: Standing.QUIET,
-    Status.RELEASE: Standing.CLOSED,
-    Status.CLOSED: Standing.CLOSED,
-    Status.RESOLVED: Standing.OVER,
-    Status.NOT_REPEATED: Standing.NOT_REPEATED,
+    Status.OPEN: TopicStatus.OPEN,
+    Status.ACKNOWLEDGED: TopicStatus.QUIET,
+    Status.MUTED: TopicStatus.QUIET,
+    Status.RELEASE: TopicStatus.CLOSED,
+    Status.CLOSED: TopicStatus.CLOSED,
+    Status.RESOLVED: TopicStatus.OVER,
+    Status.NOT_REPEATED: TopicStatus.NOT_REPEATED,
 }
 _GAP: Final = "gap"
 _MACHINE: Final = "machine"
@@ -46,7 +46,7 @@ _KEY_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TopicPlace:
     """Where the records lie, and what judges them.
 
     Attributes:
@@ -64,7 +64,7 @@ class Place:
     dashboard: str = ""
 
 
-def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
+def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
     """Say how every alert stands, the most urgent first, and what became of machines.
 
     Args:
@@ -94,7 +94,7 @@ def topics_of(place: Place, now: datetime) -> tuple[Topic, ...]:
     )
 
 
-def _alert_topic(alert: Alert, group: AlertGroup, place: Place) -> Topic:
+def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
     return Topic(
         key=alert.matter.key,
         standing=_STANDINGS[alert.status],
@@ -109,7 +109,7 @@ def _alert_topic(alert: Alert, group: AlertGroup, place: Place) -> Topic:
     )
 
 
-def _content_of(group: AlertGroup, place: Place) -> Content:
+def _content_of(group: AlertGroup, place: TopicPlace) -> Content:
     lead, text = group.lead, group_text(group, _report_of(group.lead, place))
     matters = [alert.matter for alert in group.current]
     many = len(matters) > 1
@@ -125,7 +125,7 @@ def _content_of(group: AlertGroup, place: Place) -> Content:
         run=lead.bad.run_id,
         since=_moment(group.opened_by.started_at),
         metrics=tuple(
-            Shown(one.metric, one.statistic, one.verdict.value, one.effect, change_of(one))
+            MessagePart(one.metric, one.statistic, one.verdict.value, one.effect, change_of(one))
             for one in lead.cause.parts
         ),
         members=tuple(map(_member, group.current)) if many else (),
@@ -144,12 +144,12 @@ def _member(alert: Alert) -> str:
     return where if change == numbers.ABSENT else f"{where}: {alert.cause.lead.metric} {change}"
 
 
-def _report_of(alert: Alert, place: Place) -> Report | None:
+def _report_of(alert: Alert, place: TopicPlace) -> Report | None:
     """Read why the engine failed, which is all that the index does not have."""
     if alert.matter.area is not Area.ENGINE:
         return None
     row = runs_by_id(place.index).get(alert.bad.run_id)
-    entry = entry_of(place.results / row.record) if row else None
+    entry = load_entry(place.results / row.record) if row else None
     if not isinstance(entry, Entry) or entry.report is None:
         return None
     return own_report(alert, entry.report)
@@ -185,7 +185,7 @@ def _seen_of(text: str) -> Seen:
     )
 
 
-def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
+def _gap_topics(found: Sequence[Gap], place: TopicPlace) -> Iterator[Topic]:
     """Put together what one machine did not measure: a machine that is away is one cause."""
     by_testbed: defaultdict[str, list[Gap]] = defaultdict(list)
     for gap in found:
@@ -194,7 +194,7 @@ def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
         missing = sorted(gap.scenario for gap in gaps)
         yield Topic(
             key=hashlib.sha256(f"{_GAP} {testbed}".encode()).hexdigest()[:_KEY_DIGITS],
-            standing=Standing.OPEN,
+            standing=TopicStatus.OPEN,
             rank=Action.BLOCK,  # as in the gate
             scenarios=tuple(one for one in missing if one),
             testbed=testbed,
@@ -205,12 +205,12 @@ def _gap_topics(found: Sequence[Gap], place: Place) -> Iterator[Topic]:
         )
 
 
-def _machine_topic(change: MachineChange, place: Place, now: datetime) -> Topic:
+def _machine_topic(change: MachineChange, place: TopicPlace, now: datetime) -> Topic:
     """Tell once that a machine changed: it is news for a week, and nothing that could recover."""
     name = f"{_MACHINE} {change.testbed} {change.at.isoformat()}"
     return Topic(
         key=hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS],
-        standing=Standing.OPEN if now - change.at < _NEWS else Standing.QUIET,
+        standing=TopicStatus.OPEN if now - change.at < _NEWS else TopicStatus.QUIET,
         rank=Action.WARN,
         scenarios=(),
         testbed=change.testbed,
@@ -236,7 +236,7 @@ def _more_missing(missing: Sequence[str]) -> Callable[[str], Since]:
     return since_then
 
 
-def _gap_content(gaps: Sequence[Gap], testbed: str, place: Place) -> Content:
+def _gap_content(gaps: Sequence[Gap], testbed: str, place: TopicPlace) -> Content:
     started = [gap.last.started_at for gap in gaps if gap.last is not None]
     one = gaps[0].scenario if len(gaps) == 1 else ""
     return Content(
@@ -256,7 +256,7 @@ def _moment(when: datetime) -> str:
     return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _link(place: Place, **parameters: str) -> str:
+def _link(place: TopicPlace, **parameters: str) -> str:
     if not place.dashboard:
         return ""
     return f"{place.dashboard}/{address('alerts', **parameters).href()}"

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github.door import Access
+from hybridwatch.integrations.github.client import RepositoryAccess
 from hybridwatch.integrations.github.issues import OurIssues, Written
 from hybridwatch.integrations.notify.channels import Github
-from hybridwatch.integrations.notify.door import UndeliveredError, secret_of
-from hybridwatch.integrations.notify.issues import Issue, Wanted
+from hybridwatch.integrations.notify.client import UndeliveredError, read_secret
+from hybridwatch.integrations.notify.issues import Issue, WantedIssue
 
 _REFUSED: Final = frozenset({400, 422})
 """Of one message; any other answer is about everything that we ask."""
@@ -27,8 +27,8 @@ class GithubTracker:
     """
 
     def __init__(self, channel: Github) -> None:
-        token = secret_of(channel.token_from, r"[!-~]+", "a token")
-        access = Access(token, channel.api.rstrip("/"), _LONGEST_WAIT_S)
+        token = read_secret(channel.token_from, r"[!-~]+", "a token")
+        access = RepositoryAccess(token, channel.api.rstrip("/"), _LONGEST_WAIT_S)
         self._label = channel.label
         with _undelivered():
             self._ours = OurIssues(access, channel.repository, channel.label)
@@ -44,7 +44,7 @@ class GithubTracker:
             found = self._ours.get(int(number))
         return None if found is None else _issue(found)
 
-    def create(self, wanted: Wanted) -> Issue:
+    def create(self, wanted: WantedIssue) -> Issue:
         """Make an issue."""
         with _undelivered():
             made = self._ours.create(wanted.title, wanted.body)
@@ -56,7 +56,7 @@ class GithubTracker:
         )
         return Issue(str(made.number), made.body, complaint)
 
-    def change(self, number: str, wanted: Wanted) -> None:
+    def change(self, number: str, wanted: WantedIssue) -> None:
         """Make an issue as it shall be."""
         state = "open" if wanted.is_open else "closed"
         ended = "completed" if wanted.is_done else "not_planned"

@@ -5,8 +5,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from hybridwatch.integrations.notify.channels import Gitlab
-from hybridwatch.integrations.notify.door import Http, UndeliveredError, secret_of
-from hybridwatch.integrations.notify.issues import Issue, Wanted
+from hybridwatch.integrations.notify.client import Http, UndeliveredError, read_secret
+from hybridwatch.integrations.notify.issues import Issue, WantedIssue
 
 _PAGE: Final = 100
 _GONE: Final = "answered 404"
@@ -23,7 +23,7 @@ class GitlabTracker:
     """
 
     def __init__(self, channel: Gitlab) -> None:
-        token = secret_of(channel.token_from, r"[!-~]+", "a token")
+        token = read_secret(channel.token_from, r"[!-~]+", "a token")
         self._http = Http([token], {"PRIVATE-TOKEN": token})
         self._api = f"{channel.url.rstrip('/')}/api/v4"
         self._issues = f"{self._api}/projects/{quote(channel.project, safe='')}/issues"
@@ -52,7 +52,7 @@ class GitlabTracker:
             raise
         return _issue(found) if found["author"]["id"] == self._myself() else None
 
-    def create(self, wanted: Wanted) -> Issue:
+    def create(self, wanted: WantedIssue) -> Issue:
         """Make an issue."""
         sent = {"title": wanted.title, "description": wanted.body, "labels": self._label}
         made = self._http.call("POST", self._issues, json=sent).json()
@@ -64,7 +64,7 @@ class GitlabTracker:
         )
         return Issue(str(made["iid"]), made["description"], complaint)
 
-    def change(self, number: str, wanted: Wanted) -> None:
+    def change(self, number: str, wanted: WantedIssue) -> None:
         """Make an issue as it shall be."""
         sent = {
             "title": wanted.title,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from hybridwatch.integrations.notify.door import Receipt
+from hybridwatch.integrations.notify.client import Receipt
 from hybridwatch.integrations.notify.message import Message, News
 from hybridwatch.reports.escape import as_item, escape
 
@@ -18,7 +18,7 @@ _TEXT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedIssue:
     """How an issue shall be.
 
     Attributes:
@@ -58,10 +58,10 @@ class Tracker(Protocol):
     def get(self, number: str) -> Issue | None:
         """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
 
-    def create(self, wanted: Wanted) -> Issue:
+    def create(self, wanted: WantedIssue) -> Issue:
         """Make an issue; sent once, whatever becomes of the answer."""
 
-    def change(self, number: str, wanted: Wanted) -> None:
+    def change(self, number: str, wanted: WantedIssue) -> None:
         """Make an issue as it shall be, in one request."""
 
     def comments(self, number: str) -> Iterable[str]:
@@ -71,7 +71,7 @@ class Tracker(Protocol):
         """Add a comment."""
 
 
-class IssueDoor:
+class IssueClient:
     """The issues of one repository.
 
     Args:
@@ -94,8 +94,8 @@ class IssueDoor:
             issue = self._created(message)
         if _mark(message) not in issue.body:
             if not any(_mark(message) in text for text in self._tracker.comments(issue.number)):
-                self._tracker.comment(issue.number, comment_of(message))
-            self._tracker.change(issue.number, wanted_of(message))
+                self._tracker.comment(issue.number, render_comment(message))
+            self._tracker.change(issue.number, build_wanted_issue(message))
         return Receipt(issue.number, issue.complaint)
 
     def _found(self, message: Message, place: str) -> Issue | None:
@@ -106,12 +106,14 @@ class IssueDoor:
         return next(iter(self._ours(message)), None)
 
     def _created(self, message: Message) -> Issue:
-        made = self._tracker.create(wanted_of(message))
+        made = self._tracker.create(build_wanted_issue(message))
         # One that was asked for earlier may have come into being after all.
         first, *others = self._ours(message) or [made]
         for other in others:
             text = f"The same as #{first.number}, which stays.\n\n{_KEEPER}"
-            closed = Wanted(f"Duplicate of #{first.number}", text, is_open=False, is_done=False)
+            closed = WantedIssue(
+                f"Duplicate of #{first.number}", text, is_open=False, is_done=False
+            )
             self._tracker.change(other.number, closed)
         return first if first.number != made.number else made
 
@@ -123,10 +125,10 @@ _TOPIC: Final = "<!-- hybridwatch-topic: "
 _KEEPER: Final = "<sub>`hybridwatch notify` keeps this issue</sub>"
 
 
-def wanted_of(message: Message) -> Wanted:
+def build_wanted_issue(message: Message) -> WantedIssue:
     """Say how the issue of a topic shall be after a message."""
     marks = f"{_topic(message)}\n{_mark(message)}\n"
-    return Wanted(
+    return WantedIssue(
         title=message.headline[:_TITLE],
         body="\n\n".join([*_paragraphs(message), _KEEPER, marks]),
         is_open=not message.news.is_end,
@@ -134,7 +136,7 @@ def wanted_of(message: Message) -> Wanted:
     )
 
 
-def comment_of(message: Message) -> str:
+def render_comment(message: Message) -> str:
     """Write what is new about a topic as a comment."""
     return "\n\n".join([*_paragraphs(message), _mark(message) + "\n"])
 

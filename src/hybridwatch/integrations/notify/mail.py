@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError, secret_of
+from hybridwatch.integrations.notify.client import Receipt, UndeliveredError, read_secret
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.reports.escape import one_line
 
@@ -34,7 +34,7 @@ class MailDoor:
     def __init__(self, channel: Email) -> None:
         self._channel = channel
         variable = channel.password_from
-        self._password = "" if variable is None else secret_of(variable, r".+", "a password")
+        self._password = "" if variable is None else read_secret(variable, r".+", "a password")
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
         """Send a message.
@@ -42,7 +42,7 @@ class MailDoor:
         Raises:
             UndeliveredError: No recipient was sent it.
         """
-        mail = mail_of(message, self._channel)
+        mail = build_mail(message, self._channel)
         try:
             with self._connected() as server:
                 refused = server.send_message(mail, self._channel.sender, self._channel.to)
@@ -80,7 +80,7 @@ class MailDoor:
         return UndeliveredError(line[:300], alone=alone, again=not refused)
 
 
-def mail_of(message: Message, channel: Email) -> EmailMessage:
+def build_mail(message: Message, channel: Email) -> EmailMessage:
     """Write a message as a mail; those about one topic are one conversation."""
     mail = EmailMessage()
     domain = channel.sender.rpartition("@")[2]

@@ -62,7 +62,7 @@ _WHY: Final[Mapping[News, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessagePart:
     """A metric that shows the trouble; ``change`` is ``effect`` in words, ``-`` without one."""
 
     metric: str
@@ -105,7 +105,7 @@ class Content:
     contender: str = ""
     run: str = ""
     since: str = ""
-    metrics: tuple[Shown, ...] = ()
+    metrics: tuple[MessagePart, ...] = ()
     missing: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     note: str = ""
@@ -119,7 +119,7 @@ class Content:
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         found = json.loads(text)
-        metrics = tuple(Shown(**one) for one in found.pop("metrics"))
+        metrics = tuple(MessagePart(**one) for one in found.pop("metrics"))
         missing = tuple(found.pop("missing"))
         members = tuple(found.pop("members", ()))
         return cls(**found, metrics=metrics, missing=missing, members=members)
@@ -214,7 +214,7 @@ class Message:
         }
 
 
-def id_of(channel: str, topic: str, news: News, number: int, seen: str) -> str:
+def compute_id(channel: str, topic: str, news: News, number: int, seen: str) -> str:
     """Name a message: the same news has the same name, though the database was lost meanwhile."""
     text = json.dumps([channel, topic, news.value, number, seen])
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]

@@ -20,20 +20,26 @@ from hybridwatch.database.migration import check_known, migrate
 from hybridwatch.database.schema import MESSAGE, TOLD
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Channel
-from hybridwatch.integrations.notify.message import Content, Message, News, id_of
-from hybridwatch.integrations.notify.topic import Standing, Told, Topic, news_of, news_of_cause
+from hybridwatch.integrations.notify.message import Content, Message, News, compute_id
+from hybridwatch.integrations.notify.topic import (
+    DeliveryState,
+    Topic,
+    TopicStatus,
+    find_news,
+    news_of_cause,
+)
 
 _CLAIM: Final = "notify"
 _LOOK_AGAIN_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OutboxStep:
     """What a channel shall have heard of a topic, and the message by which it hears; if any."""
 
     channel: str
     topic: str
-    told: Told
+    told: DeliveryState
     message: Message | None
 
 
@@ -74,7 +80,7 @@ class Outbox:
             check_known(connection, self._database.name)
             migrate(connection)
 
-    def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[Step]:
+    def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[OutboxStep]:
         """Say what is news to a channel, and keep nothing.
 
         Args:
@@ -86,7 +92,7 @@ class Outbox:
         causes: defaultdict[str, list[Topic]] = defaultdict(list)
         for topic in topics:
             causes[topic.cause or topic.key].append(topic)
-        steps: list[Step] = []
+        steps: list[OutboxStep] = []
         for alike in causes.values():
             before = {topic.key: told.pop(topic.key) for topic in alike if topic.key in told}
             if before or any(_is_wanted(channel, topic) for topic in alike):
@@ -98,7 +104,7 @@ class Outbox:
         ]
         return steps
 
-    def keep(self, steps: Sequence[Step], *, silently: bool = False) -> None:
+    def keep(self, steps: Sequence[OutboxStep], *, silently: bool = False) -> None:
         """Keep what is to be sent, and what channels have heard by it.
 
         Args:
@@ -120,7 +126,7 @@ class Outbox:
                 return []
             return [_message_of(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))]
 
-    def stranded(self, channels: Sequence[str]) -> Mapping[str, int]:
+    def orphaned(self, channels: Sequence[str]) -> Mapping[str, int]:
         """Count what waits for channels that nobody names any more."""
         waits = MESSAGE.c.sent_at.is_(None), MESSAGE.c.channel.not_in(channels)
         counted = select(MESSAGE.c.channel, func.count()).where(*waits).group_by(MESSAGE.c.channel)
@@ -147,7 +153,7 @@ class Outbox:
             found: str | None = connection.scalar(select(TOLD.c.place).where(*_of(message)))
         return found or ""
 
-    def _told(self, channel: str) -> dict[str, Told]:
+    def _told(self, channel: str) -> dict[str, DeliveryState]:
         with self._reading() as connection:
             if connection is None:
                 return {}
@@ -177,49 +183,51 @@ def _is_wanted(channel: Channel, topic: Topic) -> bool:
 
 
 def _steps(
-    channel: str, topics: Sequence[Topic], told: Mapping[str, Told], now: datetime
-) -> Iterator[Step]:
+    channel: str, topics: Sequence[Topic], told: Mapping[str, DeliveryState], now: datetime
+) -> Iterator[OutboxStep]:
     """Tell one cause under one of its topics: that of which there were messages, else the first."""
     news = news_of_cause(topics, told)
     heard = (topic.key for topic in topics if topic.key in told and told[topic.key].messages)
     speaker = next(heard, topics[0].key)
     for topic in topics:
         key, before = topic.key, told.get(topic.key)
-        moved = news_of(topic, before) is not None
+        moved = find_news(topic, before) is not None
         speaks = news is not None and key == speaker
         if not speaks and not moved and (before is None or before.standing is topic.standing):
             continue
         messages = (0 if before is None else before.messages) + speaks
         if before is None or moved:
-            after = Told(topic.standing, topic.seen, topic.content(), messages)
+            after = DeliveryState(topic.standing, topic.seen, topic.content(), messages)
         else:
             # It grew quiet, or is over after it was closed: what was heard stays the measure.
             content = topic.content() if speaks else before.content
-            after = Told(topic.standing, before.seen, content, messages)
+            after = DeliveryState(topic.standing, before.seen, content, messages)
         yield _step(channel, key, after, news if speaks else None, now)
 
 
-def _gone(channel: str, key: str, before: Told, now: datetime) -> Step:
+def _gone(channel: str, key: str, before: DeliveryState, now: datetime) -> OutboxStep:
     if not before.messages:  # another topic of its cause spoke for it
-        return _step(channel, key, replace(before, standing=Standing.OVER), None, now)
+        return _step(channel, key, replace(before, standing=TopicStatus.OVER), None, now)
     news = News.RECOVERED if before.content.area == "gap" else News.GONE
-    told = Told(Standing.OVER, before.seen, before.content, before.messages + 1)
+    told = DeliveryState(TopicStatus.OVER, before.seen, before.content, before.messages + 1)
     return _step(channel, key, told, news, now)
 
 
-def _step(channel: str, topic: str, told: Told, news: News | None, now: datetime) -> Step:
+def _step(
+    channel: str, topic: str, told: DeliveryState, news: News | None, now: datetime
+) -> OutboxStep:
     message = None
     if news is not None:
-        name = id_of(channel, topic, news, told.messages, told.seen)
+        name = compute_id(channel, topic, news, told.messages, told.seen)
         message = Message(name, channel, topic, told.messages, news, told.content, now)
-    return Step(channel, topic, told, message)
+    return OutboxStep(channel, topic, told, message)
 
 
-def _of(one: Message | Step) -> tuple[Any, Any]:
+def _of(one: Message | OutboxStep) -> tuple[Any, Any]:
     return TOLD.c.channel == one.channel, TOLD.c.topic == one.topic
 
 
-def _put_told(connection: Connection, step: Step) -> None:
+def _put_told(connection: Connection, step: OutboxStep) -> None:
     values = {
         "standing": step.told.standing.value,
         "seen": step.told.seen,
@@ -231,9 +239,9 @@ def _put_told(connection: Connection, step: Step) -> None:
         connection.execute(insert(TOLD), [row])
 
 
-def _told_of(row: Row[Any]) -> Told:
+def _told_of(row: Row[Any]) -> DeliveryState:
     content = Content.from_json(row.content)
-    return Told(Standing(row.standing), row.seen, content, row.messages)
+    return DeliveryState(TopicStatus(row.standing), row.seen, content, row.messages)
 
 
 def _message_row(message: Message, turn: int) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.notify.channels import Channel, Channels, kind_of
-from hybridwatch.integrations.notify.door import Door, Receipt, UndeliveredError
-from hybridwatch.integrations.notify.gather import Place, topics_of
+from hybridwatch.integrations.notify.channels import Channel, Channels, find_kind
+from hybridwatch.integrations.notify.client import ChannelClient, Receipt, UndeliveredError
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
-from hybridwatch.integrations.notify.outbox import Outbox, Step
+from hybridwatch.integrations.notify.outbox import Outbox, OutboxStep
 
 _PAUSES_S: Final = (1.0, 5.0)
 """Before the second and the third try."""
@@ -56,7 +56,7 @@ class Sender:
     def __init__(
         self,
         outbox: Outbox,
-        door_of: Callable[[Channel], Door],
+        door_of: Callable[[Channel], ChannelClient],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._outbox = outbox
@@ -65,7 +65,7 @@ class Sender:
 
     def send(self, channel: Channel) -> Sent:
         """Send everything that waits for a channel, as far as it gets through."""
-        found = Sent(channel.name, kind_of(channel))
+        found = Sent(channel.name, find_kind(channel))
         found.waiting = self._outbox.waiting(channel.name)
         if found.waiting:
             try:
@@ -74,13 +74,13 @@ class Sender:
                 found.troubles.append(str(error))
         return found
 
-    def _send_all(self, door: Door, found: Sent) -> None:
+    def _send_all(self, client: ChannelClient, found: Sent) -> None:
         held: set[str] = set()
         for message in list(found.waiting):
             if message.topic in held:
                 continue
             try:
-                receipt = self._deliver(door, message)
+                receipt = self._deliver(client, message)
             except UndeliveredError as error:
                 self._outbox.failed(message, str(error))
                 if not error.alone:
@@ -94,16 +94,16 @@ class Sender:
             if receipt.complaint:
                 found.troubles.append(receipt.complaint)
 
-    def _deliver(self, door: Door, message: Message) -> Receipt:
+    def _deliver(self, client: ChannelClient, message: Message) -> Receipt:
         """Send a message, up to three times while the service is only busy."""
         for pause in _PAUSES_S:
             try:
-                return door.deliver(message, self._outbox.place(message))
+                return client.deliver(message, self._outbox.place(message))
             except UndeliveredError as error:
                 if not error.again or error.wait_s > _LONGEST_WAIT_S:
                     raise
                 self._sleep(max(pause, error.wait_s))
-        return door.deliver(message, self._outbox.place(message))
+        return client.deliver(message, self._outbox.place(message))
 
 
 _PATIENCE_S: Final = 120.0
@@ -142,14 +142,14 @@ def chosen_channels(channels: Channels, names: Sequence[str]) -> tuple[Channel, 
     return tuple(known[name] for name in dict.fromkeys(names)) if names else channels.all
 
 
-def preview(outbox: Outbox, channels: Sequence[Channel], place: Place) -> list[Preview]:
+def preview(outbox: Outbox, channels: Sequence[Channel], place: TopicPlace) -> list[Preview]:
     """Say what would be sent; keeps and sends nothing."""
     now = datetime.now(UTC)
-    topics = topics_of(place, now)
+    topics = gather_topics(place, now)
     return [
         Preview(
             channel.name,
-            kind_of(channel),
+            find_kind(channel),
             tuple(_messages(outbox.plan(channel, topics, now))),
             tuple(outbox.waiting(channel.name)),
         )
@@ -158,7 +158,7 @@ def preview(outbox: Outbox, channels: Sequence[Channel], place: Place) -> list[P
 
 
 def tell(
-    outbox: Outbox, sender: Sender, channels: Sequence[Channel], place_of: Callable[[], Place]
+    outbox: Outbox, sender: Sender, channels: Sequence[Channel], place_of: Callable[[], TopicPlace]
 ) -> list[Sent]:
     """Send what changed since each channel last heard, and what did not get through before.
 
@@ -176,20 +176,20 @@ def tell(
         return [sender.send(channel) for channel in channels]
 
 
-def skip(outbox: Outbox, channels: Sequence[Channel], place_of: Callable[[], Place]) -> int:
+def skip(outbox: Outbox, channels: Sequence[Channel], place_of: Callable[[], TopicPlace]) -> int:
     """Take everything that is new for heard, and send nothing of it; gives how much that is."""
     with outbox.alone(_PATIENCE_S):
         return _find(outbox, channels, place_of(), silently=True)
 
 
-def _find(outbox: Outbox, channels: Sequence[Channel], place: Place, *, silently: bool) -> int:
+def _find(outbox: Outbox, channels: Sequence[Channel], place: TopicPlace, *, silently: bool) -> int:
     now = datetime.now(UTC)
-    topics = topics_of(place, now)
+    topics = gather_topics(place, now)
     outbox.make()
     steps = [step for channel in channels for step in outbox.plan(channel, topics, now)]
     outbox.keep(steps, silently=silently)
     return len(_messages(steps))
 
 
-def _messages(steps: Sequence[Step]) -> list[Message]:
+def _messages(steps: Sequence[OutboxStep]) -> list[Message]:
     return [step.message for step in steps if step.message is not None]

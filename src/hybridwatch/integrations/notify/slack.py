@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Slack
-from hybridwatch.integrations.notify.door import Http, Receipt, UndeliveredError, secret_of
+from hybridwatch.integrations.notify.client import Http, Receipt, UndeliveredError, read_secret
 from hybridwatch.integrations.notify.message import Message
 
 _HEADER: Final = 150
@@ -28,7 +28,7 @@ class SlackDoor:
     """
 
     def __init__(self, channel: Slack) -> None:
-        self._url = secret_of(channel.url_from, rf"({URL})/\S*", "the address of a webhook")
+        self._url = read_secret(channel.url_from, rf"({URL})/\S*", "the address of a webhook")
         self._http = Http([self._url])
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
@@ -37,13 +37,13 @@ class SlackDoor:
         Raises:
             UndeliveredError: It did not get through.
         """
-        said = self._http.call("POST", self._url, json=payload_of(message)).text
+        said = self._http.call("POST", self._url, json=build_payload(message)).text
         if said != "ok":
             raise UndeliveredError(f"expected Slack's answer ok, found {said[:100]!r}", alone=True)
         return Receipt()
 
 
-def payload_of(message: Message) -> dict[str, Any]:
+def build_payload(message: Message) -> dict[str, Any]:
     """Write what Slack is sent: blocks, and the line that a notification shows."""
     # Slack looks for its own marks in this one text, and takes these three for the whole of them.
     text = message.headline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

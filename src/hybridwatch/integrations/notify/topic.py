@@ -15,7 +15,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.integrations.notify.message import Content, News
 
 
-class Standing(Enum):
+class TopicStatus(Enum):
     """How a topic stands; the values are stored."""
 
     OPEN = "open"
@@ -31,7 +31,7 @@ class Standing(Enum):
     @property
     def is_bad(self) -> bool:
         """Whether the trouble is there."""
-        return self in {Standing.OPEN, Standing.QUIET}
+        return self in {TopicStatus.OPEN, TopicStatus.QUIET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Topic:
     """
 
     key: str
-    standing: Standing
+    standing: TopicStatus
     rank: Action
     scenarios: tuple[str, ...]
     testbed: str
@@ -64,7 +64,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeliveryState:
     """How a topic stood when a channel last heard of it, or when it grew quiet since.
 
     Attributes:
@@ -75,7 +75,7 @@ class Told:
             its cause told of it.
     """
 
-    standing: Standing
+    standing: TopicStatus
     seen: str
     content: Content
     messages: int
@@ -84,7 +84,7 @@ class Told:
 _MOVED = {Since.WORSE: News.WORSE, Since.BACK: News.BACK}
 
 
-def news_of(topic: Topic, told: Told | None) -> News | None:
+def find_news(topic: Topic, told: DeliveryState | None) -> News | None:
     """Say what of a topic is news to a channel; ``None`` for nothing.
 
     Args:
@@ -92,25 +92,25 @@ def news_of(topic: Topic, told: Told | None) -> News | None:
         told: What the channel heard of it; ``None`` for nothing yet.
     """
     if told is None:
-        return News.OPENED if topic.standing is Standing.OPEN else None
+        return News.OPENED if topic.standing is TopicStatus.OPEN else None
     match topic.standing:
-        case Standing.OPEN if not told.standing.is_bad:
+        case TopicStatus.OPEN if not told.standing.is_bad:
             return News.BACK
-        case Standing.OPEN:
-            again = News.AGAIN if told.standing is Standing.QUIET else None
+        case TopicStatus.OPEN:
+            again = News.AGAIN if told.standing is TopicStatus.QUIET else None
             return _MOVED.get(topic.since(told.seen), again)
-        case Standing.CLOSED if told.standing.is_bad:
+        case TopicStatus.CLOSED if told.standing.is_bad:
             return News.CLOSED
-        case Standing.OVER if told.standing.is_bad:
+        case TopicStatus.OVER if told.standing.is_bad:
             return News.RECOVERED
-        case Standing.NOT_REPEATED if told.standing.is_bad:
+        case TopicStatus.NOT_REPEATED if told.standing.is_bad:
             return News.NOT_REPEATED
         case _:
             return None
 
 
-def news_of_cause(topics: Sequence[Topic], told: Mapping[str, Told]) -> News | None:
-    """Say what of the topics of one cause is news to a channel; of one topic as ``news_of``.
+def news_of_cause(topics: Sequence[Topic], told: Mapping[str, DeliveryState]) -> News | None:
+    """Say what of the topics of one cause is news to a channel; of one topic as ``find_news``.
 
     That another place shows it is no news, unless it blocks what only warned; and it ends when it
     has ended everywhere.
@@ -119,10 +119,10 @@ def news_of_cause(topics: Sequence[Topic], told: Mapping[str, Told]) -> News | N
         topics: As they stand.
         told: What the channel heard of each, by its key.
     """
-    found = {topic.key: news_of(topic, told.get(topic.key)) for topic in topics}
+    found = {topic.key: find_news(topic, told.get(topic.key)) for topic in topics}
     standings = {topic.standing for topic in topics}
-    if Standing.OPEN not in standings:
-        ended = Standing.QUIET not in standings
+    if TopicStatus.OPEN not in standings:
+        ended = TopicStatus.QUIET not in standings
         return next((news for news in News if ended and news in found.values()), None)
     known = [told[key] for key in found if key in told and told[key].standing.is_bad]
     if not known:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hybridwatch.integrations.notify.channels import URL, Webhook
-from hybridwatch.integrations.notify.door import Http, Receipt, secret_of
+from hybridwatch.integrations.notify.client import Http, Receipt, read_secret
 from hybridwatch.integrations.notify.message import Message
 
 _TYPE: Final = "hybridwatch.alert"
@@ -36,8 +36,8 @@ class WebhookDoor:
     def __init__(
         self, channel: Webhook, source: str, clock: Callable[[], float] = time.time
     ) -> None:
-        self._url = secret_of(channel.url_from, rf"({URL})(/\S*)?", "an address with https://")
-        self._secret = secret_of(
+        self._url = read_secret(channel.url_from, rf"({URL})(/\S*)?", "an address with https://")
+        self._secret = read_secret(
             channel.secret_from, _SECRET, "whsec_ and 24 to 64 bytes in base64"
         )
         self._source = source
@@ -50,7 +50,7 @@ class WebhookDoor:
         Raises:
             UndeliveredError: It did not get through.
         """
-        body = json.dumps(event_of(message, self._source)).encode()
+        body = json.dumps(build_event(message, self._source)).encode()
         at = str(int(self._clock()))
         headers = {
             "Content-Type": "application/cloudevents+json; charset=utf-8",
@@ -62,7 +62,7 @@ class WebhookDoor:
         return Receipt()
 
 
-def event_of(message: Message, source: str) -> dict[str, Any]:
+def build_event(message: Message, source: str) -> dict[str, Any]:
     """Write a message as a CloudEvent 1.0."""
     return {
         "specversion": "1.0",

@@ -79,7 +79,7 @@ FILLER_SHARES = (0.0, 0.25, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class EmbeddedQuestion:
     """One question and its only right answer.
 
     Attributes:
@@ -91,7 +91,9 @@ class Document:
     answer: str
 
 
-def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) -> list[Document]:
+def recall_documents(
+    count: int, seed: int, max_distance: int = MAX_DISTANCE
+) -> list[EmbeddedQuestion]:
     """Make documents that list keys with values, with filler between, and then ask for one value.
 
     Args:
@@ -106,7 +108,7 @@ def recall_documents(count: int, seed: int, max_distance: int = MAX_DISTANCE) ->
     return _distinct(count, seed, lambda rng: _recall_document(rng, max_distance))
 
 
-def shared_recall_documents(count: int, seed: int) -> list[Document]:
+def shared_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make recall documents of which several share a listing, each with another question.
 
     Returns:
@@ -114,13 +116,13 @@ def shared_recall_documents(count: int, seed: int) -> list[Document]:
         are equal but for the key in the question, their last four bytes.
     """
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
-    documents: list[Document] = []
+    documents: list[EmbeddedQuestion] = []
     while len(documents) < count:
         documents += _questions_of_a_listing(rng)
     return documents[:count]
 
 
-def block_end_recall_documents(count: int, seed: int) -> list[Document]:
+def block_end_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make recall documents whose answers begin in one cached block and end in the next.
 
     Returns:
@@ -130,7 +132,7 @@ def block_end_recall_documents(count: int, seed: int) -> list[Document]:
     return _distinct(count, seed, _block_end_document)
 
 
-def word_problem_documents(count: int, seed: int) -> list[Document]:
+def word_problem_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
 
     Returns:
@@ -139,7 +141,7 @@ def word_problem_documents(count: int, seed: int) -> list[Document]:
     return _distinct(count, seed, _word_problem)
 
 
-def evaluation_files() -> dict[str, list[Document]]:
+def evaluation_files() -> dict[str, list[EmbeddedQuestion]]:
     """Return the documents of each shipped evaluation file, by file name."""
     documents = (
         recall_documents(EVALUATION_COUNT, EVALUATION_SEED),
@@ -150,26 +152,31 @@ def evaluation_files() -> dict[str, list[Document]]:
     return dict(zip(EVALUATION_FILES, documents, strict=True))
 
 
-def to_json_lines(documents: Iterable[Document]) -> str:
+def to_json_lines(documents: Iterable[EmbeddedQuestion]) -> str:
     """Return the text of an evaluation file: on each line an object of `prompt` and `answer`."""
     return "".join(json.dumps(asdict(document)) + "\n" for document in documents)
 
 
-def read_documents(path: Path) -> list[Document]:
+def read_documents(path: Path) -> list[EmbeddedQuestion]:
     """Read the documents of an evaluation file back."""
-    return [Document(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        EmbeddedQuestion(**json.loads(line))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
-def _distinct(count: int, seed: int, draw: Callable[[random.Random], Document]) -> list[Document]:
+def _distinct(
+    count: int, seed: int, draw: Callable[[random.Random], EmbeddedQuestion]
+) -> list[EmbeddedQuestion]:
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
-    documents: dict[str, Document] = {}
+    documents: dict[str, EmbeddedQuestion] = {}
     while len(documents) < count:
         document = draw(rng)
         documents.setdefault(document.prompt, document)
     return list(documents.values())
 
 
-def _recall_document(rng: random.Random, max_distance: int) -> Document:
+def _recall_document(rng: random.Random, max_distance: int) -> EmbeddedQuestion:
     keys = _shuffled_keys(rng)
     key, value = next(keys), _value(rng)
     pair, question = f"{key}={value}\n", f"?{key}="
@@ -181,10 +188,10 @@ def _recall_document(rng: random.Random, max_distance: int) -> Document:
     least = max(0, min(MIN_PROMPT, max_distance) + SHORTEST_LINE - used)
     most = max(least, min(MAX_PROMPT, used + max_distance // 2) - used)
     before = _lines(rng, keys, rng.randint(least, most), filler_share)
-    return Document(before + pair + after + question, value)
+    return EmbeddedQuestion(before + pair + after + question, value)
 
 
-def _block_end_document(rng: random.Random) -> Document:
+def _block_end_document(rng: random.Random) -> EmbeddedQuestion:
     """Draw until a prompt ends where it shall: lengths are made of whole lines."""
     while True:
         document = _recall_document(rng, MAX_DISTANCE)
@@ -192,7 +199,7 @@ def _block_end_document(rng: random.Random) -> Document:
             return document
 
 
-def _questions_of_a_listing(rng: random.Random) -> list[Document]:
+def _questions_of_a_listing(rng: random.Random) -> list[EmbeddedQuestion]:
     """Draw a listing that has enough pairs, and ask for `LISTING_QUESTIONS` of them."""
     listing, pairs = "", list[tuple[str, str]]()
     while len(pairs) < LISTING_QUESTIONS:
@@ -200,7 +207,7 @@ def _questions_of_a_listing(rng: random.Random) -> list[Document]:
         listing = _lines(rng, _shuffled_keys(rng), room, rng.choice(FILLER_SHARES))
         pairs = [(line[:2], line[3:]) for line in listing.splitlines() if "=" in line]
     chosen = rng.sample(pairs, LISTING_QUESTIONS)
-    return [Document(f"{listing}?{key}=", value) for key, value in chosen]
+    return [EmbeddedQuestion(f"{listing}?{key}=", value) for key, value in chosen]
 
 
 def _shuffled_keys(rng: random.Random) -> Iterator[str]:
@@ -233,7 +240,7 @@ def _filler(rng: random.Random, room: int) -> str:
     return line + "\n"
 
 
-def _word_problem(rng: random.Random) -> Document:
+def _word_problem(rng: random.Random) -> EmbeddedQuestion:
     name, thing = rng.choice(NAMES), rng.choice(THINGS)
     if rng.random() < MULTIPLIED_SHARE:
         count, content = rng.randint(*CONTAINER_RANGE), rng.randint(*CONTENT_RANGE)
@@ -252,7 +259,7 @@ def _word_problem(rng: random.Random) -> Document:
         story += (", then " if index else " and ") + clause
         working.append(step)
     prompt = f"Q: {story}. How many {thing} does {name} have?\nA:"
-    return Document(prompt, f" {' '.join(working)} #### {total}")
+    return EmbeddedQuestion(prompt, f" {' '.join(working)} #### {total}")
 
 
 def _change(rng: random.Random, total: int, bounds: tuple[int, int]) -> tuple[str, str, int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 
-class Request(TypedDict):
+class EvaluationRequest(TypedDict):
     """What the process reads.
 
     Attributes:
@@ -34,7 +34,7 @@ class Request(TypedDict):
     include_defaults: bool
 
 
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(request: EvaluationRequest) -> dict[str, Any]:
     """Run the tasks and return lm-eval's ``versions``, ``n-samples`` and ``samples``."""
     # Here, because the harness imports this module for its types and lm-eval takes two seconds.
     from lm_eval import simple_evaluate

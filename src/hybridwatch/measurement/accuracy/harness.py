@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy.answers import NO_TEXT, read_answers
-from hybridwatch.measurement.accuracy.evaluate import Request
+from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
 from hybridwatch.records.run import Answer
 from hybridwatch.system import ConversingProcess, GuardedProcess, without_proxy
 
@@ -156,8 +156,8 @@ def _eval_name(name: str) -> str:
     return f"hybridwatch_{name}" if (TASKS / f"{name}.yaml").is_file() else name
 
 
-def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> Request:
-    return Request(
+def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> EvaluationRequest:
+    return EvaluationRequest(
         model_args={
             "model": request.model,
             "base_url": request.base_url,

@@ -26,7 +26,7 @@ NO_NUMBERS: Final = "its logarithms are no numbers"
 """What is wrong with an answer without tokens."""
 
 
-class _File(BaseModel):
+class _OracleFile(BaseModel):
     """The file form, schema version 1."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -79,14 +79,14 @@ class Oracle:
         return json.dumps(head, indent=1)[:-2] + f',\n "trials": [\n{trials}\n ]\n}}\n'
 
 
-def path_of(home: Path, scenario: str) -> Path:
+def find_path(home: Path, scenario: str) -> Path:
     """Say where the right answers to a scenario lie: those of a home before what is shipped."""
-    own = own_path_of(home, scenario)
+    own = find_own_path(home, scenario)
     places = [folder / own.relative_to(home / ORACLES) for folder in layers(home / ORACLES)]
     return next((path for path in reversed(places) if path.is_file()), own)
 
 
-def own_path_of(home: Path, scenario: str) -> Path:
+def find_own_path(home: Path, scenario: str) -> Path:
     """Say where right answers to a scenario are written."""
     return home / ORACLES / f"{scenario}.json"
 
@@ -107,16 +107,18 @@ def load(path: Path) -> Oracle | None:
 @lru_cache(maxsize=8)  # every trial asks
 def _parsed(path: Path, text: bytes) -> Oracle:
     try:
-        file = _File.model_validate_json(text)
+        file = _OracleFile.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise MeasurementError(f"{path}: {place}: {first['msg']}") from error
-    plain = {name: getattr(file, name) for name in _File.model_fields if name != "schema_version"}
+    plain = {
+        name: getattr(file, name) for name in _OracleFile.model_fields if name != "schema_version"
+    }
     return Oracle(**plain)
 
 
-class Error(NamedTuple):
+class AnswerError(NamedTuple):
     """What is wrong with an answer.
 
     Attributes:
@@ -162,7 +164,7 @@ def wrong_among(
     )
 
 
-def error_in(answer: Completion, right: Completion, bound: float) -> Error | None:
+def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError | None:
     """Find the first token of an answer that is not right; ``None`` where there is none.
 
     Args:
@@ -171,27 +173,27 @@ def error_in(answer: Completion, right: Completion, bound: float) -> Error | Non
         bound: Nats that rounding may account for, in which token is chosen and in its probability.
     """
     if not answer.tokens:
-        return Error(0, NO_NUMBERS) if right.tokens else None
+        return AnswerError(0, NO_NUMBERS) if right.tokens else None
     at = position_of_parting(answer, right)
     same = len(right.tokens) if at is None else at
     pairs = list(zip(answer.logprobs, right.logprobs, strict=False))[:same]
     for place, (found, expected) in enumerate(pairs):
         if abs(found - expected) > bound:
             why = f"token {place}: expected logprob {expected:g}, found {found:g}"
-            return Error(place, why)
+            return AnswerError(place, why)
     if at is None:
         return None
     if at == min(len(answer.tokens), len(right.tokens)):
-        return Error(at, f"expected {len(right.tokens)} tokens, found {len(answer.tokens)}")
+        return AnswerError(at, f"expected {len(right.tokens)} tokens, found {len(answer.tokens)}")
     gap = right.gap(at, answer.tokens[at])
     if gap is not None and gap <= bound:
         return None
     behind = "far" if gap is None else f"{gap:g} nats"
     tokens = f"expected {right.tokens[at]}, found {answer.tokens[at]}"
-    return Error(at, f"token {at}: {tokens}, which is {behind} behind")
+    return AnswerError(at, f"token {at}: {tokens}, which is {behind} behind")
 
 
-def deviations_of(
+def find_deviations(
     kept: Sequence[Sequence[Completion]], fresh: Sequence[Sequence[Completion]]
 ) -> Iterator[str]:
     """Say in what right answers differ from those that were computed anew, a line for each request.

@@ -23,7 +23,7 @@ from hybridwatch.measurement.accuracy.embedded import (
     FILLER_WORDS,
     SHORTEST_LINE,
     TASKS_DIRECTORY,
-    Document,
+    EmbeddedQuestion,
     to_json_lines,
 )
 
@@ -54,7 +54,7 @@ class Shape:
     longest: int = MAX_LISTING
 
 
-def state_recall_documents(count: int, seed: int) -> list[Document]:
+def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make documents listing by listing, of each listing one for every pair.
 
     Returns:
@@ -62,10 +62,10 @@ def state_recall_documents(count: int, seed: int) -> list[Document]:
         four bytes. The last listing may not have all its questions.
     """
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
-    documents: list[Document] = []
+    documents: list[EmbeddedQuestion] = []
     while len(documents) < count:
         listing, pairs = draw_listing(rng, Shape())
-        documents += [Document(f"{listing}?{key}=", value) for key, value in pairs]
+        documents += [EmbeddedQuestion(f"{listing}?{key}=", value) for key, value in pairs]
     return documents[:count]
 
 

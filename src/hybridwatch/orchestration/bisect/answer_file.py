@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.records.store import read_file
 
 _MOST_BYTES: Final = 2**20
@@ -38,7 +38,7 @@ class Culprit(_Part):
     """What changed, and where; the fields are those of docs/json.md."""
 
     metric: _Text
-    find: Wanted
+    find: ChangeDirection
     effect: float | None
     interval: tuple[float, float] | None
     certainty: float | None
@@ -48,7 +48,7 @@ class Culprit(_Part):
     suspects: Annotated[tuple[Suspect, ...], Field(max_length=10_000)]
 
 
-class Confirmation(_Part):
+class ConfirmationPart(_Part):
     """The pair measured anew."""
 
     holds: bool
@@ -62,7 +62,7 @@ class SearchAnswer(_Part):
     scenario: _Text
     confirmed: bool
     answer: Culprit | None
-    confirmation: Confirmation | None
+    confirmation: ConfirmationPart | None
     repeat: _Text | None
 
     @property

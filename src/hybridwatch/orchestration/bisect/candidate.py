@@ -80,23 +80,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class CandidateList:
     """Candidates in order, the ends included.
 
     Attributes:
         name: What they are: ``releases``, ``commits``, ``files`` or ``builds``.
-        candidates: Two or more; the earlier end first.
+        entries: Two or more; the earlier end first.
     """
 
     name: str
-    candidates: tuple[Candidate, ...]
+    entries: tuple[Candidate, ...]
 
     @property
     def ends(self) -> tuple[Candidate, Candidate]:
         """The earlier and the later end."""
-        return self.candidates[0], self.candidates[-1]
+        return self.entries[0], self.entries[-1]
 
     @property
     def last(self) -> int:
         """Position of the later end."""
-        return len(self.candidates) - 1
+        return len(self.entries) - 1

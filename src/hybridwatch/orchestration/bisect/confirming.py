@@ -8,15 +8,15 @@ from hybridwatch.analysis.subject import phase_of
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.metrics import metric_of
 from hybridwatch.orchestration.bisect.candidate import Candidate
-from hybridwatch.orchestration.bisect.hunt import Hunt, TimedQuestion, end_blocks
-from hybridwatch.orchestration.bisect.meter import outcome_of, timed_outcome
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.measurer import parse_contracts, timed_outcome
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.outcome_words import timed_words, value_words
-from hybridwatch.orchestration.bisect.posterior.exact import Answer
-from hybridwatch.orchestration.bisect.question import Question, is_of_life
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
+from hybridwatch.orchestration.bisect.question import ExactQuestion, is_of_life
+from hybridwatch.orchestration.bisect.search import BisectSearch, TimedQuestion, end_blocks
 from hybridwatch.records.run import Phase, Run
 
-_OK = (Answer.UNCHANGED, Answer.CHANGED)
+_OK = (ProbeAnswer.UNCHANGED, ProbeAnswer.CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class Confirmation:
 
 
 def confirm(
-    hunt: Hunt,
-    question: Question | TimedQuestion,
+    search: BisectSearch,
+    question: ExactQuestion | TimedQuestion,
     pair: tuple[Candidate, Candidate],
     keep: Callable[[Run], Path],
 ) -> Confirmation:
     """Measure the pair anew.
 
     Args:
-        hunt: Has the meter.
+        search: Has the measurer.
         question: What changed.
         pair: The last candidate before the change, and the first behind it.
         keep: Stores a run, and gives the record's place.
@@ -57,48 +57,57 @@ def confirm(
     """
     labels = pair[0].make(), pair[1].make()
     if isinstance(question, TimedQuestion):
-        return _of_times(hunt, question, labels, keep)
+        return _of_times(search, question, labels, keep)
     if is_of_life(question.metric):
-        return _of_life(hunt, question, labels, keep)
-    run = hunt.meter.session(labels, {Phase.CONTRACT})
-    ends = outcome_of(run, 0, 0.0), outcome_of(run, 1, 0.0)
+        return _of_life(search, question, labels, keep)
+    run = search.measurer.session(labels, {Phase.CONTRACT})
+    ends = parse_contracts(run, 0, 0.0), parse_contracts(run, 1, 0.0)
     return _confirmed(question, ends, labels, str(keep(run)))
 
 
 def _of_life(
-    hunt: Hunt, question: Question, labels: tuple[str, str], keep: Callable[[Run], Path]
+    search: BisectSearch,
+    question: ExactQuestion,
+    labels: tuple[str, str],
+    keep: Callable[[Run], Path],
 ) -> Confirmation:
     """Measure one after the other: the engine that dies must not take the other's run with it."""
     ends, record = [], ""
     for label in labels:
         try:
-            run = hunt.meter.session((label,), {Phase.CONTRACT})
+            run = search.measurer.session((label,), {Phase.CONTRACT})
         except LateEngineError as error:
-            ends.append(Outcome(state=State.NOT_HAD, reason=str(error), label=label))
+            ends.append(ProbeOutcome(state=ProbeState.NOT_HAD, reason=str(error), label=label))
         except EngineError:
-            ends.append(Outcome(state=State.NOT_UP, label=label))
+            ends.append(ProbeOutcome(state=ProbeState.NOT_UP, label=label))
         else:
-            ends.append(outcome_of(run, 0, 0.0))
+            ends.append(parse_contracts(run, 0, 0.0))
             record = str(keep(run))
     return _confirmed(question, (ends[0], ends[1]), labels, record)
 
 
 def _of_times(
-    hunt: Hunt, question: TimedQuestion, labels: tuple[str, str], keep: Callable[[Run], Path]
+    search: BisectSearch,
+    question: TimedQuestion,
+    labels: tuple[str, str],
+    keep: Callable[[Run], Path],
 ) -> Confirmation:
     metric = metric_of(question.metric)
-    run = hunt.meter.session(labels, {phase_of(metric)}, end_blocks(metric.id))
+    run = search.measurer.session(labels, {phase_of(metric)}, end_blocks(metric.id))
     outcome = timed_outcome(run, metric, 0.0)
     record = str(keep(run))
     named = run.builds[0].label, run.builds[1].label
-    if outcome.state is not State.MEASURED:
+    if outcome.state is not ProbeState.MEASURED:
         return Confirmation(False, outcome.reason, named, record)
     holds = question.effect.is_changed(outcome.ratios)
     return Confirmation(holds, timed_words(outcome), named, record, outcome.ratios)
 
 
 def _confirmed(
-    question: Question, ends: tuple[Outcome, Outcome], labels: tuple[str, str], record: str
+    question: ExactQuestion,
+    ends: tuple[ProbeOutcome, ProbeOutcome],
+    labels: tuple[str, str],
+    record: str,
 ) -> Confirmation:
     answers = tuple(map(question.answer, ends))
     said = " -> ".join(value_words(question.metric, one) for one in ends)

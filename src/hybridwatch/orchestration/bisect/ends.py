@@ -6,10 +6,10 @@ from pathlib import Path
 from packaging.version import Version
 
 from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
-from hybridwatch.engines.commits import common_ancestor, sha_of
+from hybridwatch.engines.commits import common_ancestor, find_sha
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.question import Wanted
-from hybridwatch.orchestration.bisect.rungs import release_tag
+from hybridwatch.orchestration.bisect.candidate_lists import release_tag
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Ends:
         return " ".join(self.commits or self.labels)
 
 
-def ends_of(
-    good: str, bad: str, wanted: Wanted, repo: Path | None, accelerator: str, home: Path
+def find_ends(
+    good: str, bad: str, wanted: ChangeDirection, repo: Path | None, accelerator: str, home: Path
 ) -> Ends:
     """Find out what two words name.
 
@@ -79,31 +79,31 @@ def _label_of(word: str, accelerator: str, home: Path) -> str:
     return parse_label(word, home).label if name in builds else ""
 
 
-def _of_builds(good: str, bad: str, wanted: Wanted, home: Path) -> Ends:
+def _of_builds(good: str, bad: str, wanted: ChangeDirection, home: Path) -> Ends:
     specs = [parse_label(label, home).spec for label in (good, bad)]
     plain = all(not spec.origin for spec in specs) and [s.name for s in specs] == [good, bad]
     if plain and specs[0].release != specs[1].release:
         ordered = sorted(specs, key=lambda spec: Version(spec.release))
-        if wanted is Wanted.REGRESSION and ordered[0] is not specs[0]:
+        if wanted is ChangeDirection.REGRESSION and ordered[0] is not specs[0]:
             raise _reversed(good, bad)
         first, last = ordered
         return Ends((first.name, last.name), (first, last))
-    return Ends((bad, good) if wanted is Wanted.FIX else (good, bad))
+    return Ends((bad, good) if wanted is ChangeDirection.FIX else (good, bad))
 
 
 def _commit_of(word: str, label: str, repo: Path, home: Path) -> str:
     if not label:
-        return sha_of(repo, word)
+        return find_sha(repo, word)
     spec = parse_label(label, home).spec
     if spec.name != label or spec.origin:
         raise BuildError(f"{word}: expected a commit or a release, as the other end is a commit")
     return release_tag(repo, spec.release)
 
 
-def _in_order(shas: list[str], repo: Path, wanted: Wanted) -> Ends:
+def _in_order(shas: list[str], repo: Path, wanted: ChangeDirection) -> Ends:
     good, bad = shas
     if common_ancestor(repo, good, bad) == bad:
-        if wanted is Wanted.REGRESSION:
+        if wanted is ChangeDirection.REGRESSION:
             raise _reversed(good[:12], bad[:12])
         return Ends(commits=(bad, good))
     return Ends(commits=(good, bad))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import check_build
-from hybridwatch.scenarios.fixes import Fix, catalogue
+from hybridwatch.scenarios.fixes import FixEntry, catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ def switches_between(first: str, last: str) -> tuple[Switch, ...]:
     )
 
 
-def _of_fix(name: str, fix: Fix, first: str, last: str, first_has_it: bool) -> Iterator[Switch]:
+def _of_fix(
+    name: str, fix: FixEntry, first: str, last: str, first_has_it: bool
+) -> Iterator[Switch]:
     for label, has_it, is_first in ((first, first_has_it, True), (last, not first_has_it, False)):
         way, mark = ("revert", "~") if has_it else ("apply", "+")
         if way in fix.ways:

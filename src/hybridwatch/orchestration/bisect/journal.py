@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.system.atomic_file import make_folder, put
 from hybridwatch.system.file_lock import claimed
 
@@ -23,16 +23,16 @@ FOLDER: Final = "bisect"
 _DIGITS: Final = 10
 
 
-class _File(BaseModel):
+class _JournalFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: dict[str, str]
     name: str = ""
-    outcomes: dict[str, list[Outcome]] = Field(default_factory=dict)
+    outcomes: dict[str, list[ProbeOutcome]] = Field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Journal:
+class SearchJournal:
     """The state of one search.
 
     Attributes:
@@ -46,14 +46,14 @@ class Journal:
     question: Mapping[str, str]
     asked: dict[str, int] = field(default_factory=dict)
     fresh: int = 0
-    _file: _File = field(init=False)
+    _file: _JournalFile = field(init=False)
 
     def __post_init__(self) -> None:
-        self._file = _read(self.path) or _File(question=dict(self.question))
+        self._file = _read(self.path) or _JournalFile(question=dict(self.question))
 
     def outcome(
-        self, key: str, measure: Callable[[], Outcome], *, has_noise: bool = False
-    ) -> Outcome:
+        self, key: str, measure: Callable[[], ProbeOutcome], *, has_noise: bool = False
+    ) -> ProbeOutcome:
         """Give a measurement: the one that is kept, or a new one.
 
         Args:
@@ -111,8 +111,8 @@ class Journal:
 @contextmanager
 def sole_journal(
     results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
-) -> Iterator[Journal]:
-    """Open a journal as ``journal_of`` does, and keep other calls from it until the block ends.
+) -> Iterator[SearchJournal]:
+    """Open a journal as ``open_journal`` does, and keep other calls from it until the block ends.
 
     Raises:
         RecordError: Another call is at this search, or the file cannot be read or written.
@@ -126,10 +126,12 @@ def sole_journal(
             raise _unwritable(path, error) from error
         if not is_ours:
             raise RecordError(f"{path}: another call is at this search; wait until it ends")
-        yield journal_of(results, scenario, question, anew=anew)
+        yield open_journal(results, scenario, question, anew=anew)
 
 
-def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, anew: bool) -> Journal:
+def open_journal(
+    results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
+) -> SearchJournal:
     """Open the journal of a question.
 
     Args:
@@ -144,7 +146,7 @@ def journal_of(results: Path, scenario: str, question: Mapping[str, str], *, ane
     path = _path_of(results, scenario, question)
     if anew:
         path.unlink(missing_ok=True)
-    return Journal(path, question)
+    return SearchJournal(path, question)
 
 
 def _path_of(results: Path, scenario: str, question: Mapping[str, str]) -> Path:
@@ -157,10 +159,10 @@ def _unwritable(path: Path, error: OSError) -> RecordError:
     return RecordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-def _read(path: Path) -> _File | None:
+def _read(path: Path) -> _JournalFile | None:
     """Read what was measured; what could not be had may be there by now, and is asked for again."""
     try:
-        found = _File.model_validate_json(path.read_bytes())
+        found = _JournalFile.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -168,9 +170,7 @@ def _read(path: Path) -> _File | None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "file"
-        raise RecordError(
-            f"{path}: {where}: {first['msg']}; --anew begins the search again"
-        ) from None
+        raise RecordError(f"{path}: {where}: {first['msg']}; --anew discards it") from None
     for key, outcomes in found.outcomes.items():
-        found.outcomes[key] = [one for one in outcomes if one.state is not State.NOT_HAD]
+        found.outcomes[key] = [one for one in outcomes if one.state is not ProbeState.NOT_HAD]
     return found

@@ -5,7 +5,7 @@ from enum import Enum
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class State(Enum):
+class ProbeState(Enum):
     """How a measurement ended."""
 
     MEASURED = "measured"
@@ -19,7 +19,7 @@ class State(Enum):
     """There is no such build here, or its engine was not up in time."""
 
 
-class Outcome(BaseModel):
+class ProbeOutcome(BaseModel):
     """One measurement.
 
     Attributes:
@@ -37,7 +37,7 @@ class Outcome(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    state: State
+    state: ProbeState
     reason: str = ""
     label: str = ""
     run: str = ""

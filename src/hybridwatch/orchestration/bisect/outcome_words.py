@@ -3,45 +3,45 @@
 import math
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
-from hybridwatch.orchestration.bisect.posterior.exact import Answer
-from hybridwatch.orchestration.bisect.posterior.timed import effect_of
-from hybridwatch.orchestration.bisect.question import Question, is_of_life
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
+from hybridwatch.orchestration.bisect.posterior.timed import compute_effect
+from hybridwatch.orchestration.bisect.question import ExactQuestion, is_of_life
 
 
-def value_words(metric: str, outcome: Outcome) -> str:
+def value_words(metric: str, outcome: ProbeOutcome) -> str:
     """Say what a measurement of contracts gave."""
     match outcome.state:
-        case State.NO_VALUE | State.MEASURED if is_of_life(metric):
+        case ProbeState.NO_VALUE | ProbeState.MEASURED if is_of_life(metric):
             return "lives"
-        case State.NOT_HAD | State.NO_VALUE:
+        case ProbeState.NOT_HAD | ProbeState.NO_VALUE:
             return f"{outcome.state.value}: {first_line(outcome.reason)}"
-        case State.DIES | State.NOT_UP:
+        case ProbeState.DIES | ProbeState.NOT_UP:
             why = f" ({first_line(outcome.reason)})" if outcome.reason else ""
             return f"{outcome.state.value}{why}"
-        case State.MEASURED:
+        case ProbeState.MEASURED:
             if not metric:
                 return "measured"
             return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
 
 
-def exact_words(question: Question, outcome: Outcome, answer: Answer) -> str:
+def exact_words(question: ExactQuestion, outcome: ProbeOutcome, answer: ProbeAnswer) -> str:
     """Say what a measurement of contracts gave, and what follows."""
     said = value_words(question.metric, outcome)
-    if answer is Answer.SKIPPED:
+    if answer is ProbeAnswer.SKIPPED:
         return f"skipped, {said}"
-    return f"{said}, as the {'later' if answer is Answer.CHANGED else 'earlier'} end"
+    return f"{said}, as the {'later' if answer is ProbeAnswer.CHANGED else 'earlier'} end"
 
 
-def timed_words(outcome: Outcome) -> str:
+def timed_words(outcome: ProbeOutcome) -> str:
     """Say what a measurement of times gave."""
-    if outcome.state is not State.MEASURED:
+    if outcome.state is not ProbeState.MEASURED:
         return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
-    size = effect_of([outcome.ratios]).size
+    size = compute_effect([outcome.ratios]).size
     return f"{change_words(size)} in {plural(len(outcome.ratios), 'block')}"
 
 
-def unchanged_words(metric: str, first: Outcome, last: Outcome) -> str:
+def unchanged_words(metric: str, first: ProbeOutcome, last: ProbeOutcome) -> str:
     """Say that the ends do not differ in the way that was wanted.
 
     Args:

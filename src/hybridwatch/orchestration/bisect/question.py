@@ -8,19 +8,19 @@ from typing import Final
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.metrics.catalogue import METRICS
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
-from hybridwatch.orchestration.bisect.posterior.exact import Answer
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
 from hybridwatch.scenarios.validation_text import closest
 
 STARTS: Final = "starts"
 """Whether the engine comes up for the scenario; asked for like a metric."""
 ALIVE: Final = "alive"
 """Whether it comes up and lives to the scenario's end; likewise."""
-_DEAD: Final = {STARTS: {State.NOT_UP}, ALIVE: {State.NOT_UP, State.DIES}}
+_DEAD: Final = {STARTS: {ProbeState.NOT_UP}, ALIVE: {ProbeState.NOT_UP, ProbeState.DIES}}
 """What counts as no."""
 
 
-class Wanted(Enum):
+class ChangeDirection(Enum):
     """Which way the change went."""
 
     REGRESSION = "regression"
@@ -28,7 +28,7 @@ class Wanted(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExactQuestion:
     """A change between the two ends of a list, without noise.
 
     Attributes:
@@ -39,23 +39,27 @@ class Question:
     """
 
     metric: str
-    wanted: Wanted
+    wanted: ChangeDirection
     first: float
     last: float
 
-    def answer(self, outcome: Outcome) -> Answer:
+    def answer(self, outcome: ProbeOutcome) -> ProbeAnswer:
         """Say on which side of the change a measurement lies.
 
         A count need not be that of an end: between them the engine may break a rule more often or
         less. It is as good as the better end, or it is not.
         """
-        value = value_of(outcome, self.metric)
+        value = find_value(outcome, self.metric)
         if value is None:
-            return Answer.SKIPPED
+            return ProbeAnswer.SKIPPED
         is_good = value <= min(self.first, self.last)
         if is_of_life(self.metric):
             is_good = bool(value)
-        return Answer.CHANGED if is_good is (self.wanted is Wanted.FIX) else Answer.UNCHANGED
+        return (
+            ProbeAnswer.CHANGED
+            if is_good is (self.wanted is ChangeDirection.FIX)
+            else ProbeAnswer.UNCHANGED
+        )
 
 
 def require_metric(metric: str) -> None:
@@ -90,9 +94,9 @@ def is_of_life(metric: str) -> bool:
     return metric in _DEAD
 
 
-def value_of(outcome: Outcome, metric: str) -> float | None:
+def find_value(outcome: ProbeOutcome, metric: str) -> float | None:
     """Give what a measurement says of a metric; ``None`` when it says nothing."""
-    if outcome.state is State.NOT_HAD:
+    if outcome.state is ProbeState.NOT_HAD:
         return None
     if is_of_life(metric):
         return float(outcome.state not in _DEAD[metric])
@@ -100,8 +104,12 @@ def value_of(outcome: Outcome, metric: str) -> float | None:
 
 
 def exact_question(
-    first: Outcome, last: Outcome, wanted: Wanted, metric: str, order: Sequence[str]
-) -> Question | None:
+    first: ProbeOutcome,
+    last: ProbeOutcome,
+    wanted: ChangeDirection,
+    metric: str,
+    order: Sequence[str],
+) -> ExactQuestion | None:
     """Find what changed between the ends.
 
     Args:
@@ -115,13 +123,13 @@ def exact_question(
         ``None`` when nothing changed that way.
     """
     for name in (metric,) if metric else _metrics(first.counts, last.counts, order):
-        values = value_of(first, name), value_of(last, name)
+        values = find_value(first, name), find_value(last, name)
         if None in values:
             continue
         old, new = (value or 0.0 for value in values)
         worse = new < old if is_of_life(name) else new > old
-        if old != new and worse is (wanted is Wanted.REGRESSION):
-            return Question(name, wanted, old, new)
+        if old != new and worse is (wanted is ChangeDirection.REGRESSION):
+            return ExactQuestion(name, wanted, old, new)
     return None
 
 

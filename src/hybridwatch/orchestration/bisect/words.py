@@ -4,18 +4,18 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hybridwatch.orchestration.bisect.bisector import BisectResult
 from hybridwatch.orchestration.bisect.candidate import Candidate
-from hybridwatch.orchestration.bisect.hunt import Finding, TimedQuestion
-from hybridwatch.orchestration.bisect.ladder import Descent
-from hybridwatch.orchestration.bisect.outcome import State
+from hybridwatch.orchestration.bisect.outcome import ProbeState
 from hybridwatch.orchestration.bisect.outcome_words import first_line
+from hybridwatch.orchestration.bisect.search import SearchResult, TimedQuestion
 
 _BAR: Final = 40
 _MOST_BARS: Final = 12
 _LEAST_SHOWN: Final = 0.005
 
 
-def result_lines(found: Descent, repeat: str) -> Iterator[str]:
+def result_lines(found: BisectResult, repeat: str) -> Iterator[str]:
     """Say what came of a search.
 
     Args:
@@ -32,7 +32,7 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
     else:
         good, bad = answer.pair
         yield f"{answer.question.metric} changed between {good.title} and {bad.title}:"
-        yield f"{len(answer.suspects)} {answer.rung.name} that could not be told apart"
+        yield f"{len(answer.suspects)} {answer.candidates.name} that could not be told apart"
     yield from skipped_lines(answer)
     yield from posterior_lines(answer)
     yield from doubt_lines(answer)
@@ -44,30 +44,30 @@ def result_lines(found: Descent, repeat: str) -> Iterator[str]:
     if found.files is not None and found.files.question is not None:
         files = ", ".join(one.title for one in found.files.suspects)
         yield f"{'file' if found.files.is_found else 'one of the files'}: {files}"
-    for proof in found.proofs:
-        said = "is the cause" if proof.holds else "is not the cause by itself"
-        yield f"fix {proof.fix} {said}: {proof.label}"
+    for trial in found.fix_trials:
+        said = "is the cause" if trial.holds else "is not the cause by itself"
+        yield f"fix {trial.fix} {said}: {trial.label}"
     yield from found.notes
     if culprit is not None:
         yield f"repeat:  {repeat}"
 
 
-def skipped_lines(finding: Finding) -> Iterator[str]:
+def skipped_lines(finding: SearchResult) -> Iterator[str]:
     """Name the candidates that said nothing."""
     for one in finding.measured:
         if one.at in finding.place.skipped:
             why = f"{one.outcome.state.value}: {first_line(one.outcome.reason)}"
-            yield f"skipped: {finding.rung.candidates[one.at].title} ({why})"
+            yield f"skipped: {finding.candidates.entries[one.at].title} ({why})"
 
 
-def doubt_lines(finding: Finding) -> Iterator[str]:
+def doubt_lines(finding: SearchResult) -> Iterator[str]:
     """Say what is held against the machine, where times decided."""
     doubted = [one.outcome.doubts for one in finding.measured if one.outcome.doubts]
     if doubted:
         yield f"doubt:   {len(doubted)} of {len(finding.measured)} sessions: {doubted[0][0]}"
 
 
-def posterior_lines(finding: Finding) -> Iterator[str]:
+def posterior_lines(finding: SearchResult) -> Iterator[str]:
     """Draw how likely each candidate is to be the change."""
     if finding.belief is None:
         return
@@ -75,10 +75,10 @@ def posterior_lines(finding: Finding) -> Iterator[str]:
     likely = sorted(range(len(masses)), key=lambda at: -masses[at])[:_MOST_BARS]
     for at in sorted(at for at in likely if masses[at] >= _LEAST_SHOWN):
         bar = "#" * max(1, round(_BAR * masses[at]))
-        yield f"{masses[at]:6.1%} {bar} {finding.rung.candidates[at + 1].title}"
+        yield f"{masses[at]:6.1%} {bar} {finding.candidates.entries[at + 1].title}"
 
 
-def to_json(scenario: str, found: Descent, repeat: str, minutes: float) -> dict[str, Any]:
+def to_json(scenario: str, found: BisectResult, repeat: str, minutes: float) -> dict[str, Any]:
     """As docs/json.md has it."""
     answer = found.answer
     sure = found.confirmation
@@ -100,15 +100,15 @@ def to_json(scenario: str, found: Descent, repeat: str, minutes: float) -> dict[
         },
         "files": None if found.files is None else _search(found.files),
         "fixes": [
-            {"fix": proof.fix, "build": proof.label, "is_cause": proof.holds}
-            for proof in found.proofs
+            {"fix": trial.fix, "build": trial.label, "is_cause": trial.holds}
+            for trial in found.fix_trials
         ],
         "notes": list(found.notes),
         "repeat": repeat if found.culprit is not None else None,
     }
 
 
-def _place(finding: Finding, culprit: Candidate) -> Iterator[str]:
+def _place(finding: SearchResult, culprit: Candidate) -> Iterator[str]:
     assert finding.question is not None  # noqa: S101 - it was found
     yield f"{finding.question.metric} changed with {culprit.title}"
     if (commit := culprit.commit) is not None:
@@ -122,7 +122,7 @@ def _place(finding: Finding, culprit: Candidate) -> Iterator[str]:
         yield f"sure:    {finding.belief.best().mass:.1%}"
 
 
-def _answer(finding: Finding, culprit: Candidate | None) -> dict[str, Any]:
+def _answer(finding: SearchResult, culprit: Candidate | None) -> dict[str, Any]:
     question = finding.question
     assert question is not None  # noqa: S101 - the caller looked
     effect = question.effect if isinstance(question, TimedQuestion) else None
@@ -139,18 +139,18 @@ def _answer(finding: Finding, culprit: Candidate | None) -> dict[str, Any]:
     }
 
 
-def _search(finding: Finding) -> dict[str, Any]:
+def _search(finding: SearchResult) -> dict[str, Any]:
     masses = None if finding.belief is None else [float(one) for one in finding.belief.masses]
     states = [one.outcome.state for one in finding.measured]
     return {
-        "of": finding.rung.name,
-        "candidates": finding.rung.last,
+        "of": finding.candidates.name,
+        "candidates": finding.candidates.last,
         "why_not": finding.why_not or None,
-        "measured": len(finding.measured) - states.count(State.NOT_HAD),
-        "skipped": [finding.rung.candidates[at].key for at in sorted(finding.place.skipped)],
+        "measured": len(finding.measured) - states.count(ProbeState.NOT_HAD),
+        "skipped": [finding.candidates.entries[at].key for at in sorted(finding.place.skipped)],
         "measurements": [
             {
-                "candidate": finding.rung.candidates[one.at].key,
+                "candidate": finding.candidates.entries[one.at].key,
                 "answer": one.answer.value if one.answer else None,
                 **one.outcome.model_dump(mode="json"),
             }

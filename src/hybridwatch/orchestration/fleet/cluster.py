@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from hybridwatch.orchestration.fleet.proof import Shown
-from hybridwatch.orchestration.fleet.roll import Node
+from hybridwatch.orchestration.fleet.health import HealthReport
+from hybridwatch.orchestration.fleet.hosts import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class JobCommand:
     """What a host is to measure, in words that need no database and no file of ours.
 
     Attributes:
@@ -33,8 +33,8 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """What came home of a measurement.
+class JobResult:
+    """What a measurement left.
 
     Attributes:
         record: Bytes of the record; empty when there is none.
@@ -50,16 +50,16 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Proving:
-    """What a host is to show of itself."""
+class HealthCheck:
+    """A check of a host before it measures."""
 
 
-Work = Measurement | Proving
-Result = Brought | Shown
+Work = JobCommand | HealthCheck
+Result = JobResult | HealthReport
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class HostOrder:
     """Work for one host.
 
     Attributes:
@@ -91,7 +91,7 @@ class Fate(Enum):
 class Ended:
     """The end of an order; ``result`` only when it gave one, else ``reason``."""
 
-    order: Order
+    order: HostOrder
     fate: Fate
     result: Result | None = None
     reason: str = ""
@@ -107,7 +107,7 @@ class Cluster(Protocol):
             FleetError: The cluster is gone.
         """
 
-    def start(self, order: Order) -> None:
+    def start(self, order: HostOrder) -> None:
         """Let a host begin; it takes one order at a time."""
 
     def ended(self, wait_s: float) -> Sequence[Ended]:

@@ -15,8 +15,14 @@ from sqlalchemy import func, or_, select
 
 from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.schema import JOB
-from hybridwatch.orchestration.fleet.job import Job, Purpose, State, job_of, key_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job import (
+    Job,
+    JobState,
+    Purpose,
+    compute_job_key,
+    parse_job_row,
+)
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.line import LONGEST_LINE
 from hybridwatch.records.store.layout import run_id_of
 
@@ -25,24 +31,27 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PlannedPair:
     """A job of two builds, and the run that it gave; empty as long as it gave none."""
 
     job: Job
     run_id: str
 
 
-def known_pairs(ledger: Ledger) -> list[Known]:
+def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
     """Give every job of two builds that is no A/A and no search's."""
     wanted = select(JOB).where(JOB.c.purpose.not_in([Purpose.A_A.value, Purpose.PROBE.value]))
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         rows = connection.execute(wanted.order_by(JOB.c.planned_at)).fetchall()
-    found = [Known(job_of(row), run_id_of(Path(row.record)) if row.record else "") for row in rows]
+    found = [
+        PlannedPair(parse_job_row(row), run_id_of(Path(row.record)) if row.record else "")
+        for row in rows
+    ]
     return [one for one in found if len(one.job.builds) == _PAIR]
 
 
 def asked(
-    alerts: Sequence[Alert], known: Sequence[Known], order: Sequence[str], now: datetime
+    alerts: Sequence[Alert], known: Sequence[PlannedPair], order: Sequence[str], now: datetime
 ) -> list[Job]:
     """Give the next job of each alert that nobody has answered.
 
@@ -62,26 +71,26 @@ def asked(
     jobs = []
     for alert in unanswered:
         job = by_run.get(alert.bad.run_id)
-        night = f"confirm {alert.matter.key[:8]}"
-        if job is None or (job.purpose is Purpose.CONFIRM and job.night != night):
+        batch_id = f"confirm {alert.matter.key[:8]}"
+        if job is None or (job.purpose is Purpose.CONFIRM and job.batch_id != batch_id):
             continue  # what lies between two builds is another alert's search
-        mine = {one.job.builds: one.run_id for one in known if one.job.night == night}
+        mine = {one.job.builds: one.run_id for one in known if one.job.batch_id == batch_id}
         builds = _next(job.builds, mine, order, bad)
         if builds is not None and builds not in mine:
-            jobs.append(_again(job, builds, night, now))
+            jobs.append(_again(job, builds, batch_id, now))
     return jobs
 
 
-def left_today(ledger: Ledger, per_day: int) -> int:
+def left_today(job_queue: JobQueue, per_day: int) -> int:
     """How many more jobs may be asked for by alerts and searches, of those that a day has.
 
     What was cancelled before it began does not count.
     """
     asked_for = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
-    lately = JOB.c.planned_at > ledger.clock() - _DAY
-    counts = or_(JOB.c.attempt > 0, JOB.c.state != State.CANCELLED.value)
-    wanted = select(func.count()).select_from(JOB).where(asked_for, lately, counts)
-    with ledger.database.reading() as connection:
+    recent = JOB.c.planned_at > job_queue.clock() - _DAY
+    counts = or_(JOB.c.attempt > 0, JOB.c.state != JobState.CANCELLED.value)
+    wanted = select(func.count()).select_from(JOB).where(asked_for, recent, counts)
+    with job_queue.database.reading() as connection:
         return max(0, per_day - int(connection.scalar(wanted) or 0))
 
 
@@ -106,14 +115,14 @@ def _next(
     return (first, order[(good + wrong) // 2]) if wrong - good > 1 else None
 
 
-def _again(job: Job, builds: tuple[str, ...], night: str, now: datetime) -> Job:
+def _again(job: Job, builds: tuple[str, ...], batch_id: str, now: datetime) -> Job:
     # A build from before is no news of the line that it once was the newest of.
-    line = job.wish.line if builds == job.builds else _own_line(builds[-1])
+    line = job.options.line if builds == job.builds else _own_line(builds[-1])
     return replace(
         job,
-        wish=replace(job.wish, line=line),
-        key=key_of(job.scenario, builds, job.testbed, night),
-        night=night,
+        options=replace(job.options, line=line),
+        key=compute_job_key(job.scenario, builds, job.testbed, batch_id),
+        batch_id=batch_id,
         purpose=Purpose.CONFIRM,
         builds=builds,
         planned_at=now,

@@ -25,7 +25,7 @@ class Purpose(Enum):
     """Measures a candidate of a search, which waits for it."""
 
 
-class State(Enum):
+class JobState(Enum):
     """Where a job stands."""
 
     WAITING = "waiting"
@@ -38,13 +38,13 @@ class State(Enum):
     """It ended the process that ran it, again and again: nothing runs it any more."""
     CANCELLED = "cancelled"
     MISSING = "missing"
-    """Its night ended before a host that may measure it was there."""
+    """Its batch expired before a host that may measure it was there."""
 
 
-OPEN: Final = (State.WAITING, State.RUNNING)
+OPEN: Final = (JobState.WAITING, JobState.RUNNING)
 
 
-class End(Enum):
+class AttemptEnd(Enum):
     """How an attempt at a job ended."""
 
     STORED = "stored"
@@ -60,7 +60,7 @@ class End(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Testbed:
+class HostKind:
     """A kind of host.
 
     Attributes:
@@ -95,7 +95,7 @@ class Testbed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class JobOptions:
     """How a job is to be measured.
 
     Attributes:
@@ -126,25 +126,25 @@ class Job:
     """One measurement.
 
     Attributes:
-        key: Equal for jobs that would measure the same in the same night.
-        night: A date, a commit, or whatever else tells one round of measuring from the next.
+        key: Equal for jobs that would measure the same in the same batch.
+        batch_id: A date, a commit, or whatever else tells one round of measuring from the next.
         purpose: What it is for.
         scenario: Its id.
         builds: Labels, one or two.
         testbed: The kind of host.
-        wish: How.
+        options: How.
         priority: Higher goes first.
         planned_at: When it was wanted.
         until: After that it is not begun any more.
     """
 
     key: str
-    night: str
+    batch_id: str
     purpose: Purpose
     scenario: str
     builds: tuple[str, ...]
     testbed: str
-    wish: Wish
+    options: JobOptions
     priority: int
     planned_at: datetime
     until: datetime
@@ -156,9 +156,9 @@ class Job:
         All builds of a scenario are, on one kind of host; an A/A is about its host alone. Empty of
         contracts alone: what breaks one breaks it on every host of a kind.
         """
-        if tuple(self.wish.phases) == (Phase.CONTRACT.value,):
+        if tuple(self.options.phases) == (Phase.CONTRACT.value,):
             return ""
-        words = (self.testbed, self.scenario, self.wish.host)
+        words = (self.testbed, self.scenario, self.options.host)
         return " ".join(filter(None, words))
 
     @property
@@ -167,48 +167,48 @@ class Job:
         return f"{self.scenario} {' against '.join(self.builds)} on {self.testbed}"
 
 
-def key_of(digest: str, builds: Sequence[str], place: str, night: str) -> str:
+def compute_job_key(digest: str, builds: Sequence[str], place: str, batch_id: str) -> str:
     """Name a job.
 
     Args:
         digest: Of the scenario's content.
         builds: Labels.
         place: The testbed, or the host where one is meant.
-        night: Its night.
+        batch_id: Its batch.
     """
-    facts = json.dumps([digest, list(builds), place, night])
+    facts = json.dumps([digest, list(builds), place, batch_id])
     return hashlib.sha256(facts.encode()).hexdigest()[:KEY_DIGITS]
 
 
-def row_of(job: Job) -> dict[str, Any]:
+def build_job_row(job: Job) -> dict[str, Any]:
     """Give the columns that never change."""
     return {
         "key": job.key,
-        "night": job.night,
+        "night": job.batch_id,
         "purpose": job.purpose.value,
         "scenario": job.scenario,
         "builds": json.dumps(job.builds),
         "testbed": job.testbed,
         "series": job.series,
-        "wish": json.dumps(asdict(job.wish), sort_keys=True),
+        "wish": json.dumps(asdict(job.options), sort_keys=True),
         "priority": job.priority,
         "planned_at": job.planned_at,
         "until": job.until,
     }
 
 
-def job_of(row: Any) -> Job:
+def parse_job_row(row: Any) -> Job:
     """Read a row back."""
-    wish = json.loads(row.wish)
-    wish["phases"] = tuple(wish.get("phases", ()))
+    options = json.loads(row.wish)
+    options["phases"] = tuple(options.get("phases", ()))
     return Job(
         key=row.key,
-        night=row.night,
+        batch_id=row.night,
         purpose=Purpose(row.purpose),
         scenario=row.scenario,
         builds=tuple(json.loads(row.builds)),
         testbed=row.testbed,
-        wish=Wish(**wish),
+        options=JobOptions(**options),
         priority=row.priority,
         planned_at=row.planned_at,
         until=row.until,

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.orchestration.fleet.cluster import Ended, Fate, Order, Result, Work
+from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, Result, Work
+from hybridwatch.orchestration.fleet.hosts import Node
 from hybridwatch.orchestration.fleet.measuring import perform
-from hybridwatch.orchestration.fleet.roll import Node
 
 _PATIENCE_S: Final = 30.0
 
@@ -42,7 +42,7 @@ class LocalCluster:
         """Give them all."""
         return self._nodes
 
-    def start(self, order: Order) -> None:
+    def start(self, order: HostOrder) -> None:
         """Begin in a thread."""
         unwanted = self._unwanted[order.id] = threading.Event()
         arguments = order, unwanted
@@ -72,7 +72,7 @@ class LocalCluster:
         while self._unwanted and time.monotonic() < deadline:
             self.ended(_PATIENCE_S)
 
-    def _obey(self, order: Order, unwanted: threading.Event) -> None:
+    def _obey(self, order: HostOrder, unwanted: threading.Event) -> None:
         try:
             result = self._do(order.work, lambda: not unwanted.is_set())
         except HybridwatchError as error:

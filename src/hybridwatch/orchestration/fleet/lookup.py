@@ -11,10 +11,17 @@ from sqlalchemy import select
 
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.job import KEY_DIGITS, OPEN, End, Job, State, job_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job import (
+    KEY_DIGITS,
+    OPEN,
+    AttemptEnd,
+    Job,
+    JobState,
+    parse_job_row,
+)
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 
-_NIGHT: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
+_REQUEST_BATCH: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class RequestedJobs:
 
     pull_request: int
     comment: int
-    states: tuple[State, ...]
+    states: tuple[JobState, ...]
     records: tuple[str, ...]
 
     @property
@@ -39,43 +46,43 @@ class RequestedJobs:
         return any(state in OPEN for state in self.states)
 
     @property
-    def lost(self) -> Sequence[State]:
+    def lost(self) -> Sequence[JobState]:
         """How those ended that have no record and will get none."""
-        return [state for state in self.states if state not in {*OPEN, State.DONE}]
+        return [state for state in self.states if state not in {*OPEN, JobState.DONE}]
 
 
-def night_of(repository: str, pull_request: int, comment: int) -> str:
-    """Name the night of what a comment asks for."""
+def request_batch_id(repository: str, pull_request: int, comment: int) -> str:
+    """Name the batch of what a comment asks for."""
     return f"{repository}#{pull_request} comment {comment}"
 
 
-def requested_jobs(ledger: Ledger, repository: str) -> Iterator[RequestedJobs]:
+def requested_jobs(job_queue: JobQueue, repository: str) -> Iterator[RequestedJobs]:
     """Give what was asked on the pull requests of a repository, the oldest comment first."""
     begin = f"{repository}#"
     wanted = select(JOB.c.night, JOB.c.state, JOB.c.record).where(
         JOB.c.night.startswith(begin, autoescape=True)
     )
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         rows = connection.execute(wanted.order_by(JOB.c.planned_at, JOB.c.key)).fetchall()
-    for night in dict.fromkeys(row.night for row in rows):
-        if found := _NIGHT.fullmatch(night):
-            mine = [row for row in rows if row.night == night]
+    for batch_id in dict.fromkeys(row.night for row in rows):
+        if found := _REQUEST_BATCH.fullmatch(batch_id):
+            mine = [row for row in rows if row.night == batch_id]
             yield RequestedJobs(
                 int(found[2]),
                 int(found[3]),
-                tuple(State(row.state) for row in mine),
+                tuple(JobState(row.state) for row in mine),
                 tuple(row.record for row in mine if row.record),
             )
 
 
-def key_like(ledger: Ledger, beginning: str) -> str:
+def key_like(job_queue: JobQueue, beginning: str) -> str:
     """Give the key of the one job that begins so.
 
     Raises:
         FleetError: None does, or several.
     """
     fits = JOB.c.key.startswith(beginning, autoescape=True)
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         found = list(connection.scalars(select(JOB.c.key).where(fits).limit(2)))
     if len(found) != 1:
         count = "several" if found else "none"
@@ -86,36 +93,38 @@ def key_like(ledger: Ledger, beginning: str) -> str:
     return str(found[0])
 
 
-def open_in(ledger: Ledger, night: str) -> list[str]:
-    """Give the keys of a night's jobs that wait or run.
+def open_in(job_queue: JobQueue, batch_id: str) -> list[str]:
+    """Give the keys of a batch's jobs that wait or run.
 
     Raises:
-        FleetError: There is no such night.
+        FleetError: There is no such batch.
     """
-    mine = JOB.c.night == night
-    with ledger.database.reading() as connection:
+    mine = JOB.c.night == batch_id
+    with job_queue.database.reading() as connection:
         if connection.scalar(select(JOB.c.key).where(mine).limit(1)) is None:
-            raise FleetError(f"--night {night}: expected a night of the queue, found no job of it")
+            raise FleetError(
+                f"--night {batch_id}: expected a night of the queue, found no job of it"
+            )
         wanted = mine, JOB.c.state.in_([state.value for state in OPEN])
         return list(connection.scalars(select(JOB.c.key).where(*wanted)))
 
 
-def log_of(ledger: Ledger, job: str, attempt: int | None) -> Path:
+def find_job_log(job_queue: JobQueue, job: str, attempt: int | None) -> Path:
     """Give the log of a job, below the results folder.
 
     Args:
-        ledger: The queue.
+        job_queue: The queue.
         job: The beginning of its key.
         attempt: Which; ``None`` for the last one that left a log.
 
     Raises:
         FleetError: There is none.
     """
-    key = key_like(ledger, job)
+    key = key_like(job_queue, job)
     mine = [ATTEMPT.c.job == key]
     if attempt is not None:
         mine.append(ATTEMPT.c.number == attempt)
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         rows = connection.execute(
             select(ATTEMPT).where(*mine).order_by(ATTEMPT.c.number)
         ).fetchall()
@@ -130,58 +139,58 @@ def log_of(ledger: Ledger, job: str, attempt: int | None) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class AttemptRecord:
     """An attempt, as people look at it; ``end`` is ``None`` while it runs."""
 
     number: int
     host: str
     started_at: datetime
     ended_at: datetime | None
-    end: End | None
+    end: AttemptEnd | None
     reason: str
     log: str
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class JobHistory:
     """A job and all that was tried; ``record`` lies below the results folder."""
 
     job: Job
-    state: State
+    state: JobState
     reason: str
     record: str
-    attempts: tuple[Tried, ...]
+    attempts: tuple[AttemptRecord, ...]
 
 
-def story_of(ledger: Ledger, key: str) -> Story:
+def load_job_history(job_queue: JobQueue, key: str) -> JobHistory:
     """Tell all of a job.
 
     Raises:
         FleetError: There is no job of this key.
     """
-    story = find_story(ledger, key)
-    if story is None:
+    history = find_job_history(job_queue, key)
+    if history is None:
         raise FleetError(f"job {key!r}: expected the key of a job, found none of it")
-    return story
+    return history
 
 
-def find_story(ledger: Ledger, key: str) -> Story | None:
+def find_job_history(job_queue: JobQueue, key: str) -> JobHistory | None:
     """Tell all of a job; ``None`` when nobody planned it."""
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
         if row is None:
             return None
         mine = select(ATTEMPT).where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
         attempts = tuple(
-            Tried(
+            AttemptRecord(
                 number=one.number,
                 host=one.host,
                 started_at=one.started_at,
                 ended_at=one.ended_at,
-                end=End(one.end) if one.end else None,
+                end=AttemptEnd(one.end) if one.end else None,
                 reason=one.reason,
                 log=one.log,
             )
             for one in connection.execute(mine)
         )
-    return Story(job_of(row), State(row.state), row.reason, row.record, attempts)
+    return JobHistory(parse_job_row(row), JobState(row.state), row.reason, row.record, attempts)

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
-from hybridwatch.orchestration.fleet.job import Job, Purpose, Testbed, Wish, key_of
+from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
 from hybridwatch.records.line import checked_line
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
@@ -26,40 +26,40 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
 
 
-def github_matrix(jobs: Sequence[Job], testbeds: Mapping[str, Testbed]) -> dict[str, Any]:
+def github_matrix(jobs: Sequence[Job], testbeds: Mapping[str, HostKind]) -> dict[str, Any]:
     """Give what ``strategy.matrix`` of a job takes by ``fromJSON``."""
     return {"include": [_entry(job, testbeds[job.testbed]) for job in jobs]}
 
 
-def buildkite_steps(jobs: Sequence[Job], testbeds: Mapping[str, Testbed]) -> dict[str, Any]:
+def buildkite_steps(jobs: Sequence[Job], testbeds: Mapping[str, HostKind]) -> dict[str, Any]:
     """Give a pipeline, as ``buildkite-agent pipeline upload`` takes it."""
     return {"steps": [_step(job, testbeds[job.testbed]) for job in jobs]}
 
 
-def command_of(job: Job) -> str:
+def render_command(job: Job) -> str:
     """Give the words that measure a job."""
     words = ["hybridwatch", "run", job.scenario]
     for label in job.builds:
         words += ["--build", label]
-    if job.wish.trials is not None:
-        words += ["--trials", str(job.wish.trials)]
+    if job.options.trials is not None:
+        words += ["--trials", str(job.options.trials)]
     return shlex.join(words)
 
 
-def _entry(job: Job, testbed: Testbed) -> dict[str, Any]:
+def _entry(job: Job, testbed: HostKind) -> dict[str, Any]:
     return {
         "name": job.title,
         "testbed": testbed.name,
         "runs-on": ["self-hosted", *_words(testbed)],
         "timeout-minutes": _minutes(job),
-        "command": command_of(job),
+        "command": render_command(job),
     }
 
 
-def _step(job: Job, testbed: Testbed) -> dict[str, Any]:
+def _step(job: Job, testbed: HostKind) -> dict[str, Any]:
     return {
         "label": job.title,
-        "command": command_of(job),
+        "command": render_command(job),
         "agents": dict(testbed.labels) or {"queue": testbed.name},
         "timeout_in_minutes": _minutes(job),
         # One measurement at a time of a series, wherever: its numbers are compared.
@@ -70,13 +70,13 @@ def _step(job: Job, testbed: Testbed) -> dict[str, Any]:
     }
 
 
-def _words(testbed: Testbed) -> list[str]:
+def _words(testbed: HostKind) -> list[str]:
     """GitHub's labels are words without values."""
     return [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
 
 
 def _minutes(job: Job) -> int:
-    return max(1, round(job.wish.minutes))
+    return max(1, round(job.options.minutes))
 
 
 MATRIX_FILE: Final = "fleet.toml"
@@ -97,16 +97,16 @@ class _Steady(Part):
     build: _Text
 
 
-class _Testbed(Part):
+class _TestbedTable(Part):
     name: _Name
     labels: dict[str, str] = Field(default_factory=dict)
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
     expect: dict[str, str] = Field(default_factory=dict)
     a_a: _Steady | None = None
 
-    def kind(self) -> Testbed:
+    def kind(self) -> HostKind:
         steady = None if self.a_a is None else self.a_a.model_dump()
-        return Testbed(self.name, self.labels, self.gpus, self.expect, steady)
+        return HostKind(self.name, self.labels, self.gpus, self.expect, steady)
 
 
 class _Measure(Part):
@@ -122,8 +122,8 @@ class _Measure(Part):
     line: Annotated[str, AfterValidator(checked_line)] | None = None
 
     @property
-    def wish(self) -> Wish:
-        return Wish(self.minutes, self.stand_in, self.trials, line=self.line or "")
+    def options(self) -> JobOptions:
+        return JobOptions(self.minutes, self.stand_in, self.trials, line=self.line or "")
 
 
 class Confirm(Part):
@@ -141,9 +141,9 @@ class Ask(Part):
     priority: _Priority = 10
 
 
-class _File(Part):
+class _MatrixFile(Part):
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
-    testbed: Annotated[list[_Testbed], Field(min_length=1)]
+    testbed: Annotated[list[_TestbedTable], Field(min_length=1)]
     measure: Annotated[list[_Measure], Field(min_length=1)]
     confirm: Confirm | None = None
     ask: Ask | None = None
@@ -182,18 +182,18 @@ class Matrix:
     """
 
     path: Path
-    testbeds: tuple[Testbed, ...]
+    testbeds: tuple[HostKind, ...]
     hours: float
     confirm: Confirm | None
     ask: Ask | None
     _measures: tuple[_Measure, ...]
 
-    def jobs(self, scenarios: Path, night: str, now: datetime) -> list[Job]:
-        """Give every job of a night, each once: of two wishes for one job the more urgent counts.
+    def jobs(self, scenarios: Path, batch_id: str, now: datetime) -> list[Job]:
+        """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
         Args:
             scenarios: The folder of scenario files.
-            night: What to call the night.
+            batch_id: What to call the batch.
             now: When it is planned; UTC.
 
         Raises:
@@ -201,7 +201,7 @@ class Matrix:
         """
         found: dict[str, Job] = {}
         for place, measure in enumerate(self._measures):
-            for job in self._jobs_of(measure, f"measure[{place}]", scenarios, night, now):
+            for job in self._jobs_of(measure, f"measure[{place}]", scenarios, batch_id, now):
                 known = found.get(job.key)
                 if known is None or known.priority < job.priority:
                     found[job.key] = job
@@ -211,7 +211,7 @@ class Matrix:
         self,
         scenarios: Path,
         wanted: tuple[Sequence[str], Sequence[str], int | None],
-        night: str,
+        batch_id: str,
         now: datetime,
     ) -> list[Job]:
         """Give the jobs of what somebody asked for.
@@ -219,7 +219,7 @@ class Matrix:
         Args:
             scenarios: The folder of scenario files.
             wanted: Ids and groups, one or two builds, and timed trials a side or ``None``.
-            night: What to call it.
+            batch_id: What to call it.
             now: When it is planned; UTC.
 
         Raises:
@@ -236,10 +236,10 @@ class Matrix:
             minutes=self.ask.minutes,
             trials=trials,
         )
-        return list(self._jobs_of(measure, "ask", scenarios, night, now))
+        return list(self._jobs_of(measure, "ask", scenarios, batch_id, now))
 
     def _jobs_of(
-        self, measure: _Measure, key: str, scenarios: Path, night: str, now: datetime
+        self, measure: _Measure, key: str, scenarios: Path, batch_id: str, now: datetime
     ) -> Iterator[Job]:
         until = now + timedelta(hours=self.hours)
         wanted = self._found(scenarios, measure.scenarios, f"{key}.scenarios")
@@ -247,13 +247,13 @@ class Matrix:
             fitting = self._fitting(wanted, builds, f"{key}.builds[{number}]")
             for scenario, testbed in product(fitting, measure.testbeds):
                 yield Job(
-                    key=key_of(digest(scenario), builds, testbed, night),
-                    night=night,
+                    key=compute_job_key(digest(scenario), builds, testbed, batch_id),
+                    batch_id=batch_id,
                     purpose=Purpose.MEASURE,
                     scenario=scenario.id,
                     builds=tuple(builds),
                     testbed=testbed,
-                    wish=measure.wish,
+                    options=measure.options,
                     priority=measure.priority,
                     planned_at=now,
                     until=until,
@@ -290,26 +290,26 @@ def read_matrix(path: Path) -> Matrix:
     Raises:
         FleetError: It cannot be read, or a line for each key that is wrong.
     """
-    with refusing_toml(path, _File, FleetError):
-        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    with refusing_toml(path, _MatrixFile, FleetError):
+        file = _MatrixFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     kinds = tuple(one.kind() for one in file.testbed)
     return Matrix(path, kinds, file.hours, file.confirm, file.ask, tuple(file.measure))
 
 
-def a_a_job(testbed: Testbed, host: str, like: Job) -> Job | None:
-    """Give what a host has to show in the night of a job; ``None`` if nothing was asked for."""
+def a_a_job(testbed: HostKind, host: str, like: Job) -> Job | None:
+    """Give what a host has to show in the batch of a job; ``None`` if nothing was asked for."""
     if not testbed.a_a:
         return None
     scenario, build = testbed.a_a["scenario"], testbed.a_a["build"]
     builds = (build, build)
     return Job(
-        key=key_of(scenario, builds, host, like.night),
-        night=like.night,
+        key=compute_job_key(scenario, builds, host, like.batch_id),
+        batch_id=like.batch_id,
         purpose=Purpose.A_A,
         scenario=scenario,
         builds=builds,
         testbed=testbed.name,
-        wish=Wish(like.wish.minutes, host=host),
+        options=JobOptions(like.options.minutes, host=host),
         priority=FIRST,
         planned_at=like.planned_at,
         until=like.until,

@@ -15,7 +15,7 @@ from hybridwatch.database.url import DATABASE_VARIABLE
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.measurement.testbed import HOST_VARIABLE
-from hybridwatch.orchestration.fleet.cluster import Brought, Measurement, Result, Work
+from hybridwatch.orchestration.fleet.cluster import JobCommand, JobResult, Result, Work
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.naming import BULK_SUFFIX, safe_name
@@ -33,23 +33,23 @@ _LEFT_S: Final = 2 * 86_400.0
 _MINUTE: Final = 60.0
 
 
-def measurement_of(job: Job, host: str, machine: str) -> Measurement:
+def build_job_command(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
     us = (sys.executable, "-m", "hybridwatch")
     words = [*us, "run", job.scenario, "--results", RESULTS_WORD]
     for label in job.builds:
         words += ["--build", label]
-    if job.wish.trials is not None:
-        words += ["--trials", str(job.wish.trials)]
-    if job.wish.line:
-        words += ["--line", job.wish.line]
-    if job.wish.phases:
-        words += ["--phases", ",".join(job.wish.phases)]
-    return Measurement(
+    if job.options.trials is not None:
+        words += ["--trials", str(job.options.trials)]
+    if job.options.line:
+        words += ["--line", job.options.line]
+    if job.options.phases:
+        words += ["--phases", ",".join(job.options.phases)]
+    return JobCommand(
         prepare=tuple((*us, "engine", *how) for how in _preparations(job)),
         command=tuple(words),
         prepare_s=_PREPARE_S,
-        measure_s=job.wish.minutes * _MINUTE,
+        measure_s=job.options.minutes * _MINUTE,
         machine=machine,
         testbed_host=host,
     )
@@ -57,15 +57,22 @@ def measurement_of(job: Job, host: str, machine: str) -> Measurement:
 
 def _preparations(job: Job) -> Iterator[tuple[str, ...]]:
     """Say how the engines of a job are had: a release is installed, a commit laid over one."""
-    wish = job.wish
-    names = [one if one in wish.commits else parse_label(one).spec.name for one in job.builds]
-    if wish.commits:
-        yield "install", wish.base
+    options = job.options
+    names = [one if one in options.commits else parse_label(one).spec.name for one in job.builds]
+    if options.commits:
+        yield "install", options.base
     for name in dict.fromkeys(names):
-        if name not in wish.commits:
+        if name not in options.commits:
             yield "install", name
             continue
-        source = "--source", wish.clone, "--commit", wish.commits[name], "--base", wish.base
+        source = (
+            "--source",
+            options.clone,
+            "--commit",
+            options.commits[name],
+            "--base",
+            options.base,
+        )
         yield "add", name, *source
 
 
@@ -80,14 +87,14 @@ def perform(work: Work, is_wanted: Callable[[], bool] = always) -> Result:
     Raises:
         FleetError: A process could not be started.
     """
-    if isinstance(work, Measurement):
+    if isinstance(work, JobCommand):
         return measure(work, is_wanted)
     from hybridwatch.orchestration.fleet.probing import probe  # needs what measures
 
     return probe()
 
 
-def measure(work: Measurement, is_wanted: Callable[[], bool] = always) -> Brought:
+def measure(work: JobCommand, is_wanted: Callable[[], bool] = always) -> JobResult:
     """Measure, and give the record as bytes.
 
     Everything that is started ends with this process, however that ends (``system.guard``). Until
@@ -112,8 +119,8 @@ def _tidy(place: Path) -> None:
 
 
 def _measured(
-    work: Measurement, turn: Path, folder: Path, is_wanted: Callable[[], bool]
-) -> Brought:
+    work: JobCommand, turn: Path, folder: Path, is_wanted: Callable[[], bool]
+) -> JobResult:
     log, results = folder / "log.txt", folder / "results"
     words = tuple(str(results) if word == RESULTS_WORD else word for word in work.command)
     stages = [*((one, work.prepare_s) for one in work.prepare), (words, work.measure_s)]
@@ -123,7 +130,7 @@ def _measured(
     for command, seconds in stages:
         alone = _Alone((*_turn_at(turn), *command), log, work.testbed_host)
         reason = alone.run(seconds, is_wanted)
-    return _brought(results, log, reason or "it ended well, but left no record")
+    return _read_result(results, log, reason or "it ended well, but left no record")
 
 
 def _turn_at(lock: Path) -> tuple[str, ...]:
@@ -167,19 +174,19 @@ def _status(process: GuardedProcess) -> int | None:
         return None
 
 
-def _brought(results: Path, log: Path, reason: str) -> Brought:
+def _read_result(results: Path, log: Path, reason: str) -> JobResult:
     printed = b""
     with suppress(OSError):
         printed = log.read_bytes()[-_LOG_BYTES:]
     records = list_records(results)
     if len(records) != 1:
         extra = f"; found {len(records)} records instead of one" if records else ""
-        return Brought(printed, reason=reason + extra)
+        return JobResult(printed, reason=reason + extra)
     (record,) = records
     bulk = record.with_name(record.stem + BULK_SUFFIX)
     try:
         content = read_file(record, MOST_RECORD_BYTES)
         beside = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None
     except RecordError as error:
-        return Brought(printed, reason=f"{record.name}: {error}")
-    return Brought(printed, content, beside)
+        return JobResult(printed, reason=f"{record.name}: {error}")
+    return JobResult(printed, content, beside)

@@ -10,29 +10,29 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, select
 
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, PROOF
-from hybridwatch.orchestration.fleet.job import End, Job, State, job_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
-from hybridwatch.orchestration.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.job import AttemptEnd, Job, JobState, parse_job_row
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.placing import HostStatus
 
 SEEN: Final = timedelta(minutes=2)
 """A host that was seen so lately is there."""
-_TROUBLES: Final = (State.FAILED, State.POISONED, State.MISSING)
+_TROUBLES: Final = (JobState.FAILED, JobState.POISONED, JobState.MISSING)
 _NEWEST_TROUBLES: Final = 100
-_NEWEST_NIGHTS: Final = 14
+_NEWEST_BATCHES: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class Batch:
     """A round of measuring: how many of its jobs stand how."""
 
     name: str
     planned_at: datetime
-    states: Mapping[State, int]
+    states: Mapping[JobState, int]
 
     @property
     def open(self) -> int:
         """How many are still to come."""
-        return self.states.get(State.WAITING, 0) + self.states.get(State.RUNNING, 0)
+        return self.states.get(JobState.WAITING, 0) + self.states.get(JobState.RUNNING, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Trouble:
     """A job that will have no record, and why; ``log`` of its last attempt, if there is one."""
 
     job: Job
-    state: State
+    state: JobState
     reason: str
     log: str
 
@@ -74,7 +74,7 @@ class HostLine:
     """
 
     name: str
-    standing: Standing
+    standing: HostStatus
     is_there: bool
     reason: str
     since: datetime
@@ -92,17 +92,17 @@ class Overview:
 
     Attributes:
         at: That moment.
-        nights: The newest first.
+        batches: The newest first.
         underway: What is measured now, the longest first.
         waiting: How many jobs wait, by reason; empty for those whose turn will come.
-        troubles: Of the newest nights.
+        troubles: Of the newest batches.
         hosts: By name.
         ends_at: When the last job that can be measured will be, going by earlier ones; ``None``
             when nothing is open, or nothing was ever measured.
     """
 
     at: datetime
-    nights: tuple[Night, ...] = ()
+    batches: tuple[Batch, ...] = ()
     underway: tuple[Underway, ...] = ()
     waiting: Mapping[str, int] | None = None
     troubles: tuple[Trouble, ...] = ()
@@ -116,8 +116,8 @@ class Overview:
             "ends_at": _iso(self.ends_at),
             "nights": [
                 {"night": one.name, "planned_at": one.planned_at.isoformat()}
-                | {state.value: one.states.get(state, 0) for state in State}
-                for one in self.nights
+                | {state.value: one.states.get(state, 0) for state in JobState}
+                for one in self.batches
             ],
             "running": [
                 _about(one.job)
@@ -139,17 +139,17 @@ def host_json(line: HostLine) -> dict[str, Any]:
     return {**asdict(line), "standing": line.standing.value, **times}
 
 
-def read_overview(ledger: Ledger) -> Overview:
+def read_overview(job_queue: JobQueue) -> Overview:
     """Read how a queue stands; of one that nobody made, nothing."""
-    now = ledger.clock()
-    if not ledger.is_made():
+    now = job_queue.clock()
+    if not job_queue.is_made():
         return Overview(now)
-    with ledger.database.reading() as connection:
+    with job_queue.database.reading() as connection:
         times = _Times.read(connection)
         underway = tuple(_underway(connection, times))
         return Overview(
             at=now,
-            nights=tuple(_nights(connection)),
+            batches=tuple(_batches(connection)),
             underway=underway,
             waiting=_reasons(connection),
             troubles=tuple(_troubles(connection)),
@@ -167,7 +167,7 @@ class _Times:
 
     @classmethod
     def read(cls, connection: Connection) -> "_Times":
-        stored = ATTEMPT.c.end == End.STORED.value, ATTEMPT.c.ended_at.is_not(None)
+        stored = ATTEMPT.c.end == AttemptEnd.STORED.value, ATTEMPT.c.ended_at.is_not(None)
         columns = JOB.c.series, ATTEMPT.c.started_at, ATTEMPT.c.ended_at
         joined = select(*columns).join(JOB, JOB.c.key == ATTEMPT.c.job).where(*stored)
         found: defaultdict[str, list[float]] = defaultdict(list)
@@ -180,33 +180,33 @@ class _Times:
         return self.series.get(series, self.usual)
 
 
-def _nights(connection: Connection) -> Iterator[Night]:
+def _batches(connection: Connection) -> Iterator[Batch]:
     first = func.min(JOB.c.planned_at).label("first")
     newest = select(JOB.c.night, first).group_by(JOB.c.night).order_by(first.desc())
-    rows = connection.execute(newest.limit(_NEWEST_NIGHTS)).fetchall()
+    rows = connection.execute(newest.limit(_NEWEST_BATCHES)).fetchall()
     counted = select(JOB.c.night, JOB.c.state, func.count().label("n")).where(
         JOB.c.night.in_([row.night for row in rows])
     )
-    states: defaultdict[str, dict[State, int]] = defaultdict(dict)
+    states: defaultdict[str, dict[JobState, int]] = defaultdict(dict)
     for row in connection.execute(counted.group_by(JOB.c.night, JOB.c.state)):
-        states[row.night][State(row.state)] = row.n
+        states[row.night][JobState(row.state)] = row.n
     for row in rows:
-        yield Night(row.night, row.first, states[row.night])
+        yield Batch(row.night, row.first, states[row.night])
 
 
 def _underway(connection: Connection, times: _Times) -> Iterator[Underway]:
-    running = JOB.c.state == State.RUNNING.value, ATTEMPT.c.end == ""
+    running = JOB.c.state == JobState.RUNNING.value, ATTEMPT.c.end == ""
     joined = select(JOB, ATTEMPT.c.host, ATTEMPT.c.started_at).join(
         ATTEMPT, ATTEMPT.c.job == JOB.c.key
     )
     for row in connection.execute(joined.where(*running).order_by(ATTEMPT.c.started_at)):
         seconds = times.series.get(row.series)
         end = None if seconds is None else row.started_at + timedelta(seconds=seconds)
-        yield Underway(job_of(row), row.host, row.started_at, end)
+        yield Underway(parse_job_row(row), row.host, row.started_at, end)
 
 
 def _reasons(connection: Connection) -> dict[str, int]:
-    waiting = JOB.c.state == State.WAITING.value
+    waiting = JOB.c.state == JobState.WAITING.value
     counted = select(JOB.c.reason, func.count().label("n")).where(waiting)
     return {row.reason: row.n for row in connection.execute(counted.group_by(JOB.c.reason))}
 
@@ -220,7 +220,7 @@ def _troubles(connection: Connection) -> Iterator[Trouble]:
     bad = JOB.c.state.in_([state.value for state in _TROUBLES])
     newest = select(JOB, log.label("log")).where(bad).order_by(JOB.c.planned_at.desc(), JOB.c.key)
     for row in connection.execute(newest.limit(_NEWEST_TROUBLES)):
-        yield Trouble(job_of(row), State(row.state), row.reason, row.log or "")
+        yield Trouble(parse_job_row(row), JobState(row.state), row.reason, row.log or "")
 
 
 def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
@@ -230,7 +230,7 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
         proof = last.get(row.name)
         yield HostLine(
             name=row.name,
-            standing=Standing(row.state),
+            standing=HostStatus(row.state),
             is_there=now - row.seen_at < SEEN,
             reason=row.reason,
             since=row.since,
@@ -261,7 +261,7 @@ def _end(
         seconds = times.of(one.job.series) or 0.0
         load[one.host] += max(0.0, seconds - (now - one.since).total_seconds())
     # One that says why it waits can not be measured, as things are.
-    able = JOB.c.state == State.WAITING.value, JOB.c.reason == ""
+    able = JOB.c.state == JobState.WAITING.value, JOB.c.reason == ""
     unkept = 0.0
     for row in connection.execute(select(JOB.c.series).where(*able)):
         seconds = times.of(row.series) or 0.0
@@ -269,7 +269,7 @@ def _end(
             load[keepers[row.series]] += seconds
         else:
             unkept += seconds
-    ready = HOST.c.state == Standing.READY.value
+    ready = HOST.c.state == HostStatus.READY.value
     hosts = connection.scalars(select(HOST.c.name).where(ready)).all()
     for name in hosts:
         load[name] += unkept / len(hosts)
@@ -280,7 +280,7 @@ def _end(
 def _about(job: Job) -> dict[str, Any]:
     return {
         "job": job.key,
-        "night": job.night,
+        "night": job.batch_id,
         "purpose": job.purpose.value,
         "scenario": job.scenario,
         "builds": list(job.builds),
@@ -291,7 +291,7 @@ def _about(job: Job) -> dict[str, Any]:
 def job_json(job: Job) -> dict[str, Any]:
     """Give a job as ``hybridwatch fleet plan --json`` prints it."""
     when = {"priority": job.priority, "until": job.until.isoformat()}
-    return _about(job) | when | asdict(job.wish)
+    return _about(job) | when | asdict(job.options)
 
 
 def _iso(moment: datetime | None) -> str | None:

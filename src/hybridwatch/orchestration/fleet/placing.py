@@ -2,7 +2,7 @@
 
 A history is worth something only while it stays on one machine. So the first host that measures a
 series keeps it. While that host is away or in quarantine its series wait, and go missing with
-their night; where the matrix allows a stand-in, another host measures them as series of its own.
+their batch; where the matrix allows a stand-in, another host measures them as series of its own.
 """
 
 from collections import Counter
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from hybridwatch.orchestration.fleet.job import Job, Purpose, Testbed
+from hybridwatch.orchestration.fleet.job import HostKind, Job, Purpose
 
 
-class Standing(Enum):
+class HostStatus(Enum):
     """What a host may do."""
 
     NEW = "new"
-    """It has to prove itself before it measures."""
+    """It has to pass a health check before it measures."""
     READY = "ready"
     QUARANTINED = "quarantined"
-    """It failed its proof: a person has to lift that."""
+    """It failed its health check: a person has to lift that."""
     RETIRED = "retired"
     """It is gone for good: its series begin anew elsewhere."""
 
@@ -43,7 +43,7 @@ class Host:
     machine: str
     labels: Mapping[str, str]
     gpus: int
-    standing: Standing
+    standing: HostStatus
     reason: str = ""
     job: str = ""
 
@@ -57,38 +57,38 @@ class Fleet:
         present: Names of those that are there now.
         keepers: By series, the hosts that measured it, the first one first.
         testbeds: By name.
-        unproven: Hosts and nights whose A/A is still to come.
+        unproven: Hosts and batches whose A/A is still to come.
     """
 
     hosts: Mapping[str, Host]
     present: frozenset[str]
     keepers: Mapping[str, Sequence[str]]
-    testbeds: Mapping[str, Testbed]
+    testbeds: Mapping[str, HostKind]
     unproven: frozenset[tuple[str, str]] = frozenset()
 
     def usable(self, name: str) -> bool:
         """Whether a host may measure now, be it busy or not."""
         host = self.hosts.get(name)
-        return host is not None and name in self.present and host.standing is Standing.READY
+        return host is not None and name in self.present and host.standing is HostStatus.READY
 
     def fits(self, host: Host, job: Job) -> bool:
         """Whether a job is for this kind of host."""
         testbed = self.testbeds.get(job.testbed)
-        if job.wish.host:
-            return host.name == job.wish.host
+        if job.options.host:
+            return host.name == job.options.host
         return testbed is not None and testbed.has(host.labels, host.gpus)
 
     def keeper(self, series: str) -> str:
         """Name the host that keeps a series; empty while there is none."""
         for name in self.keepers.get(series, ()):
             host = self.hosts.get(name)
-            if host is None or host.standing is not Standing.RETIRED:
+            if host is None or host.standing is not HostStatus.RETIRED:
                 return name
         return ""
 
     def may(self, host: Host, job: Job) -> bool:
-        """Whether a host may begin a job of this night, if it is idle."""
-        if job.purpose is not Purpose.A_A and (host.name, job.night) in self.unproven:
+        """Whether a host may begin a job of this batch, if it is idle."""
+        if job.purpose is not Purpose.A_A and (host.name, job.batch_id) in self.unproven:
             return False
         return self.usable(host.name) and self.fits(host, job)
 
@@ -138,8 +138,8 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
 
 def why_waiting(job: Job, fleet: Fleet) -> str:
     """Say in a few words why a job waits; empty when it is only not its turn."""
-    keeper = fleet.keeper(job.series) or job.wish.host
-    candidates = [keeper] if keeper and not job.wish.stand_in else _fitting(job, fleet)
+    keeper = fleet.keeper(job.series) or job.options.host
+    candidates = [keeper] if keeper and not job.options.stand_in else _fitting(job, fleet)
     if any(fleet.usable(name) for name in candidates):
         return ""
     if not candidates:
@@ -152,7 +152,7 @@ def _urgency(fleet: Fleet) -> Callable[[Job], tuple[int, bool, float, float, str
     def urgency(job: Job) -> tuple[int, bool, float, float, str]:
         new = not fleet.keeper(job.series)
         planned = job.planned_at.timestamp()
-        return -job.priority, new, planned, -job.wish.minutes, job.key
+        return -job.priority, new, planned, -job.options.minutes, job.key
 
     return urgency
 
@@ -160,7 +160,7 @@ def _urgency(fleet: Fleet) -> Callable[[Job], tuple[int, bool, float, float, str
 def _host_for(
     job: Job, keeper: str, fleet: Fleet, idle: Mapping[str, Host], load: Mapping[str, int]
 ) -> Host | None:
-    if keeper and (fleet.usable(keeper) or not job.wish.stand_in):
+    if keeper and (fleet.usable(keeper) or not job.options.stand_in):
         host = idle.get(keeper)
         return host if host is not None and fleet.may(host, job) else None
     stood_in = [name for name in fleet.keepers.get(job.series, ()) if fleet.usable(name)]
@@ -177,7 +177,7 @@ def _fitting(job: Job, fleet: Fleet) -> list[str]:
     return sorted(
         name
         for name, host in fleet.hosts.items()
-        if host.standing is not Standing.RETIRED and fleet.fits(host, job)
+        if host.standing is not HostStatus.RETIRED and fleet.fits(host, job)
     )
 
 
@@ -185,6 +185,6 @@ def _trouble(name: str, fleet: Fleet) -> str:
     host = fleet.hosts.get(name)
     if host is None or name not in fleet.present:
         return "is absent"
-    if host.standing is Standing.QUARANTINED:
+    if host.standing is HostStatus.QUARANTINED:
         return f"is in quarantine: {host.reason}"
-    return "has not proved itself yet"
+    return "has not passed its health check yet"

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from hybridwatch.errors import GpuError
 from hybridwatch.measurement.machine_state import kernel_seconds
 from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.orchestration.fleet.proof import Shown
+from hybridwatch.orchestration.fleet.health import HealthReport
 from hybridwatch.system import nvidia
 
 _ROUNDS = 12
@@ -14,7 +14,7 @@ _ROUNDS = 12
 has shown itself within two seconds."""
 
 
-def probe() -> Shown:
+def probe() -> HealthReport:
     """Read the facts of this machine, and time the calibration kernel for two like sides."""
     try:
         devices = nvidia.devices()
@@ -34,4 +34,4 @@ def probe() -> Shown:
         "driver": testbed.driver or "",
         "gpus": ", ".join(testbed.gpus),
     }
-    return Shown(facts, sides)
+    return HealthReport(facts, sides)

@@ -17,9 +17,9 @@ from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.cluster import Ended, Fate, Order, Result, Work
+from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, Result, Work
+from hybridwatch.orchestration.fleet.hosts import Node
 from hybridwatch.orchestration.fleet.measuring import perform
-from hybridwatch.orchestration.fleet.roll import Node
 
 TURN: Final = "measurement"
 """Resource of a host, one of it: who has it measures."""
@@ -61,7 +61,7 @@ class RayCluster:
         self._address = address
         self._task = ray.remote(do)
         self._ids: dict[str, str] = {}
-        self._orders: dict[Any, tuple[Order, str]] = {}
+        self._orders: dict[Any, tuple[HostOrder, str]] = {}
         """By Ray's reference, with the node: a host that comes back is another one."""
         self._stopped: set[str] = set()
         self._dead: set[str] = set()
@@ -82,7 +82,7 @@ class RayCluster:
         self._ids = {name: node["NodeID"] for name, node in sure.items()}
         return [_node(name, node) for name, node in sure.items()]
 
-    def start(self, order: Order) -> None:
+    def start(self, order: HostOrder) -> None:
         """Begin on the node that has the host's name now."""
         node = self._ids[order.host]
         where = NodeAffinitySchedulingStrategy(node, soft=False)
@@ -137,7 +137,7 @@ class RayCluster:
             ) from None
         return [node for node in nodes if node["Alive"] and node["NodeID"] not in self._dead]
 
-    def _end(self, order: Order, reference: Any) -> Ended:
+    def _end(self, order: HostOrder, reference: Any) -> Ended:
         try:
             return Ended(order, Fate.GAVE, ray.get(reference))
         except exceptions.RayError as error:

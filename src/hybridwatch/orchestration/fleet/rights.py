@@ -10,15 +10,15 @@ from datetime import datetime
 from sqlalchemy import Connection, func, insert, select
 
 from hybridwatch.database.schema import HOST, PLACEMENT, TESTBED
-from hybridwatch.orchestration.fleet.placing import Standing, Start
+from hybridwatch.orchestration.fleet.placing import HostStatus, Start
 
 
-def is_free(connection: Connection, name: str, *standings: Standing) -> bool:
+def is_free(connection: Connection, name: str, *standings: HostStatus) -> bool:
     """Whether a host stands so, and nothing is done on its machine; locks what says so."""
     machine = select(HOST.c.machine).where(HOST.c.name == name).scalar_subquery()
     those = select(HOST).where(HOST.c.machine == machine).order_by(HOST.c.name)
     rows = connection.execute(those.with_for_update()).fetchall()
-    fits = any(row.name == name and Standing(row.state) in standings for row in rows)
+    fits = any(row.name == name and HostStatus(row.state) in standings for row in rows)
     return fits and not any(row.job for row in rows)
 
 
@@ -33,7 +33,7 @@ def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
     keepers = _keepers(connection, series)
     if start.host in keepers:
         return True
-    if keepers and not start.job.wish.stand_in and not _all_retired(connection, keepers):
+    if keepers and not start.job.options.stand_in and not _all_retired(connection, keepers):
         return False
     # Two drivers that both find no keeper take turns here; the second one finds the first one's.
     bed = select(TESTBED.c.name).where(TESTBED.c.name == start.job.testbed).with_for_update()
@@ -50,5 +50,5 @@ def _keepers(connection: Connection, series: str) -> list[str]:
 
 
 def _all_retired(connection: Connection, hosts: Sequence[str]) -> bool:
-    still = HOST.c.name.in_(hosts), HOST.c.state != Standing.RETIRED.value
+    still = HOST.c.name.in_(hosts), HOST.c.state != HostStatus.RETIRED.value
     return not connection.scalar(select(func.count()).select_from(HOST).where(*still))

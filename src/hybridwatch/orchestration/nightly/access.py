@@ -106,7 +106,7 @@ class AccessError(HybridwatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class NightlyAccess:
     """What stands between a reader and the dashboard.
 
     Attributes:
@@ -118,7 +118,7 @@ class Access:
     login: bool
 
 
-def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> Access:
+def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> NightlyAccess:
     """Find out what is set up.
 
     Args:
@@ -144,7 +144,7 @@ def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> Acc
             f"{PEOPLE} says who may look after logging in, but no login is set up: "
             f"{folder / _SECRETS} has no [auth]"
         )
-    return Access(password is not None, login)
+    return NightlyAccess(password is not None, login)
 
 
 def is_loopback(host: str) -> bool:

@@ -30,7 +30,11 @@ from asv.results import Results
 from hybridwatch.engines.check import check_build
 from hybridwatch.errors import GpuError, HybridwatchError
 from hybridwatch.formats.write.asv import machine_facts
-from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, RELEASE_VARIABLE, module_of
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    RELEASE_VARIABLE,
+    render_module_name,
+)
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.nightly.suite import STATS_MARK
 from hybridwatch.orchestration.nightly.suite_session import CONSOLE_VARIABLE, can_run, contender
@@ -113,7 +117,9 @@ def _that_can_run(discovered: Callable[..., Any]) -> Callable[..., Any]:
         found = discovered(cls, conf, *words, **more)
         if BUILD_VARIABLE not in conf.matrix.get("env_nobuild", {}):
             scenarios = survey(home() / "scenarios").scenarios
-            cannot = tuple(f"{module_of(one.id)}." for one in scenarios if not can_run(one))
+            cannot = tuple(
+                f"{render_module_name(one.id)}." for one in scenarios if not can_run(one)
+            )
             for name in [name for name in found if name.startswith(cannot)]:
                 del found[name]
         return found
@@ -134,7 +140,7 @@ def _with_our_stats(added: Callable[..., None]) -> Callable[..., None]:
     return add
 
 
-class Measured(OutputPublisher):  # type: ignore[misc]  # asv has no types
+class MeasuredPublisher(OutputPublisher):  # type: ignore[misc]  # asv has no types
     """Publishes what was measured, smoke first; asv comes here before it makes a page."""
 
     order = -1
@@ -150,7 +156,7 @@ class Measured(OutputPublisher):  # type: ignore[misc]  # asv has no types
         benchmarks.clear()
         benchmarks.update(values)
         if conf.show_commit_url == "#":
-            conf.show_commit_url = commits_of(_remote(Path(conf.repo)))
+            conf.show_commit_url = list_commits(_remote(Path(conf.repo)))
 
 
 def _place(name: str) -> tuple[bool, str]:
@@ -162,7 +168,7 @@ def _remote(repository: Path) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def commits_of(remote: str) -> str:
+def list_commits(remote: str) -> str:
     """Give where a host shows the commits of a repository, ``#`` where that is not known.
 
     Args:

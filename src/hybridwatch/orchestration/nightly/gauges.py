@@ -15,12 +15,12 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.connection import Database
 from hybridwatch.database.queries import Index
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.runs import latest_comparisons
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.overview import Overview, read_overview
 
 _OF_PAIR = ("scenario", "testbed", "baseline", "contender", "verdict")
@@ -58,7 +58,7 @@ def to_openmetrics(
 
     gaps = find_gaps(results, index, checkout, now)
     alerts = find_alerts(results, index, checkout, now, triage)
-    ledger = Ledger(Database(url_of(results)), lambda: now)
+    job_queue = JobQueue(Database(find_database_url(results)), lambda: now)
     show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, _verdicts(index))
     show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, _newest(index))
     show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, _alerts(alerts))
@@ -66,8 +66,8 @@ def to_openmetrics(
         "missing", "1: expected, not measured.", _OF_RUN, {(g.scenario, g.testbed): 1 for g in gaps}
     )
     show("unreadable_records", "Records that cannot be read.", (), {(): len(index.broken())})
-    if ledger.is_made():
-        overview = read_overview(ledger)
+    if job_queue.is_made():
+        overview = read_overview(job_queue)
         show("fleet_jobs", "Jobs of the newest nights.", ("state",), _jobs(overview))
         show("fleet_hosts", "Hosts of the fleet.", ("standing", "there"), _hosts(overview))
     written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
@@ -95,8 +95,8 @@ def _alerts(alerts: Iterable[Alert]) -> _Values:
 
 def _jobs(overview: Overview) -> _Values:
     jobs = Counter[tuple[str, ...]]()
-    for night in overview.nights:
-        jobs.update({(state.value,): n for state, n in night.states.items()})
+    for batch in overview.batches:
+        jobs.update({(state.value,): n for state, n in batch.states.items()})
     return jobs
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hybridwatch.analysis.replay import (
-    Replay,
+    VerdictReplay,
     changes_between,
     deviations_between,
     noise_in,
@@ -11,7 +11,7 @@ from hybridwatch.analysis.replay import (
 from hybridwatch.analysis.report import Terms
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.history.judge import Chosen, Judged, judge_on
+from hybridwatch.history.judge import Chosen, JudgedReport, judge_on
 from hybridwatch.records.store import (
     StoredVerdict,
     read_side,
@@ -22,7 +22,7 @@ from hybridwatch.records.store import (
 )
 
 
-def save(results: Path, judged: Judged) -> Path:
+def save(results: Path, judged: JudgedReport) -> Path:
     """Store a verdict with all it takes to have it again.
 
     Returns:
@@ -45,7 +45,7 @@ def save(results: Path, judged: Judged) -> Path:
     return write_verdict(results, verdict, judged.contender.run)
 
 
-def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
+def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
     """Judge the records of a stored verdict again.
 
     Args:
@@ -76,7 +76,7 @@ def replay(path: Path, results: Path) -> tuple[Judged, Replay]:
     judged = judge_on(terms, baseline, contender)
     stored = {**verdict.report, "parameters": verdict.parameters}
     again = {**to_json(judged.report), "parameters": judged.parameters}
-    return judged, Replay(
+    return judged, VerdictReplay(
         deviations=deviations_between(stored, again),
         alterations=tuple(dict.fromkeys(alterations)),
         changes=changes_between(verdict.tools, present_tools()),

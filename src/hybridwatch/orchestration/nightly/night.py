@@ -58,7 +58,7 @@ class NightError(HybridwatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NightPlan:
     """What a night is to do.
 
     Attributes:
@@ -88,7 +88,7 @@ class Plan:
     line: str | None = None
 
 
-def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
+def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
     """Hold tonight's night, or what is left of it.
 
     Args:
@@ -117,7 +117,7 @@ def hold(plan: Plan, today: date, say: Say) -> tuple[Path, ChangeReview]:
     return folder, findings
 
 
-def tonight(nights: Path, today: date, plan: Plan) -> Path:
+def tonight(nights: Path, today: date, plan: NightPlan) -> Path:
     """Name the folder of the night: a new one, unless yesterday's was left without an end."""
     what = f"{safe_name(plan.build)}-{plan.commit[:8]}"
     yesterday = nights / f"{today - timedelta(days=1)}-{what}"
@@ -136,7 +136,7 @@ def _alone(nights: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Night:
-    plan: Plan
+    plan: NightPlan
     folder: Path
     deadline: float
     say: Say

@@ -62,7 +62,7 @@ class _Rule(_Table):
         return Rule(self.metric, self.scenarios, Action(self.action), self.margin, self.known)
 
 
-class _File(_Table):
+class _PolicyFile(_Table):
     expected: list[_Expected] = Field(default_factory=list)
     max_age_days: Annotated[float, Field(ge=0.1, le=365)] = MAX_AGE_DAYS
     testbeds: list[_Testbeds] = Field(default_factory=list)
@@ -113,9 +113,9 @@ def load_policy(path: Path) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{path}: not TOML: {error}") from None
     try:
-        file = _File.model_validate(content)
+        file = _PolicyFile.model_validate(content)
     except ValidationError as error:
-        lines = explain(_File, error)
+        lines = explain(_PolicyFile, error)
         raise PolicyError("\n".join(f"{path}: {line}" for line in lines)) from None
     return Policy(
         tuple(rule.to_rule() for rule in file.rule),

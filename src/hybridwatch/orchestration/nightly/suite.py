@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from hybridwatch.errors import ScenarioError
 from hybridwatch.formats.write.asv_benchmarks import (
     Form,
-    Tracked,
+    TrackedMetric,
     benchmark_name,
-    class_of,
-    module_of,
+    render_class_name,
+    render_module_name,
     tracked,
 )
 from hybridwatch.orchestration.nightly.suite_session import can_run
@@ -58,7 +58,7 @@ class Suite:
     """
 
     scenario: ClassVar[Scenario]
-    tracked: ClassVar[tuple[Tracked, ...]]
+    tracked: ClassVar[tuple[TrackedMetric, ...]]
     version: ClassVar[str]
     timeout: ClassVar[float] = _HAND_OUT_S
     setup_cache: ClassVar[Callable[["Suite"], "Values"]]
@@ -110,7 +110,7 @@ def _suite(scenario: Scenario, package: str) -> type[Suite]:
     }
     for one in tracked(scenario):
         content[f"track_{one.name}"] = _benchmark(one, scenario)
-    return cast("type[Suite]", type(class_of(scenario.id), (Suite,), content))
+    return cast("type[Suite]", type(render_class_name(scenario.id), (Suite,), content))
 
 
 def _failing(scenario_id: str, problem: str, package: str) -> type:
@@ -119,12 +119,12 @@ def _failing(scenario_id: str, problem: str, package: str) -> type:
 
     track.benchmark_name = benchmark_name(scenario_id, "scenario_file")  # type: ignore[attr-defined]
     content = {"__module__": _module(scenario_id, package), "track_scenario_file": track}
-    return type(class_of(scenario_id), (), content)
+    return type(render_class_name(scenario_id), (), content)
 
 
 def _module(scenario_id: str, package: str) -> str:
     """Have a module of a scenario's own, which asv tells sessions apart by."""
-    name = f"{package}.{module_of(scenario_id)}"
+    name = f"{package}.{render_module_name(scenario_id)}"
     sys.modules.setdefault(name, ModuleType(name))
     return name
 
@@ -144,7 +144,7 @@ def _session(scenario: Scenario, package: str) -> Callable[[Suite], "Values"]:
     return setup_cache
 
 
-def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
+def _benchmark(one: TrackedMetric, scenario: Scenario) -> Callable[[Suite, "Values"], Any]:
     def track(_self: Suite, values: "Values") -> Any:
         found = values[one.name]
         if found.stats is not None:
@@ -159,7 +159,7 @@ def _benchmark(one: Tracked, scenario: Scenario) -> Callable[[Suite, "Values"], 
     return track
 
 
-def _handed(one: Tracked, values: tuple[float, ...]) -> Any:
+def _handed(one: TrackedMetric, values: tuple[float, ...]) -> Any:
     if not values:
         return float("nan")  # asv's word for skipped: this engine has no such number
     own = [one.form.of(value) for value in values]

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
+from hybridwatch.analysis.noisy_machine import blocks_missing
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.restless import blocks_missing
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
@@ -27,10 +27,10 @@ from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.errors import BuildError, HybridwatchError, MeasurementError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
-    Found,
-    Tracked,
-    noise_of,
-    stats_of,
+    FoundBenchmarks,
+    TrackedMetric,
+    compute_noise,
+    compute_stats,
 )
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
@@ -89,11 +89,11 @@ def can_run(scenario: Scenario) -> bool:
 
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
 
-Values = Mapping[str, Found]
+Values = Mapping[str, FoundBenchmarks]
 """By the name of a benchmark."""
 
 
-def measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
+def measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     """Measure a scenario, or read what the receipt names, and give the contender's values.
 
     Raises:
@@ -108,18 +108,20 @@ def measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
         raise
 
 
-def values_of(side: OneSide, wanted: Sequence[Tracked], learned: Noise) -> Values:
+def list_values(side: OneSide, wanted: Sequence[TrackedMetric], learned: Noise) -> Values:
     """Reduce a side to what benchmarks hand out, the noise between runs being known."""
     found = {}
     for one in wanted:
         subject = Subject(one.metric, one.statistic)
         values = reduce_side(side, subject).values
-        noise = noise_of(subject, side, learned.get((one.metric.id, one.statistic)))
-        found[one.name] = Found(values, stats_of(one, values, noise) if values else None)
+        noise = compute_noise(subject, side, learned.get((one.metric.id, one.statistic)))
+        found[one.name] = FoundBenchmarks(
+            values, compute_stats(one, values, noise) if values else None
+        )
     return found
 
 
-def _measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
+def _measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     receipt = os.environ.get(RECEIPT_VARIABLE)
     run = _kept(Path(receipt)) if receipt else None
     if run is None:
@@ -130,7 +132,7 @@ def _measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:
         raise MeasurementError(f"trial {trial.index}: {trial.failure.reason}")
     alike = read_alike(_results(), run, {side.build.label}, REMEMBERED)
     history = (OneSide(other, at) for other in alike for at in range(len(other.builds)))
-    return values_of(side, wanted, noise_between(history, side, side))
+    return list_values(side, wanted, noise_between(history, side, side))
 
 
 def _results() -> Path:
@@ -160,7 +162,7 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
 
 
 def enough_trials(scenario: Scenario) -> Scenario:
-    """Raise the timed trials to seven: fewer are in doubt by themselves (``noise_of``)."""
+    """Raise the timed trials to seven: fewer are in doubt by themselves (``compute_noise``)."""
     least = MIN_PERFORMANCE_TRIALS
     counts = scenario.trials.model_copy(
         update={

@@ -10,7 +10,7 @@ from typing import Final
 
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Document, Kind, Notice, Paragraph
+from hybridwatch.pages.document import Document, FieldKind, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
 from hybridwatch.pages.screen import Screen
 from hybridwatch.pages.screens.screen import Show, Source
@@ -59,7 +59,7 @@ def open_view(source: Source, address: Address) -> Document:
         return Document(error.title, blocks, address=address, complaints=(str(error),))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        trouble = Notice(Kind.LOUD, "This view cannot be shown", lines)
+        trouble = Notice(FieldKind.LOUD, "This view cannot be shown", lines)
         return Document(screen.title, (trouble,), address=address)
     complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:

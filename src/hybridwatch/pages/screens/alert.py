@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, Change, Deed, Ruling
-from hybridwatch.analysis.alerts import Entry as Act
+from hybridwatch.analysis.alerts import Alert, Deed, RunVerdict, TransitionKind
+from hybridwatch.analysis.alerts import DecisionEntry as Act
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import death_of
 from hybridwatch.analysis.verdict import Report, Verdict
@@ -12,8 +12,8 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.overview_rows import name_of
-from hybridwatch.history.trials import trials_of
+from hybridwatch.history.overview_rows import render_name
+from hybridwatch.history.trials import load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
@@ -44,17 +44,23 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
-from hybridwatch.reports.alert_text import alert_text, change_of, is_control, own_report, rank_of
+from hybridwatch.reports.alert_text import (
+    alert_text,
+    change_of,
+    compute_rank,
+    is_control,
+    own_report,
+)
 from hybridwatch.reports.sentence import repeat_command
 
 _STORY_OPEN: Final = 8
 _LOG_LINES: Final = 40
 _UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING})
 _CHANGED: Final = {
-    Change.OPENED: "opened",
-    Change.RESOLVED: "resolved",
-    Change.NOT_REPEATED: "closed as not repeated",
-    Change.REOPENED: "came back",
+    TransitionKind.OPENED: "opened",
+    TransitionKind.RESOLVED: "resolved",
+    TransitionKind.NOT_REPEATED: "closed as not repeated",
+    TransitionKind.REOPENED: "came back",
 }
 
 
@@ -74,7 +80,7 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
         *suspects_section(alert, source),
         *_again(report),
         Section("How it stands", (Facts(tuple(_facts(alert, source))),)),
-        *_story(alert, source),
+        *_timeline(alert, source),
     )
     lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
     return Document(f"{matter.scenario}: {text.what.lower()}", blocks, lead=lead)
@@ -94,7 +100,7 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    shown = alert.story.shown_by
+    shown = alert.timeline.shown_by
     if not detail or shown == opened:
         return (f"{detail}, " if detail else "", *last)
     return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
@@ -134,7 +140,7 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
         return
     drawn = [
         trials_chart(series)
-        for series in trials_of(entry)
+        for series in load_trials(entry)
         if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
     ]
     yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
@@ -162,24 +168,24 @@ def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
     decided, newest = alert.decisions, alert.newest
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
-    yield "By the gate's policy it", rank_of(alert)
+    yield "By the gate's policy it", compute_rank(alert)
     yield "Assigned to", decided.assignee or NOBODY
     yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 
-def _story(alert: Alert, source: Source) -> Iterator[Block]:
+def _timeline(alert: Alert, source: Source) -> Iterator[Block]:
     """Tell what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = [
         (
-            source.ago(turn.by.started_at),
+            source.ago(transition.by.started_at),
             (
-                f"{_CHANGED[turn.change]} by ",
-                *run_line(turn.by, source),
-                f": {_ruling_text(turn.by)}",
+                f"{_CHANGED[transition.change]} by ",
+                *run_line(transition.by, source),
+                f": {_verdict_text(transition.by)}",
             ),
         )
-        for turn in alert.turns
+        for transition in alert.transitions
     ]
     happened += [
         (
@@ -201,17 +207,17 @@ def _did(act: Act, *, is_earlier: bool) -> Line:
     if is_earlier:
         # Its words stand as they were; only what they were about is added.
         (part,) = act.seen.parts
-        return f"{line} (about {name_of(part.metric, part.statistic)[1]} alone)"
+        return f"{line} (about {render_name(part.metric, part.statistic)[1]} alone)"
     if act.act.deed is Deed.DUPLICATE and "/" not in act.act.text:
         to = address("alerts", alert=act.act.text)
         return (line.removesuffix(act.act.text), Link(act.act.text, to))
     return line
 
 
-def _ruling_text(ruling: Ruling) -> str:
-    if ruling.cause is None:
-        return ruling.verdict.value
-    lead = ruling.cause.lead
+def _verdict_text(run_verdict: RunVerdict) -> str:
+    if run_verdict.cause is None:
+        return run_verdict.verdict.value
+    lead = run_verdict.cause.lead
     change = change_of(lead)
     named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
-    return ruling.verdict.value + named
+    return run_verdict.verdict.value + named

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, Ruling
+from hybridwatch.analysis.alerts import Alert, RunVerdict
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
-from hybridwatch.history.lines import Line, lines_of, names_of
-from hybridwatch.history.overview_rows import name_of
+from hybridwatch.history.lines import Line, build_lines, list_line_names
+from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
-from hybridwatch.pages.screens.histories import Subject, chart_of
+from hybridwatch.pages.screens.histories import ChartSubject, build_chart
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.marks import mark_moment, mark_place
@@ -24,16 +24,16 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     """Draw the leading metric of both builds over time; over releases where a build has one run."""
     matter, opened = alert.matter, alert.opened_by
     lead = alert.cause.lead
-    metric, _ = name_of(lead.metric, lead.statistic)
+    metric, _ = render_name(lead.metric, lead.statistic)
     if metric is None:
         return
-    subject = Subject(metric, lead.statistic)
+    subject = ChartSubject(metric, lead.statistic)
     series = source.index.series(matter.scenario, matter.testbed, metric.id, lead.statistic)
     over_releases, names = _names(series, (matter.contender, matter.baseline))
     if not names:
         return
     machines = () if over_releases else changes_on(matter.testbed, source.index)
-    lines = lines_of(
+    lines = build_lines(
         series,
         metric,
         newest=_NEWEST,
@@ -42,7 +42,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
         settings=source.index.settings(matter.scenario),
         machines=machines,
     )
-    chart = chart_of(subject, lines, matter.scenario, over_releases=over_releases)
+    chart = build_chart(subject, lines, matter.scenario, over_releases=over_releases)
     chart = with_machine(chart, machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
@@ -63,11 +63,11 @@ def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]
     """Choose the lines: builds over time, or over releases if the contender has a single run."""
     levels = series.levels[series.levels["line"].isin(builds)]
     over_releases = int((levels["line"] == builds[0]).sum()) < _FEWEST
-    found = dict.fromkeys(names_of(levels, over_releases=over_releases).tolist())
+    found = dict.fromkeys(list_line_names(levels, over_releases=over_releases).tolist())
     return over_releases, tuple(found)
 
 
-def _mark(chart: Chart, lines: Sequence[Line], opened: Ruling, *, over_releases: bool) -> None:
+def _mark(chart: Chart, lines: Sequence[Line], opened: RunVerdict, *, over_releases: bool) -> None:
     """Draw an upright line where the alert opened; over releases only if that left a value."""
     if not over_releases:
         mark_moment(chart.figure, opened.started_at)

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from hybridwatch.analysis.alerts import AlertGroup, Ruling, Story
-from hybridwatch.history.alerts import find_groups, find_stories
+from hybridwatch.analysis.alerts import AlertGroup, RunVerdict, Timeline
+from hybridwatch.history.alerts import find_groups, find_timelines
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import contenders_of
+from hybridwatch.history.runs import list_contenders
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Inline, Link
 from hybridwatch.pages.screens.screen import Source
@@ -24,9 +24,9 @@ def alerts_here(source: Source) -> tuple[AlertGroup, ...]:
     return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
 
 
-def stories_with(run_id: str, source: Source) -> tuple[Story, ...]:
-    """Tell the stories in which a run was bad."""
-    return find_stories(source.index, source.checkout()).bad_in.get(run_id, ())
+def stories_with(run_id: str, source: Source) -> tuple[Timeline, ...]:
+    """Give the timelines in which a run was bad."""
+    return find_timelines(source.index, source.checkout()).bad_in.get(run_id, ())
 
 
 def engine_message(run_id: str, source: Source) -> str:
@@ -42,14 +42,16 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST].rstrip() + "…"
 
 
-def since(ruling: Ruling, source: Source) -> Cell:
+def since(run_verdict: RunVerdict, source: Source) -> Cell:
     """Say when a run was, which it was, and of which release the engine was that it measured."""
-    when = source.ago(ruling.started_at)
-    return Cell(when, run_line(ruling, source))
+    when = source.ago(run_verdict.started_at)
+    return Cell(when, run_line(run_verdict, source))
 
 
-def run_line(ruling: Ruling, source: Source) -> tuple[Inline, ...]:
+def run_line(run_verdict: RunVerdict, source: Source) -> tuple[Inline, ...]:
     """Name a run and the release of its contender."""
-    link = Link(f"run\N{NO-BREAK SPACE}{ruling.run_id}", address("run", run=ruling.run_id))
-    _, release = contenders_of(source.index).get(ruling.run_id, ("", ""))
+    link = Link(
+        f"run\N{NO-BREAK SPACE}{run_verdict.run_id}", address("run", run=run_verdict.run_id)
+    )
+    _, release = list_contenders(source.index).get(run_verdict.run_id, ("", ""))
     return (link, f" of {release}") if release else (link,)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Entry, Status
+from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
@@ -33,16 +33,16 @@ from hybridwatch.pages.screens.alerting import (
 )
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.machine import machine_notice
-from hybridwatch.pages.screens.pager import Part, part_of
+from hybridwatch.pages.screens.pager import PagePart, find_page
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.reports.alert_text import (
     alert_text,
     change_of,
     common,
+    compute_rank,
     group_text,
     place_of,
-    rank_of,
 )
 
 _STANDING: Final = "standing"
@@ -52,13 +52,13 @@ _NONE: Final = "none picked"
 
 
 def show(source: Source, query: ViewQuery) -> Document:
-    """List the alerts that are asked for, or show one with its story."""
+    """List the alerts that are asked for, or show one with its history."""
     alerts = alerts_here(source)
     by_key = {one.matter.key: (group, one) for group in alerts for one in group.members}
     picked = _picked(alerts, query)
     filters = _filters(alerts, query)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
-    part = part_of(chosen, query)
+    part = find_page(chosen, query)
     lead = _lead(alerts, source)
     if source.index.runs().empty:
         return Document("Alerts", empty_store(source))
@@ -83,11 +83,11 @@ def listed(source: Source, here: Address) -> tuple[AlertGroup, ...]:
     query = ViewQuery(here)
     alerts = alerts_here(source)
     filters = _filters(alerts, query)
-    part = part_of([alert for alert in alerts if _is_chosen(alert, filters)], query)
+    part = find_page([alert for alert in alerts if _is_chosen(alert, filters)], query)
     return () if any(here.values("alert")) else tuple(part.shown)
 
 
-def name_of(group: AlertGroup) -> str:
+def render_alert_name(group: AlertGroup) -> str:
     """Name an alert where there is one line for it."""
     return _name(place_of(group), group.lead)
 
@@ -141,7 +141,7 @@ def _is_chosen(alert: AlertGroup, filters: Sequence[Choice]) -> bool:
     )
 
 
-def address_of(key: str, here: Address) -> Address:
+def render_address(key: str, here: Address) -> Address:
     """Lead to the page of one alert, which remembers the list that it was chosen from."""
     return Address(here.screen, (("alert", key), *here.without("alert", "page").parameters))
 
@@ -158,7 +158,7 @@ def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
     )
 
 
-def _list(part: Part[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
+def _list(part: PagePart[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
     if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return
@@ -186,11 +186,11 @@ def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inlin
     testbeds = common((matter.testbed for matter in matters), "testbed")
     return (
         alert.cause.lead.verdict,
-        Cell(Link(place_of(group), address_of(group.key, here)), _happened(group, source)),
+        Cell(Link(place_of(group), render_address(group.key, here)), _happened(group, source)),
         Cell(change_of(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect),
         Cell(alert.matter.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
-        Cell(status_line(group), rank_of(group)),
+        Cell(status_line(group), compute_rank(group)),
         _did(last[0], source) if last else "nobody yet",
     )
 
@@ -220,7 +220,7 @@ def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> 
             one.matter.testbed,
             Cell(change_of(one.cause.lead), raw=one.cause.lead.effect),
             since(one.opened_by, source),
-            Cell(status_line(one), rank_of(one)),
+            Cell(status_line(one), compute_rank(one)),
         )
         for one in group.members
     )
@@ -231,16 +231,16 @@ def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> 
 
 def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
     name = one.matter.scenario
-    return f"{name} (below)" if one is shown else Link(name, address_of(one.matter.key, here))
+    return f"{name} (below)" if one is shown else Link(name, render_address(one.matter.key, here))
 
 
 def _shown_by(alert: Alert, source: Source) -> Line:
     """Name the run that the change is of, where it is not the one since which it is bad."""
-    shown = alert.story.shown_by
+    shown = alert.timeline.shown_by
     return "" if shown == alert.opened_by else run_line(shown, source)
 
 
-def _did(entry: Entry, source: Source) -> Cell:
+def _did(entry: DecisionEntry, source: Source) -> Cell:
     return Cell(shortened(entry_line(entry)), source.ago(entry.at))
 
 
@@ -253,5 +253,5 @@ def _way(group: AlertGroup, chosen: Sequence[AlertGroup], here: Address) -> Para
         line.append(f" · {place + 1} of {len(chosen)}")
         for text, to in (("previous", place - 1), ("next", place + 1)):
             if 0 <= to < len(chosen):
-                line += [" · ", Link(text, address_of(keys[to], here))]
+                line += [" · ", Link(text, render_address(keys[to], here))]
     return Paragraph(tuple(line), quiet=True)

@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.controls import ControlRun, controls_of, fixes_of, newest_of
+from hybridwatch.history.controls import ControlRun, find_newest, list_controls, list_fixes
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import status_line
 from hybridwatch.pages.document import (
@@ -50,7 +50,7 @@ _WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in 
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class ScreenBuild:
     """A build as its runs tell it.
 
     ``run`` is the newest that it was in; ``wavers`` are fixes that an older run found in another
@@ -74,13 +74,13 @@ class Build:
 def show(source: Source, query: ViewQuery) -> Document:
     """Show every fix in every build, and every build, measured or not."""
     checkout = source.checkout()
-    builds = builds_of(source.index.runs())
+    builds = list_screen_builds(source.index.runs())
     choice = query.many("Builds", "build", {build.label: build.label for build in builds})
     shown = [build for build in builds if build.label in choice.chosen] or _first(builds)
     title = "Builds and fixes"
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if builds:
-        newest = newest_of(controls_of(source.index, checkout.scenarios))
+        newest = find_newest(list_controls(source.index, checkout.scenarios))
         proofs = _proofs(checkout.scenarios.values(), newest)
         blocks += [
             Filters((choice,)),
@@ -94,7 +94,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(title, tuple(blocks), lead=lead)
 
 
-def builds_of(runs: pd.DataFrame) -> tuple[Build, ...]:
+def list_screen_builds(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
     """Collect builds from the sides of runs, the newest release first.
 
     Args:
@@ -105,27 +105,29 @@ def builds_of(runs: pd.DataFrame) -> tuple[Build, ...]:
     sides = defaultdict(list)
     columns = (runs[name] for name in ("build", "release", "run", "started_at", "fixes"))
     for label, release, run, started, fixes in zip(*columns, strict=True):
-        if probed := fixes_of(fixes):
+        if probed := list_fixes(fixes):
             sides[label].append((release, run, started.to_pydatetime(), probed))
     found = [_build(label, some) for label, some in sides.items()]
     return tuple(sorted(found, key=_order))
 
 
-def _build(label: str, sides: Sequence[tuple[str, str, datetime, Mapping[str, FixState]]]) -> Build:
+def _build(
+    label: str, sides: Sequence[tuple[str, str, datetime, Mapping[str, FixState]]]
+) -> ScreenBuild:
     release, run, newest, fixes = sides[-1]
     older = (probed for *_, probed in sides[:-1])
     wavers = {fix for probed in older for fix in fixes if probed.get(fix, fixes[fix]) != fixes[fix]}
     runs = len({run for _, run, *_ in sides})
-    return Build(label, release, runs, run, newest, fixes, frozenset(wavers))
+    return ScreenBuild(label, release, runs, run, newest, fixes, frozenset(wavers))
 
 
-def _order(build: Build) -> tuple[tuple[int, ...], str, str]:
+def _order(build: ScreenBuild) -> tuple[tuple[int, ...], str, str]:
     """Newest release first, then by name, a build before what was switched on it."""
     numbers = tuple(-int(part) for part in build.release.split(".") if part.isdecimal())
     return (numbers or (1,), build.release, build.label)
 
 
-def _first(builds: Sequence[Build]) -> list[Build]:
+def _first(builds: Sequence[ScreenBuild]) -> list[ScreenBuild]:
     """Choose what is shown when nobody chose: releases as they are, where there is any."""
     return ([build for build in builds if not build.is_switched] or list(builds))[:_ABREAST]
 
@@ -149,8 +151,8 @@ def _proofs(
 
 
 def _matrix(
-    shown: Sequence[Build],
-    builds: Sequence[Build],
+    shown: Sequence[ScreenBuild],
+    builds: Sequence[ScreenBuild],
     proofs: Mapping[str, list[_Proof]],
     source: Source,
 ) -> Iterator[Block]:
@@ -169,7 +171,7 @@ def _matrix(
 
 
 def _fix(
-    fix: str, shown: Sequence[Build], proofs: Sequence[_Proof], source: Source
+    fix: str, shown: Sequence[ScreenBuild], proofs: Sequence[_Proof], source: Source
 ) -> tuple[Cell | Inline, ...]:
     whole = _WHOLES.get(fix)
     return (
@@ -191,15 +193,15 @@ def _proved(proofs: Sequence[_Proof], source: Source) -> Cell:
 
 def _proof(proof: _Proof, source: Source) -> Iterator[Inline]:
     control = proof.control
-    if control is None or control.sight is None:
+    if control is None or control.detection is None:
         yield f"{proof.scenario}, not run"
         return
     yield Link(proof.scenario, address("run", run=control.run))
-    yield f" {control.sight.value} "
+    yield f" {control.detection.value} "
     yield source.ago(control.started_at)
 
 
-def _state(fix: str, build: Build) -> Cell:
+def _state(fix: str, build: ScreenBuild) -> Cell:
     state = build.fixes.get(fix)
     if state is None:
         return _UNPROBED
@@ -243,7 +245,9 @@ def _between_releases(source: Source) -> Iterator[Section]:
     yield Section("Between releases", (Paragraph(text, quiet=True), table))
 
 
-def _all(builds: Sequence[Build], listed: Mapping[str, str], source: Source) -> Iterator[Section]:
+def _all(
+    builds: Sequence[ScreenBuild], listed: Mapping[str, str], source: Source
+) -> Iterator[Section]:
     """List every build that was measured, and every one that could be."""
     columns = (
         Column("build"),
@@ -263,7 +267,7 @@ def _all(builds: Sequence[Build], listed: Mapping[str, str], source: Source) -> 
         yield Section("Builds", (Table("Builds", columns, rows),))
 
 
-def _measured(build: Build, source: Source) -> tuple[Cell | Inline, ...]:
+def _measured(build: ScreenBuild, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         Link(build.label, address("runs", build=build.label)),
         build.release,
@@ -276,7 +280,7 @@ def _measured(build: Build, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _switched(build: Build) -> str:
+def _switched(build: ScreenBuild) -> str:
     facts = [
         f"{state.value}: {', '.join(fixes)}"
         for state in (FixState.APPLIED, FixState.REVERTED)

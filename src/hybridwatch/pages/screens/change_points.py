@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, State
+from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, HistoryState
 from hybridwatch.analysis.culprit import commits_between
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.lines import Line, verdict_of
+from hybridwatch.history.lines import Line, find_verdict
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -23,13 +23,13 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.histories import Subject
+from hybridwatch.pages.screens.histories import ChartSubject
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.lines import change_of
 
 
 def change_points(
-    drawn: Sequence[tuple[Subject, list[Line], Chart]],
+    drawn: Sequence[tuple[ChartSubject, list[Line], Chart]],
     machines: Sequence[MachineChange],
     source: Source,
 ) -> Iterator[Block]:
@@ -42,7 +42,7 @@ def change_points(
     """
     found = [
         (
-            state is State.SUSPECTED,
+            state is HistoryState.SUSPECTED,
             not subject.metric.better.is_worse(point.effect),
             point,
             line,
@@ -88,7 +88,7 @@ def change_points(
         )
 
 
-def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, datetime]:
+def _breaks(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Mapping[str, datetime]:
     """Say why series ended in what is drawn, and when the next ones began."""
     return {
         one.reason: one.at.to_pydatetime()
@@ -99,15 +99,17 @@ def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, 
 
 
 def _change(
-    point: Any, line: Line, subject: Subject, machines: Sequence[MachineChange], source: Source
+    point: Any, line: Line, subject: ChartSubject, machines: Sequence[MachineChange], source: Source
 ) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
     worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
-    confirmed = point.state is State.CONFIRMED
+    confirmed = point.state is HistoryState.CONFIRMED
     return (
         Cell(
-            Grade(verdict_of(point, subject.metric), worse) if confirmed else f"suspected {worse}",
+            Grade(find_verdict(point, subject.metric), worse)
+            if confirmed
+            else f"suspected {worse}",
             "confirmed" if confirmed else "look again after the next runs",
         ),
         Cell(subject.label, line.title),
@@ -123,7 +125,9 @@ def _change(
     )
 
 
-def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+def _drift(
+    drift: Any, line: Line, subject: ChartSubject, source: Source
+) -> tuple[Cell | Inline, ...]:
     first: Any = line.levels.iloc[drift.index]
     worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
     return (

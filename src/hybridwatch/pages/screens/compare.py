@@ -7,9 +7,9 @@ from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
-from hybridwatch.history.judge import Judged
+from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.history.severity import verdict_of, worst_first
+from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.pages.document import (
     Block,
     Chart,
@@ -26,24 +26,24 @@ from hybridwatch.pages.screens.curve import tradeoff_section
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
     Obstacle,
-    Pair,
+    PairView,
     choose,
     chosen_blocks,
     judged,
-    lead_of,
+    render_lead,
     repeat_section,
 )
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.run import Run
-from hybridwatch.reports.figures.forest import figure_forest, reach_of, rows_of
-from hybridwatch.reports.run_notes import notes_of
+from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
+from hybridwatch.reports.run_notes import render_notes
 from hybridwatch.reports.sentence import headline, reason
 
 _TITLE: Final = "Compare"
 _FOREST: Final = "Change of each metric against its margin"
 _DIFFERENCES: Final = "What differs between the two sides"
-"""As ``notes_of`` calls it; here it is a table."""
+"""As ``render_notes`` calls it; here it is a table."""
 
 
 def show(source: Source, query: ViewQuery) -> Document:
@@ -53,14 +53,14 @@ def show(source: Source, query: ViewQuery) -> Document:
         return Document(_TITLE, empty_store(source))
     found = judged(source, pair)
     if isinstance(found, Obstacle):
-        return Document(_TITLE, (Filters(found.choices), *found.blocks), lead=lead_of(pair))
+        return Document(_TITLE, (Filters(found.choices), *found.blocks), lead=render_lead(pair))
     blocks = (*broken_in(source), *chosen_blocks(pair, found), *_comparison_blocks(pair, found))
-    return Document(_TITLE, blocks, lead=lead_of(pair))
+    return Document(_TITLE, blocks, lead=render_lead(pair))
 
 
-def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
+def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     report = found.report
-    yield Paragraph((verdict_of(report), "  ", headline(report)))
+    yield Paragraph((find_line_verdict(report), "  ", headline(report)))
     if report.attribution is not None:
         yield Paragraph(reason(report.attribution))
     yield from _forest(report)
@@ -68,7 +68,7 @@ def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
     if report.tradeoff is not None:
         yield tradeoff_section(report.tradeoff)
     yield from changed_answers(report)
-    for title, lines in notes_of(report):
+    for title, lines in render_notes(report):
         if title != _DIFFERENCES:
             yield Folded(f"{title} ({len(lines)})", tuple(Paragraph(n, quiet=True) for n in lines))
     yield _surroundings(found)
@@ -76,12 +76,12 @@ def _comparison_blocks(pair: Pair, found: Judged) -> Iterator[Block]:
 
 
 def _forest(report: Report) -> Iterator[Block]:
-    rows = rows_of(worst_first(report.comparisons))
+    rows = build_rows(worst_first(report.comparisons))
     if not rows:
         return
     known = [row for row in rows if row.low < row.high]
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
-    cut = sum(row.reach > reach_of(rows) for row in rows)
+    cut = sum(row.reach > compute_reach(rows) for row in rows)
     text = (
         "Lines are intervals, marks effects; grey is the band within which a change counts as "
         f"none, and right is better. {inside} of {plural(len(known), 'interval')} within the band."
@@ -109,7 +109,7 @@ def _forest(report: Report) -> Iterator[Block]:
     )
 
 
-def _surroundings(found: Judged) -> Section:
+def _surroundings(found: JudgedReport) -> Section:
     facts = list(_facts(found))
     differing = [fact for fact in facts if fact.differs]
     same = len(facts) - len(differing)
@@ -130,7 +130,7 @@ def _surroundings(found: Judged) -> Section:
     )
 
 
-def _facts(found: Judged) -> Iterator[Fact]:
+def _facts(found: JudgedReport) -> Iterator[Fact]:
     left, right = found.baseline, found.contender
     yield Fact("build", left.one_side.build.label, right.one_side.build.label)
     yield from facts_between(left.one_side, right.one_side)

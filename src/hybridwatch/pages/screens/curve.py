@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.curves import curve_of
+from hybridwatch.analysis.curves import build_curve
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
 from hybridwatch.analysis.wording.labels import plural
@@ -39,7 +39,7 @@ def curve_blocks(run: Run, found: Tradeoff | None) -> Iterator[Block]:
         run: The run.
         found: What its report says of both curves, where it has two.
     """
-    alone = curve_of(OneSide(run, 0)) if found is None and len(run.builds) == 1 else None
+    alone = build_curve(OneSide(run, 0)) if found is None and len(run.builds) == 1 else None
     if alone is not None:
         yield _section((alone,), (), ())
     elif found is not None:

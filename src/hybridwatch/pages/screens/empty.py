@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.pages.document import Block, Command, Kind, Notice, Paragraph
+from hybridwatch.pages.document import Block, Command, FieldKind, Notice, Paragraph
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store import Broken
 
@@ -12,7 +12,7 @@ from hybridwatch.records.store import Broken
 def broken_notice(broken: Sequence[Broken]) -> Notice:
     """Name what could not be read, loudly."""
     title = f"{plural(len(broken), 'record')} could not be read"
-    return Notice(Kind.LOUD, title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
+    return Notice(FieldKind.LOUD, title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
 
 
 def broken_in(source: Source) -> tuple[Notice, ...]:
@@ -38,4 +38,4 @@ def empty_store(source: Source) -> tuple[Block, ...]:
 def checkout_notice(checkout: Checkout) -> tuple[Notice, ...]:
     """Name what could not be read of the checkout; nothing when all of it could."""
     title = "The checkout could not be read in full"
-    return (Notice(Kind.QUIET, title, checkout.problems),) if checkout.problems else ()
+    return (Notice(FieldKind.QUIET, title, checkout.problems),) if checkout.problems else ()

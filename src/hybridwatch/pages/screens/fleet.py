@@ -5,19 +5,19 @@ from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.orchestration.fleet.job import Job, State
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job import Job, JobState
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.overview import (
+    Batch,
     HostLine,
-    Night,
     Overview,
     Trouble,
     Underway,
     read_overview,
 )
-from hybridwatch.orchestration.fleet.placing import Standing
+from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -26,8 +26,8 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -40,9 +40,9 @@ TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
 
 
-def queue_of(source: Source) -> Ledger:
+def open_source_queue(source: Source) -> JobQueue:
     """Open the queue of a store, as of the moment that the page is of."""
-    return Ledger(Database(url_of(source.results)), lambda: source.now)
+    return JobQueue(Database(find_database_url(source.results)), lambda: source.now)
 
 
 def job_link(job: Job) -> Link:
@@ -53,21 +53,23 @@ def job_link(job: Job) -> Link:
 def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show how the queue stands."""
     try:
-        overview = read_overview(queue_of(source))
+        overview = read_overview(open_source_queue(source))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        return Document(TITLE, (Notice(Kind.LOUD, "The queue cannot be read", lines),), lead=_LEAD)
-    if not overview.nights:
+        return Document(
+            TITLE, (Notice(FieldKind.LOUD, "The queue cannot be read", lines),), lead=_LEAD
+        )
+    if not overview.batches:
         hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
         return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
     return Document(TITLE, tuple(_blocks(overview, source)), lead=_LEAD)
 
 
 def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
-    barred = [host for host in overview.hosts if host.standing is Standing.QUARANTINED]
+    barred = [host for host in overview.hosts if host.standing is HostStatus.QUARANTINED]
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
-        yield Notice(Kind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
+        yield Notice(FieldKind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
     ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
     waiting = overview.waiting or {}
     yield Facts(
@@ -81,10 +83,10 @@ def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
     held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
     if held_up:
         lines = tuple(f"{plural(count, 'job')}: {reason}" for reason, count in held_up)
-        yield Notice(Kind.QUIET, "Why jobs wait", lines)
+        yield Notice(FieldKind.QUIET, "Why jobs wait", lines)
     if overview.underway:
         yield _underway(overview.underway, source)
-    yield _nights(overview.nights, source)
+    yield _batches(overview.batches, source)
     if overview.troubles:
         yield _troubles(overview.troubles)
     if overview.hosts:
@@ -101,12 +103,12 @@ def _underway(jobs: Sequence[Underway], source: Source) -> Table:
     return Table("Measured now", columns, tuple(rows), visible=True)
 
 
-def _nights(nights: Sequence[Night], source: Source) -> Table:
-    counts = tuple(Column(state.value, number=True) for state in State)
+def _batches(batches: Sequence[Batch], source: Source) -> Table:
+    counts = tuple(Column(state.value, number=True) for state in JobState)
     rows: list[tuple[Cell | Inline, ...]] = []
-    for night in nights:
-        numbers = (str(night.states.get(state, 0)) for state in State)
-        rows.append((night.name, source.ago(night.planned_at), *numbers))
+    for batch in batches:
+        numbers = (str(batch.states.get(state, 0)) for state in JobState)
+        rows.append((batch.name, source.ago(batch.planned_at), *numbers))
     columns = (Column("night"), Column("planned"), *counts)
     return Table("Nights", columns, tuple(rows), visible=True)
 
@@ -117,7 +119,7 @@ def _troubles(troubles: Sequence[Trouble]) -> Table:
         (
             job_link(one.job),
             " against ".join(one.job.builds),
-            one.job.night,
+            one.job.batch_id,
             one.state.value,
             one.reason,
         )

@@ -5,18 +5,18 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.cause import Part, causes_of
+from hybridwatch.analysis.cause import Part, find_causes
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.database.queries import Index
-from hybridwatch.history.runs import Row
+from hybridwatch.history.runs import RunRow
 from hybridwatch.reports.sentence import summary
 
 _READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 
 
-def headlines_of(rows: Sequence[Row], index: Index) -> Mapping[str, str]:
+def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
     """Say what became of each run, or why nothing did, by its record.
 
     The page of a run says it with all that its record has, such as why an engine died.
@@ -31,7 +31,7 @@ def headlines_of(rows: Sequence[Row], index: Index) -> Mapping[str, str]:
 
 
 def _said(verdicts: pd.DataFrame) -> str:
-    causes = [cause_sentence(cause) for cause in causes_of(_parts(verdicts))]
+    causes = [cause_sentence(cause) for cause in find_causes(_parts(verdicts))]
     doubts = " ".join(filter(None, dict.fromkeys(verdicts["doubt"])))
     return summary(causes, [Verdict(one) for one in verdicts["verdict"]], doubts)
 

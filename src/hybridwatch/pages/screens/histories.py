@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridwatch.analysis.change_point import State
+from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import Metric
-from hybridwatch.pages.document import Block, Chart, Columns, Heading, Kind, Notice, Paragraph
+from hybridwatch.pages.document import Block, Chart, Columns, FieldKind, Heading, Notice, Paragraph
 from hybridwatch.reports.figures.lines import figure_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ChartSubject:
     """A metric and statistic that a scenario has."""
 
     metric: Metric
@@ -26,14 +26,14 @@ class Subject:
         return self.metric.label(self.statistic)
 
 
-def charts_of(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:
+def build_charts(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Iterator[Block]:
     """Lay out charts, two beside each other, and say how to read them.
 
     Args:
         drawn: Metrics with their lines, at least one each, and the chart of these.
     """
     if not drawn:
-        yield Notice(Kind.QUIET, "Nothing to draw: these builds have none of these metrics")
+        yield Notice(FieldKind.QUIET, "Nothing to draw: these builds have none of these metrics")
         return
     yield Paragraph(
         "A line joins medians of one line of builds; the band is where each median lies with 95 % "
@@ -62,8 +62,8 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
         yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
 
 
-def chart_of(
-    subject: Subject, lines: Sequence[Line], scenario: str, *, over_releases: bool
+def build_chart(
+    subject: ChartSubject, lines: Sequence[Line], scenario: str, *, over_releases: bool
 ) -> Chart:
     """Draw a metric.
 
@@ -87,7 +87,9 @@ def _line_text(line: Line, metric: Metric) -> str:
     last = numbers.value(float(line.levels["value"].iloc[-1]), metric)
     states = [point.state for point in line.history.points]
     counted = [
-        plural(states.count(state), f"{state.value} change") for state in State if state in states
+        plural(states.count(state), f"{state.value} change")
+        for state in HistoryState
+        if state in states
     ]
     drifts = len(line.history.drifts)
     counted += [plural(drifts, "drift")] if drifts else []

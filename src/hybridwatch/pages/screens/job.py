@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.orchestration.fleet.lookup import Story, Tried, story_of
+from hybridwatch.orchestration.fleet.lookup import AttemptRecord, JobHistory, load_job_history
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -15,14 +15,14 @@ from hybridwatch.pages.document import (
     Column,
     Document,
     Facts,
+    FieldKind,
     Inline,
-    Kind,
     Link,
     Notice,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.fleet import queue_of
+from hybridwatch.pages.screens.fleet import open_source_queue
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.store.layout import run_id_of
 
@@ -35,42 +35,42 @@ def show(source: Source, query: ViewQuery) -> Document:
     key = query.text("Job", "job").text
     fleet: Inline = Link("all jobs", address("fleet"))
     try:
-        ledger = queue_of(source)
-        story = story_of(ledger, key) if key and ledger.is_made() else None
+        job_queue = open_source_queue(source)
+        history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
     except HybridwatchError as error:
-        notice = Notice(Kind.LOUD, "There is no such job", tuple(str(error).splitlines()))
+        notice = Notice(FieldKind.LOUD, "There is no such job", tuple(str(error).splitlines()))
         return Document(TITLE, (notice,), lead=fleet)
-    if story is None:
-        notice = Notice(Kind.QUIET, "No job is named", ("The page of the fleet lists them.",))
+    if history is None:
+        notice = Notice(FieldKind.QUIET, "No job is named", ("The page of the fleet lists them.",))
         return Document(TITLE, (notice,), lead=fleet)
-    return Document(TITLE, tuple(_blocks(story, source)), lead=fleet)
+    return Document(TITLE, tuple(_blocks(history, source)), lead=fleet)
 
 
-def _blocks(story: Story, source: Source) -> Iterator[Block]:
-    job = story.job
+def _blocks(history: JobHistory, source: Source) -> Iterator[Block]:
+    job = history.job
     record: Inline = "-"
-    if story.record:
-        run = run_id_of(Path(story.record))
+    if history.record:
+        run = run_id_of(Path(history.record))
         record = Link(run, address("run", run=run))
     yield Facts(
         (
             ("Scenario", job.scenario),
             ("Builds", " against ".join(job.builds)),
             ("Testbed", job.testbed),
-            ("Night", job.night),
+            ("Night", job.batch_id),
             ("For", job.purpose.value),
-            ("State", ": ".join(filter(None, (story.state.value, story.reason)))),
+            ("State", ": ".join(filter(None, (history.state.value, history.reason)))),
             ("Run", record),
         )
     )
-    if story.attempts:
-        yield _attempts(story.attempts, source)
-    logged = [one for one in story.attempts if one.log]
+    if history.attempts:
+        yield _attempts(history.attempts, source)
+    logged = [one for one in history.attempts if one.log]
     if logged:
         yield Code(_tail(source.results / logged[-1].log), f"Log of attempt {logged[-1].number}")
 
 
-def _attempts(attempts: tuple[Tried, ...], source: Source) -> Table:
+def _attempts(attempts: tuple[AttemptRecord, ...], source: Source) -> Table:
     names = ("attempt", "host", "begun", "ended", "how")
     columns = (*map(Column, names), Column("why", wide=True))
     rows: list[tuple[Cell | Inline, ...]] = []

@@ -8,7 +8,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.queries import Index
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes
-from hybridwatch.pages.document import Chart, Kind, Line, Notice
+from hybridwatch.pages.document import Chart, FieldKind, Line, Notice
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.marks import mark_machine
 
@@ -30,7 +30,7 @@ def machine_notice(source: Source, since: datetime) -> Iterator[Notice]:
         lines: list[Line] = [f"{one.testbed}: {one.text}." for one in found[:_NAMED]]
         lines += [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
         lines.append(f"{_NOT_THE_CODE}: the unchanged baseline moved with the contender.")
-        yield Notice(Kind.LOUD, "The machine changed, and not the code", tuple(lines))
+        yield Notice(FieldKind.LOUD, "The machine changed, and not the code", tuple(lines))
 
 
 def notice_beside(alert: Alert, source: Source) -> Iterator[Notice]:
@@ -39,7 +39,7 @@ def notice_beside(alert: Alert, source: Source) -> Iterator[Notice]:
     for one in changes_on(alert.matter.testbed, source.index):
         if one.slower and one.before < opened <= one.at + _NIGHT:
             lines = (_sentence(one), _BESIDE)
-            yield Notice(Kind.QUIET, "The machine changed on that night, too", lines)
+            yield Notice(FieldKind.QUIET, "The machine changed on that night, too", lines)
 
 
 def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:

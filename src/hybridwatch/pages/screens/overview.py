@@ -7,18 +7,18 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import Matter, Status
+from hybridwatch.analysis.alerts import AlertSubject, Status
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sight import Sight
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
-from hybridwatch.history.controls import ControlRun, controls_of, newest_of
+from hybridwatch.history.controls import ControlRun, find_newest, list_controls
 from hybridwatch.history.overview_rows import (
+    build_grid,
     current,
-    grid_of,
-    name_of,
+    render_name,
 )
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.pages.address import address
@@ -28,11 +28,11 @@ from hybridwatch.pages.document import (
     Choice,
     Column,
     Document,
+    FieldKind,
     Filters,
     Folded,
     Grade,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -79,9 +79,9 @@ def show(source: Source, query: ViewQuery) -> Document:
     loud = (*gaps_notice(unmeasured), *broken_in(source), *checkout_notice(checkout))
     if runs.empty:
         return Document(_TITLE, (*empty_store(source), *gaps_notice(unmeasured)))
-    controls = controls_of(index, checkout.scenarios)
+    controls = list_controls(index, checkout.scenarios)
     latest = _chosen(latest_comparisons(index), filters)
-    rows = grid_of(current(latest), index, _RUNS_BACK)
+    rows = build_grid(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
     blocks: tuple[Block, ...] = (
         *_open_alerts(source),
@@ -113,7 +113,7 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     return frame[kept]
 
 
-def _is_chosen(filters: Sequence[Choice], matter: Matter) -> bool:
+def _is_chosen(filters: Sequence[Choice], matter: AlertSubject) -> bool:
     """Whether a matter is among what is asked for."""
     group, build, testbed = (set(choice.chosen) for choice in filters)
     return (
@@ -139,7 +139,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield Notice(Kind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        yield Notice(FieldKind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
     if not found:
@@ -163,18 +163,20 @@ def _open_alerts(source: Source) -> Iterator[Block]:
 
 
 def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
-    missed = [c for c in newest_of(controls).values() if c.sight is Sight.MISSED]
+    missed = [c for c in find_newest(controls).values() if c.detection is Detection.MISSED]
     if missed:
         lines = tuple(
             (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
             for c in missed
         )
-        yield Notice(Kind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines)
+        yield Notice(
+            FieldKind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines
+        )
 
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
     """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
-    newest = newest_of(controls).values()
+    newest = find_newest(controls).values()
     equal = [control for control in controls if control.role is Role.A_A]
     alarms = sum(control.regressions > 0 for control in equal)
     if not controls:
@@ -192,15 +194,15 @@ def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -
     rows = tuple(
         (
             Grade(Verdict.EQUIVALENT, "caught")
-            if control.sight is Sight.CAUGHT
+            if control.detection is Detection.CAUGHT
             else Grade(Verdict.FAILED, "not caught")
-            if control.sight is Sight.MISSED
+            if control.detection is Detection.MISSED
             else "not asked",
             Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
             _seen(control),
             source.ago(control.started_at),
         )
-        for control in sorted(newest, key=lambda c: (c.sight is Sight.CAUGHT, c.scenario))
+        for control in sorted(newest, key=lambda c: (c.detection is Detection.CAUGHT, c.scenario))
     )
     table: Block = Table("Controls", columns, rows)
     if folded:
@@ -212,8 +214,8 @@ def _seen(control: ControlRun) -> str:
     """Say what the engine without its fix did otherwise."""
     names = []
     for one in control.alarms:
-        metric, name = name_of(one.metric, one.statistic)
-        if metric is not None and one.is_telling:
+        metric, name = render_name(one.metric, one.statistic)
+        if metric is not None and one.is_deterministic:
             sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
             names.append(f"{name} {sides}")
     return ", ".join(names[:_NAMED]) or "nothing"

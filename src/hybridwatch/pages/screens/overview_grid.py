@@ -14,8 +14,8 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
+    CellStatus,
     GridRow,
-    Standing,
     VerdictRow,
     since_when,
 )
@@ -56,7 +56,7 @@ class _Stands:
         """The loudest verdict; missing where nothing was measured lately."""
         return Verdict.MISSING if self.gap(row) else row.loudest.verdict
 
-    def is_luck(self, standing: Standing) -> bool:
+    def is_luck(self, standing: CellStatus) -> bool:
         """Whether it is red by no more than chance gives from run to run."""
         row = standing.row
         red = (row.run, row.metric, row.statistic)
@@ -81,7 +81,7 @@ def several(names: Iterable[str]) -> str:
     return f"{first} and {len(rest)} more" if rest else first
 
 
-def history_of(found: VerdictRow, names: Sequence[str]) -> Address:
+def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
     """Lead to the history of some metrics of the two builds of a verdict."""
     builds = dict.fromkeys((found.baseline, found.contender))
     return address(
@@ -179,7 +179,7 @@ def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
         parts.append("no more than chance gives from run to run: no alert until it repeats")
     drawn = standing.name if _effect(standing) != standing.verdict.value else None
     run = address("run", run=standing.row.run, metric=drawn)
-    history = history_of(standing.row, (standing.name,))
+    history = render_history(standing.row, (standing.name,))
     old, luck = "(old)" if standing.row.stale else "", "(may be chance)" if is_luck else ""
     said = filter(None, (_short(standing, name), "run", old, luck))
     return Cell(
@@ -190,7 +190,7 @@ def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
     )
 
 
-def _short(standing: Standing, heading: str) -> str:
+def _short(standing: CellStatus, heading: str) -> str:
     """Name a standing below a heading that says half of it."""
     wanted = COLUMNS[heading]
     if wanted == standing.name:
@@ -198,7 +198,7 @@ def _short(standing: Standing, heading: str) -> str:
     return standing.name.removeprefix(wanted.rstrip("*")).strip()
 
 
-def _effect(standing: Standing) -> str:
+def _effect(standing: CellStatus) -> str:
     metric = standing.metric
     effect = numbers.effect(standing.row.effect, metric.kind) if metric else numbers.ABSENT
     return standing.verdict.value if effect == numbers.ABSENT else effect

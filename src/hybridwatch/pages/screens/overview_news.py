@@ -13,14 +13,20 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import Change, Matter, Ruling, Story, Turn
-from hybridwatch.analysis.cause import Area, Part, area_of, causes_of
+from hybridwatch.analysis.alerts import (
+    AlertSubject,
+    RunVerdict,
+    Timeline,
+    Transition,
+    TransitionKind,
+)
+from hybridwatch.analysis.cause import Area, Part, area_of, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.alerts import find_stories
-from hybridwatch.history.overview_rows import VerdictRow, name_of, since_when, verdict_rows
+from hybridwatch.history.alerts import find_timelines
+from hybridwatch.history.overview_rows import VerdictRow, render_name, since_when, verdict_rows
 from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -68,7 +74,7 @@ class _Change:
         stands: Whether it is bad, and still is.
     """
 
-    matter: Matter
+    matter: AlertSubject
     verdict: Verdict
     text: str
     run: str
@@ -89,7 +95,7 @@ class _Change:
 
 def news_section(
     latest: pd.DataFrame,
-    is_wanted: Callable[[Matter], bool],
+    is_wanted: Callable[[AlertSubject], bool],
     since: Choice,
     moment: datetime,
     source: Source,
@@ -103,13 +109,13 @@ def news_section(
         moment: The same as a moment.
         source: Where it belongs.
     """
-    stories = find_stories(source.index, source.checkout()).everything
+    timelines = find_timelines(source.index, source.checkout()).everything
     changes = [
-        _turned(story, turn, source)
-        for story in stories
-        if is_wanted(story.matter)
-        for turn in story.turns
-        if turn.by.started_at >= moment
+        _transition_news(timeline, transition, source)
+        for timeline in timelines
+        if is_wanted(timeline.matter)
+        for transition in timeline.transitions
+        if transition.by.started_at >= moment
     ]
     improved = latest[latest["verdict"] == Verdict.IMPROVEMENT.value]
     changes += _improved(improved[improved["started_at"] >= moment], moment, source)
@@ -140,59 +146,61 @@ def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _turned(story: Story, turn: Turn, source: Source) -> _Change:
+def _transition_news(timeline: Timeline, transition: Transition, source: Source) -> _Change:
     """A run that opened an alert, opened it again, or resolved it."""
-    by, ended = turn.by, turn.change.is_end
-    stands = turn is story.turns[-1] and not ended
+    by, ended = transition.by, transition.change.is_end
+    stands = transition is timeline.transitions[-1] and not ended
     return _Change(
-        matter=story.matter,
+        matter=timeline.matter,
         verdict=Verdict.EQUIVALENT if ended or by.cause is None else by.cause.lead.verdict,
-        text=_ended(story, turn) if ended else _worse(story, by, source),
+        text=_ended(timeline, transition) if ended else _worse(timeline, by, source),
         run=by.run_id,
         at=by.started_at,
-        to=address("alerts", alert=story.matter.key),
-        now=_now(story, stands=stands, ended=ended),
+        to=address("alerts", alert=timeline.matter.key),
+        now=_now(timeline, stands=stands, ended=ended),
         stands=stands,
     )
 
 
-def _worse(story: Story, by: Ruling, source: Source) -> str:
-    if is_control(story) or by.cause is None:
-        return alert_text(story).sentence()
-    message = engine_message(by.run_id, source) if story.matter.area is Area.ENGINE else ""
+def _worse(timeline: Timeline, by: RunVerdict, source: Source) -> str:
+    if is_control(timeline) or by.cause is None:
+        return alert_text(timeline).sentence()
+    message = engine_message(by.run_id, source) if timeline.matter.area is Area.ENGINE else ""
     return message or cause_sentence(by.cause)
 
 
-def _now(story: Story, *, stands: bool, ended: bool) -> str:
+def _now(timeline: Timeline, *, stands: bool, ended: bool) -> str:
     if stands:
         return "still so"
-    if story.is_over:
-        return "not repeated" if story.is_not_repeated else "good"
+    if timeline.is_over:
+        return "not repeated" if timeline.is_not_repeated else "good"
     return "bad again" if ended else "over"
 
 
-def _ended(story: Story, turn: Turn) -> str:
-    earlier = (one.cause for one in reversed(story.rulings) if one.place < turn.by.place)
+def _ended(timeline: Timeline, transition: Transition) -> str:
+    earlier = (
+        one.cause for one in reversed(timeline.run_verdicts) if one.place < transition.by.place
+    )
     cause = next(one for one in earlier if one is not None)
-    names = list(dict.fromkeys(name_of(part.metric, part.statistic)[1] for part in cause.parts))
+    names = list(dict.fromkeys(render_name(part.metric, part.statistic)[1] for part in cause.parts))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    word = "Recovered" if turn.change is Change.RESOLVED else "Not repeated"
+    word = "Recovered" if transition.change is TransitionKind.RESOLVED else "Not repeated"
     return f"{word}: {', '.join(names[:_NAMED])}{more}"
 
 
 def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterator[_Change]:
     """What one run shows better in one area, and was not before a moment."""
-    found: dict[tuple[str, Matter], list[tuple[Part, VerdictRow]]] = {}
+    found: dict[tuple[str, AlertSubject], list[tuple[Part, VerdictRow]]] = {}
     since = since_when(source.index)
     for row in verdict_rows(latest):
         if since[row.question] >= moment:
             area = area_of(row.metric, Verdict.IMPROVEMENT)
-            matter = Matter(row.scenario, area, row.baseline, row.contender, row.testbed)
+            matter = AlertSubject(row.scenario, area, row.baseline, row.contender, row.testbed)
             effect = None if math.isnan(row.effect) else row.effect
             part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
             found.setdefault((row.run, matter), []).append((part, row))
     for (run, matter), parts in found.items():
-        (cause,) = causes_of(part for part, _ in parts)
+        (cause,) = find_causes(part for part, _ in parts)
         begun = min(since[row.question] for _, row in parts)
         yield _Change(
             matter=matter,
@@ -200,6 +208,8 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterato
             text=cause_sentence(cause),
             run=run,
             at=parts[0][1].started_at.to_pydatetime(),
-            to=address("run", run=run, metric=name_of(cause.lead.metric, cause.lead.statistic)[1]),
+            to=address(
+                "run", run=run, metric=render_name(cause.lead.metric, cause.lead.statistic)[1]
+            ),
             now=f"better since {begun:%Y-%m-%d}",
         )

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[T]):
+class PagePart(Generic[T]):
     """The part of a list that is asked for."""
 
     shown: Sequence[T]
@@ -40,8 +40,8 @@ class Part(Generic[T]):
         yield Paragraph(tuple(line), quiet=True)
 
 
-def part_of(rows: Sequence[T], query: ViewQuery) -> Part[T]:
+def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
     """Give the part of a list that the address asks for, else the first."""
     pages = max(1, ceil(len(rows) / _ROWS))
     page = query.whole("Page", "page", 1, 1, pages)
-    return Part(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)
+    return PagePart(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)

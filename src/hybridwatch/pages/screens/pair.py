@@ -7,16 +7,16 @@ from typing import Final
 
 from hybridwatch.analysis.report import PLAIN
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.history.judge import Chosen, Judged, judge, machines_apart
-from hybridwatch.history.runs import CONTROL, Row
+from hybridwatch.history.judge import Chosen, JudgedReport, judge, machines_apart
+from hybridwatch.history.runs import CONTROL, RunRow
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Choice,
     Command,
+    FieldKind,
     Filters,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -42,10 +42,10 @@ _ACROSS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PairSide:
     """A side of a run that can be chosen."""
 
-    row: Row
+    row: RunRow
     index: int
 
     @property
@@ -72,7 +72,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairView:
     """Two sides as chosen.
 
     Attributes:
@@ -84,8 +84,8 @@ class Pair:
 
     choices: tuple[Choice, ...]
     across: Choice
-    baseline: Side
-    contender: Side
+    baseline: PairSide
+    contender: PairSide
 
     @property
     def command(self) -> str:
@@ -108,7 +108,7 @@ class Obstacle:
     blocks: tuple[Block, ...]
 
 
-def choose(rows: Mapping[str, Row], query: ViewQuery) -> Pair | None:
+def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
     """Read which two sides are asked for; else those of the newest run that has two.
 
     An engine that is bad on purpose is compared only if somebody asks for it.
@@ -136,32 +136,32 @@ def choose(rows: Mapping[str, Row], query: ViewQuery) -> Pair | None:
     left = sides.get(baseline.value)
     if left is None or right is None:
         return None
-    return Pair((scenario, baseline, contender), across, left, right)
+    return PairView((scenario, baseline, contender), across, left, right)
 
 
-def judged(source: Source, pair: Pair) -> Judged | Obstacle:
+def judged(source: Source, pair: PairView) -> JudgedReport | Obstacle:
     """Judge two sides as ``hybridwatch compare`` does, or say why that is not done."""
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
         title = "Both sides are the same"
-        return Obstacle(pair.choices, (Notice(Kind.QUIET, title, (_alone(pair),)),))
+        return Obstacle(pair.choices, (Notice(FieldKind.QUIET, title, (_alone(pair),)),))
     try:
         sides = _read(source, pair)
-        if isinstance(sides, Judged):
+        if isinstance(sides, JudgedReport):
             return sides
         apart = machines_apart(*sides)
         if apart and pair.across.value == _REFUSED:
             title = "A difference would be the machines' as much as the engines'"
             hint = "Measure both on one machine, or choose above to compare them all the same."
             choices = (*pair.choices, pair.across)
-            return Obstacle(choices, (Notice(Kind.LOUD, title, (*apart, hint)),))
+            return Obstacle(choices, (Notice(FieldKind.LOUD, title, (*apart, hint)),))
         return judge(*sides, source.results, across_testbeds=bool(apart))
     except HybridwatchError as error:
-        notice = Notice(Kind.LOUD, "These sides cannot be compared", (str(error),))
+        notice = Notice(FieldKind.LOUD, "These sides cannot be compared", (str(error),))
         return Obstacle(pair.choices, (notice,))
 
 
-def _read(source: Source, pair: Pair) -> Judged | tuple[Chosen, Chosen]:
+def _read(source: Source, pair: PairView) -> JudgedReport | tuple[Chosen, Chosen]:
     left, right = pair.baseline, pair.contender
     paths = [source.results / side.row.record for side in (left, right)]
     if left.row is right.row and (left.index, right.index) == (0, 1):
@@ -169,12 +169,12 @@ def _read(source: Source, pair: Pair) -> Judged | tuple[Chosen, Chosen]:
         entry = source.read(paths[0])
         if not isinstance(entry, Broken) and entry.report is not None:
             sides = Chosen(paths[0], entry.run, 0), Chosen(paths[1], entry.run, 1)
-            return Judged(*sides, PLAIN, entry.report)
+            return JudgedReport(*sides, PLAIN, entry.report)
     runs = [read_run(path) for path in dict.fromkeys(paths)]
     return Chosen(paths[0], runs[0], left.index), Chosen(paths[1], runs[-1], right.index)
 
 
-def chosen_blocks(pair: Pair, judged: Judged) -> tuple[Block, ...]:
+def chosen_blocks(pair: PairView, judged: JudgedReport) -> tuple[Block, ...]:
     """Let the reader choose, across testbeds too where there are two."""
     choices = pair.choices
     if machines_apart(judged.baseline, judged.contender):
@@ -182,7 +182,7 @@ def chosen_blocks(pair: Pair, judged: Judged) -> tuple[Block, ...]:
     return (Filters(choices),)
 
 
-def lead_of(pair: Pair) -> Line:
+def render_lead(pair: PairView) -> Line:
     """Say which two sides are looked at, with ways to their runs."""
     left, right = pair.baseline, pair.contender
     return (
@@ -193,7 +193,7 @@ def lead_of(pair: Pair) -> Line:
     )
 
 
-def repeat_section(pair: Pair, judged: Judged) -> Section:
+def repeat_section(pair: PairView, judged: JudgedReport) -> Section:
     """Give the command lines that judge the same and that measure it anew."""
     return Section(
         "Repeat it",
@@ -204,15 +204,15 @@ def repeat_section(pair: Pair, judged: Judged) -> Section:
     )
 
 
-def _whose(side: Side) -> tuple[Inline, ...]:
+def _whose(side: PairSide) -> tuple[Inline, ...]:
     return (_way(side), " (", When(side.row.started_at), f", {side.row.testbed})")
 
 
-def _way(side: Side) -> Link:
+def _way(side: PairSide) -> Link:
     return Link(side.build, address("run", run=side.row.run))
 
 
-def _alone(pair: Pair) -> str:
+def _alone(pair: PairView) -> str:
     if pair.contender.row.is_control and not pair.contender.is_control:
         return "What it can be compared with is bad on purpose: choose it as contender to see it."
     if len(pair.choices[1].options) > 1:
@@ -220,15 +220,15 @@ def _alone(pair: Pair) -> str:
     return "It is the only one of this scenario; measure another build to compare it with."
 
 
-def _side_of(rows: Mapping[str, Row], query: tuple[str, ...]) -> Side | None:
+def _side_of(rows: Mapping[str, RunRow], query: tuple[str, ...]) -> PairSide | None:
     run, _, index = (query or ("",))[0].rpartition("#")
     row = rows.get(run)
     if row is None or index not in {str(at) for at in range(len(row.builds))}:
         return None
-    return Side(row, int(index))
+    return PairSide(row, int(index))
 
 
-def _scenarios(rows: Mapping[str, Row], seen: Mapping[str, Side | None]) -> dict[str, str]:
+def _scenarios(rows: Mapping[str, RunRow], seen: Mapping[str, PairSide | None]) -> dict[str, str]:
     """List every scenario, the one to begin with first."""
     query = next((side.row for side in (*seen.values(),)[::-1] if side is not None), None)
     first = query or _newest(rows.values())
@@ -236,44 +236,44 @@ def _scenarios(rows: Mapping[str, Row], seen: Mapping[str, Side | None]) -> dict
     return {name: name for name in ([first.scenario] if first else []) + names}
 
 
-def _sides(rows: list[Row], seen: Mapping[str, Side | None]) -> Iterator[Side]:
+def _sides(rows: list[RunRow], seen: Mapping[str, PairSide | None]) -> Iterator[PairSide]:
     for row in rows[:_NEWEST]:
         for index in range(len(row.builds)):
-            yield Side(row, index)
+            yield PairSide(row, index)
     yield from (side for side in seen.values() if side is not None)
 
 
-def _last(rows: list[Row]) -> Side | None:
+def _last(rows: list[RunRow]) -> PairSide | None:
     """The contender to begin with."""
     row = _newest(rows)
     return _healthy(row) if row else None
 
 
-def _newest(rows: Iterable[Row]) -> Row | None:
+def _newest(rows: Iterable[RunRow]) -> RunRow | None:
     """The run to begin with, of those newest first: no control, and of two sides, if there is."""
     ranked = sorted(rows, key=lambda row: (row.is_control, len(row.builds) == 1))
     return next(iter(ranked), None)
 
 
-def _healthy(row: Row) -> Side:
+def _healthy(row: RunRow) -> PairSide:
     """The contender of a run; of a control its baseline."""
-    last = Side(row, len(row.builds) - 1)
-    return Side(row, 0) if last.is_control else last
+    last = PairSide(row, len(row.builds) - 1)
+    return PairSide(row, 0) if last.is_control else last
 
 
-def _before(contender: Side | None, rows: list[Row]) -> Side | None:
+def _before(contender: PairSide | None, rows: list[RunRow]) -> PairSide | None:
     """The baseline to begin with: of the same run, else of the one before on its testbed."""
     if contender is None:
         return None
     if contender.index:
-        return Side(contender.row, 0)
+        return PairSide(contender.row, 0)
     at = rows.index(contender.row)
     others = [*rows[at + 1 :], *reversed(rows[:at])]
     near = [row for row in others if row.testbed == contender.row.testbed]
     row = next(iter(sorted(near or others, key=lambda row: row.is_control)), None)
-    return _healthy(row) if row else Side(contender.row, 0)
+    return _healthy(row) if row else PairSide(contender.row, 0)
 
 
-def _labels(sides: Mapping[str, Side], first: Side | None) -> dict[str, str]:
+def _labels(sides: Mapping[str, PairSide], first: PairSide | None) -> dict[str, str]:
     ordered = ([first] if first else []) + list(sides.values())
     return {side.named: side.label for side in ordered}

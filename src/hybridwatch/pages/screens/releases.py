@@ -11,7 +11,7 @@ from hybridwatch.pages.document import (
     Column,
     Command,
     Document,
-    Kind,
+    FieldKind,
     Notice,
     Paragraph,
     Table,
@@ -42,7 +42,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
     try:
         card = read_card(source.results, find(home_or_shipped() / "scenarios", []))
     except RecordError as error:
-        wrong = Notice(Kind.LOUD, "The card cannot be read", tuple(str(error).splitlines()))
+        wrong = Notice(FieldKind.LOUD, "The card cannot be read", tuple(str(error).splitlines()))
         return Document("Releases", (wrong,), lead=_LEAD)
     if not card.cells:
         hint = "No release was measured yet. It takes hours; a run that is stopped goes on later:"
@@ -55,7 +55,7 @@ def _blocks(card: Card) -> Iterator[Block]:
     unexplained = list(card.unexplained())
     if unexplained:
         told = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
-        yield Notice(Kind.LOUD, f"{plural(len(told), 'cell')} not explained", told)
+        yield Notice(FieldKind.LOUD, f"{plural(len(told), 'cell')} not explained", told)
     names = [Column(column_words(column)) for column in card.columns]
     rows = [
         (Cell(one), *(_cell(card, (one, *column)) for column in card.columns))

@@ -7,9 +7,9 @@ from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import basis_of, centers_of, name_of, plural
 from hybridwatch.history.entry import Entry
-from hybridwatch.history.runs import Row, controls_last, runs_by_id
-from hybridwatch.history.severity import verdict_of, worst_first
-from hybridwatch.history.trials import Trials, trials_of
+from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
+from hybridwatch.history.severity import find_line_verdict, worst_first
+from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -21,10 +21,10 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
+    FieldKind,
     Filters,
     Folded,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -43,7 +43,12 @@ from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
 from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import answer_title, flips_of, notes_of, repeat_command_of
+from hybridwatch.reports.run_notes import (
+    answer_title,
+    render_flips,
+    render_notes,
+    render_repeat_command,
+)
 from hybridwatch.reports.sentence import headline, reason
 
 _SIBLINGS: Final = 100
@@ -67,7 +72,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     if isinstance(entry, Broken):
         _metric((), None, query)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
-    everything = trials_of(entry)
+    everything = load_trials(entry)
     metric = _metric({s.metric.label(s.statistic): s for s in everything}, entry, query)
     blocks = (
         Filters((chosen,)),
@@ -78,7 +83,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
-def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
+def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> Choice:
     wanted = "".join(query.address.values("run")[-1:])
     fitting = [row for name, row in rows.items() if wanted and name.startswith(wanted)]
     seen = rows.get(wanted) or (fitting[0] if len(fitting) == 1 else None)
@@ -93,7 +98,7 @@ def _choose(rows: Mapping[str, Row], query: ViewQuery) -> Choice:
     )
 
 
-def _instead(rows: Mapping[str, Row], fitting: Sequence[Row]) -> tuple[Line, ...]:
+def _instead(rows: Mapping[str, RunRow], fitting: Sequence[RunRow]) -> tuple[Line, ...]:
     """Name the runs whose ids begin as is asked for, and lead to all."""
     if not fitting:
         return (every_run(rows),)
@@ -136,30 +141,30 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
-    for story in stories_with(run.id, source):
-        way = address("alerts", alert=story.matter.key)
-        line += [", ", Link(f"alert: {alert_text(story).what.lower()}", way)]
+    for timeline in stories_with(run.id, source):
+        way = address("alerts", alert=timeline.matter.key)
+        line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
 
 
 def _entry(entry: Entry) -> Iterator[Block]:
     report = entry.report
     if report is None:
-        yield Notice(Kind.QUIET, "No verdicts", (entry.trouble,))
+        yield Notice(FieldKind.QUIET, "No verdicts", (entry.trouble,))
     else:
-        yield Paragraph((verdict_of(report), "  ", headline(report)))
+        yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
         yield comparisons_table(report)
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
-        for title, lines in notes_of(report):
+        for title, lines in render_notes(report):
             yield _note(title, lines)
         yield from changed_answers(report)
     yield Section(
         "Repeat it",
         (
-            Command(repeat_command_of(entry)),
+            Command(render_repeat_command(entry)),
             Command(str(entry.path), "Everything measured is in"),
         ),
     )
@@ -202,7 +207,7 @@ def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
 def changed_answers(report: Report) -> Iterator[Block]:
     """Show the answers that only one side got right, side by side; nothing without any."""
     blocks: list[Block] = []
-    for metric, flips in flips_of(report):
+    for metric, flips in render_flips(report):
         shown = flips[:_FLIPS_SHOWN]
         line = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
         more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""

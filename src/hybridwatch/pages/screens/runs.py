@@ -7,7 +7,7 @@ from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import RecordError
-from hybridwatch.history.runs import Row, controls_last, runs_by_id
+from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -25,8 +25,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import headlines_of
-from hybridwatch.pages.screens.pager import Part, part_of
+from hybridwatch.pages.screens.headlines import build_headlines
+from hybridwatch.pages.screens.pager import PagePart, find_page
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.records.identity import Testbed
@@ -64,7 +64,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
-    part = part_of(chosen, query)
+    part = find_page(chosen, query)
     title = "Runs and testbeds"
     if not rows:
         return Document(title, empty_store(source))
@@ -81,7 +81,7 @@ def _options(names: Iterable[str]) -> Mapping[str, str]:
     return {name: name for name in sorted(set(names))}
 
 
-def _is_chosen(row: Row, filters: Sequence[Choice]) -> bool:
+def _is_chosen(row: RunRow, filters: Sequence[Choice]) -> bool:
     scenario, build, testbed = (frozenset(choice.chosen) for choice in filters)
     return (
         (not scenario or row.scenario in scenario)
@@ -90,7 +90,7 @@ def _is_chosen(row: Row, filters: Sequence[Choice]) -> bool:
     )
 
 
-def _lead(rows: Sequence[Row], source: Source) -> Line:
+def _lead(rows: Sequence[RunRow], source: Source) -> Line:
     newest = rows[0].started_at
     testbeds = plural(len({row.testbed for row in rows}), "testbed")
     return (
@@ -100,7 +100,7 @@ def _lead(rows: Sequence[Row], source: Source) -> Line:
     )
 
 
-def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterable[Block]:
+def _list(part: PagePart[RunRow], count: str, here: Address, source: Source) -> Iterable[Block]:
     if not part.shown:
         yield Paragraph("No run is of this scenario, build and testbed.")
         return
@@ -112,14 +112,14 @@ def _list(part: Part[Row], count: str, here: Address, source: Source) -> Iterabl
         Column("measured, run"),
         Column("testbed"),
     )
-    said = headlines_of(part.shown, source.index)
+    said = build_headlines(part.shown, source.index)
     yield Table("Runs", columns, tuple(_row(row, said[row.record], source) for row in part.shown))
     if any(row.is_control for row in part.shown):
         yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: Row, said: str, source: Source) -> tuple[Cell | Inline, ...]:
+def _row(row: RunRow, said: str, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
@@ -130,8 +130,8 @@ def _row(row: Row, said: str, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _testbeds(rows: Sequence[Row], source: Source) -> Section:
-    newest: dict[str, Row] = {}
+def _testbeds(rows: Sequence[RunRow], source: Source) -> Section:
+    newest: dict[str, RunRow] = {}
     counts: dict[str, int] = {}
     for row in rows:
         newest.setdefault(row.testbed, row)
@@ -157,7 +157,7 @@ def _testbeds(rows: Sequence[Row], source: Source) -> Section:
     )
 
 
-def _facts(source: Source, row: Row) -> tuple[str, ...]:
+def _facts(source: Source, row: RunRow) -> tuple[str, ...]:
     try:
         testbed = read_run(source.results / row.record, bulk=False).testbed
     except RecordError:  # gone since it was listed; the list says what was known

@@ -8,14 +8,14 @@ from typing import Final
 
 import pandas as pd
 
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.freshness import Gap
-from hybridwatch.analysis.sight import kind_of
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.frames import Series
 from hybridwatch.database.queries import Index
 from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.lines import Line, lines_of, medians_of, names_of
+from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import controls_last, runs_by_id
 from hybridwatch.metrics import Kind, metric_of
@@ -41,12 +41,12 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import headlines_of
-from hybridwatch.pages.screens.histories import Subject, chart_of, charts_of
+from hybridwatch.pages.screens.headlines import build_headlines
+from hybridwatch.pages.screens.histories import ChartSubject, build_chart, build_charts
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
-from hybridwatch.pages.screens.unmeasured import gap_of, gaps_notice
+from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
 from hybridwatch.reports.figures.marks import mark_gap
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
@@ -66,7 +66,7 @@ _ALONG: Final = {"time": "time", "release": "release"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LoadPlace:
     """What is looked at."""
 
     scenario: str
@@ -95,11 +95,13 @@ class _Histories:
         runs = runs[runs["testbed"] == testbed]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
-    def _series(self, scenario: str, testbed: str, subject: Subject) -> Series:
+    def _series(self, scenario: str, testbed: str, subject: ChartSubject) -> Series:
         return self._index.series(scenario, testbed, subject.metric.id, subject.statistic)
 
-    def _lines(self, place: _Place, subject: Subject, names: tuple[str, ...]) -> list[Line]:
-        return lines_of(
+    def _lines(
+        self, place: _LoadPlace, subject: ChartSubject, names: tuple[str, ...]
+    ) -> list[Line]:
+        return build_lines(
             self.series(place.scenario, place.testbed, subject),
             subject.metric,
             newest=place.newest,
@@ -111,27 +113,27 @@ class _Histories:
 
     def _chart(
         self,
-        place: _Place,
-        subject: Subject,
+        place: _LoadPlace,
+        subject: ChartSubject,
         names: tuple[str, ...],
         gap: tuple[datetime, datetime] | None,
     ) -> Chart:
         lines = self.lines(place, subject, names)
-        chart = chart_of(subject, lines, place.scenario, over_releases=place.over_releases)
+        chart = build_chart(subject, lines, place.scenario, over_releases=place.over_releases)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
         return with_machine(chart, self.machines_of(place))
 
-    def machines_of(self, place: _Place) -> tuple[MachineChange, ...]:
+    def machines_of(self, place: _LoadPlace) -> tuple[MachineChange, ...]:
         """How the machine changed; over releases no place is a moment."""
         return () if place.over_releases else changes_on(place.testbed, self._index)
 
-    def _medians(self, place: _Place, subject: Subject, name: str) -> tuple[Line, ...]:
+    def _medians(self, place: _LoadPlace, subject: ChartSubject, name: str) -> tuple[Line, ...]:
         levels, machines = self.levels_of(place, subject), self.machines_of(place)
         along = place.newest, place.over_releases
-        return tuple(medians_of(levels, subject.metric, name, *along, machines))
+        return tuple(compute_medians(levels, subject.metric, name, *along, machines))
 
-    def levels_of(self, place: _Place, subject: Subject) -> pd.DataFrame:
+    def levels_of(self, place: _LoadPlace, subject: ChartSubject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
         every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
@@ -161,12 +163,12 @@ def show(source: Source, query: ViewQuery) -> Document:
     builds, names = _builds(query, runs, over_releases=over_releases)
     if cells.empty:
         return Document("Scenario", empty_store(source))
-    place = _Place(scenario.value, testbed.value, int(newest.value), over_releases)
+    place = _LoadPlace(scenario.value, testbed.value, int(newest.value), over_releases)
     if not metric.chosen:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [testbed] if len(testbed.options) > 1 else []
-    gap = gap_of(place.scenario, place.testbed, source)
+    gap = render_gap(place.scenario, place.testbed, source)
     hole = _hole(gap, source)
     drawn = [
         (subject, lines, histories.chart(place, subject, names, hole))
@@ -178,7 +180,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *broken_in(source),
         Filters(tuple(choices)),
         *change_points(drawn, histories.machines_of(place), source),
-        *charts_of(drawn),
+        *build_charts(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
     )
@@ -206,11 +208,11 @@ def _first(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in dict.fromkeys(names.tolist())}
 
 
-def _subjects(cells: pd.DataFrame) -> list[Subject]:
+def _subjects(cells: pd.DataFrame) -> list[ChartSubject]:
     """Every metric that this hybridwatch knows, what matters most first."""
     pairs = cells[["metric", "statistic"]].drop_duplicates().sort_values(["metric", "statistic"])
     known = [
-        Subject(metric_of(metric), statistic)
+        ChartSubject(metric_of(metric), statistic)
         for metric, statistic in pairs.itertuples(index=False)
         if kind_of(metric) is not None
     ]
@@ -225,10 +227,12 @@ def _subjects(cells: pd.DataFrame) -> list[Subject]:
     return sorted(known, key=ranks.__getitem__)
 
 
-def _default(subjects: Sequence[Subject], place: _Place, source: Source) -> tuple[str, ...]:
+def _default(
+    subjects: Sequence[ChartSubject], place: _LoadPlace, source: Source
+) -> tuple[str, ...]:
     """What is drawn when nobody says what: of the contracts the one that was broken most."""
 
-    def broken(subject: Subject) -> float:
+    def broken(subject: ChartSubject) -> float:
         histories = _histories(source.index)
         return float(histories.levels_of(place, subject)["value"].max())
 
@@ -252,7 +256,7 @@ def _builds(
     ordered = [*healthy, *(line for line in dict.fromkeys(every.tolist()) if line not in healthy)]
     labels = dict(zip(runs["build"], runs["line"], strict=True))
     choice = query.many("Build", "build", {line: line for line in ordered}, labels)
-    names = dict(zip(every, names_of(runs, over_releases=over_releases)[::-1], strict=True))
+    names = dict(zip(every, list_line_names(runs, over_releases=over_releases)[::-1], strict=True))
     if choice.chosen:
         return choice, tuple(dict.fromkeys(names[line] for line in choice.chosen))
     lines = tuple(dict.fromkeys(names[line] for line in ordered))[:_LINES]
@@ -260,7 +264,7 @@ def _builds(
     return choice if over_releases else replace(choice, chosen=lines), lines
 
 
-def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
+def _lead(runs: pd.DataFrame, place: _LoadPlace, source: Source) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
     return (
@@ -270,9 +274,9 @@ def _lead(runs: pd.DataFrame, place: _Place, source: Source) -> Words:
 
 
 def _others(
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, ChartSubject],
     metric: Choice,
-    place: _Place,
+    place: _LoadPlace,
     name: str,
     source: Source,
 ) -> Iterator[Block]:
@@ -295,7 +299,7 @@ def _others(
     yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))
 
 
-def _other(subject: Subject, line: Line, place: _Place) -> tuple[Cell | Inline, ...]:
+def _other(subject: ChartSubject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
     values = line.levels["value"].tolist()
     shown = address(
         "scenario",
@@ -320,7 +324,7 @@ def _table_of_runs(
     over_releases: bool,
 ) -> Block:
     scenario = str(runs["scenario"].iloc[0])
-    chosen = pd.Series(names_of(runs, over_releases=over_releases), index=runs.index)
+    chosen = pd.Series(list_line_names(runs, over_releases=over_releases), index=runs.index)
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     rows = {row.record: row for row in runs_by_id(source.index, scenario).values()}
     wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
@@ -331,7 +335,7 @@ def _table_of_runs(
         Column("measured"),
     )
     shown_rows = wanted[:_RUNS]
-    said = headlines_of(shown_rows, source.index)
+    said = build_headlines(shown_rows, source.index)
     entries = [
         (
             verdict_cell(row),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, entry_of
+from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.document import Document, When
 from hybridwatch.pages.query import ViewQuery
@@ -34,7 +34,7 @@ class Source:
     index: Index
     now: datetime
     triage: str = ""
-    read: Callable[[Path], Entry | Broken] = entry_of
+    read: Callable[[Path], Entry | Broken] = load_entry
     checkout: Callable[[], Checkout] = Checkout
 
     def entry(self, run_id: str) -> Entry | Broken | None:

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.analysis.calibration.figure import Figure, Form, share
+from hybridwatch.analysis.calibration.figure import Figure, FigureForm, share
 from hybridwatch.analysis.calibration.read import Calibration
-from hybridwatch.analysis.sight import Reading, Sight
+from hybridwatch.analysis.detection import ControlReading, Detection
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
@@ -14,9 +14,9 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import (
     ControlRun,
     broken_contracts,
-    controls_of,
+    find_newest,
+    list_controls,
     lost_answers,
-    newest_of,
 )
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.address import address
@@ -27,9 +27,9 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
+    FieldKind,
     Folded,
     Inline,
-    Kind,
     Line,
     Link,
     Notice,
@@ -43,10 +43,10 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 
-_MARKS: Final[Mapping[Sight, str]] = {
-    Sight.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
-    Sight.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
-    Sight.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
+_MARKS: Final[Mapping[Detection, str]] = {
+    Detection.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
+    Detection.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
+    Detection.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
 }
 _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
@@ -55,14 +55,14 @@ _ALARMS_SHOWN: Final = 20
 def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show what the controls, the runs of equal sides and the calibration say of the suite."""
     checkout = source.checkout()
-    controls = controls_of(source.index, checkout.scenarios)
-    newest = newest_of(controls)
+    controls = list_controls(source.index, checkout.scenarios)
+    newest = find_newest(controls)
     equal = [control for control in controls if control.role is Role.A_A]
     calibration, trouble = _read(checkout)
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if source.index.runs().empty:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
-    missed = [control for control in newest.values() if control.sight is Sight.MISSED]
+    missed = [control for control in newest.values() if control.detection is Detection.MISSED]
     blocks += _missed(missed)
     blocks += [
         Facts(_summary(newest, checkout.scenarios, equal, calibration)),
@@ -78,7 +78,7 @@ def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
     try:
         return checkout.calibration(), ()
     except ExportError as error:
-        return None, (Notice(Kind.LOUD, "The calibration cannot be read", (str(error),)),)
+        return None, (Notice(FieldKind.LOUD, "The calibration cannot be read", (str(error),)),)
 
 
 def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
@@ -91,7 +91,7 @@ def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
             )
             for control in missed
         )
-        yield Notice(Kind.LOUD, title, lines)
+        yield Notice(FieldKind.LOUD, title, lines)
 
 
 def _summary(
@@ -100,8 +100,8 @@ def _summary(
     equal: Sequence[ControlRun],
     calibration: Calibration | None,
 ) -> tuple[tuple[str, Line], ...]:
-    query = [control for control in newest.values() if control.sight is not Sight.NOT_ASKED]
-    caught = sum(control.sight is Sight.CAUGHT for control in query)
+    query = [control for control in newest.values() if control.detection is not Detection.NOT_ASKED]
+    caught = sum(control.detection is Detection.CAUGHT for control in query)
     quiet = len(set(scenarios) - {control.scenario for control in query})
     promised = calibration.promised if calibration else ()
     met = sum(bool(figure.met) for figure in promised)
@@ -116,8 +116,10 @@ def _summary(
 def _known_bad(
     newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: Source
 ) -> Iterator[Block]:
-    ranks = {sight: rank for rank, sight in enumerate(_MARKS)}
-    found = sorted(newest.values(), key=lambda c: (ranks[c.sight or Sight.NOT_ASKED], c.scenario))
+    ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
+    found = sorted(
+        newest.values(), key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario)
+    )
     columns = (
         Column("seen"),
         Column("scenario, contender"),
@@ -145,7 +147,7 @@ def _known_bad(
 
 def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     return (
-        _MARKS[control.sight or Sight.NOT_ASKED],
+        _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
         _tells(broken_contracts(control), "no contract broken"),
         _tells(lost_answers(control), "no answers lost"),
@@ -156,11 +158,11 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _tells(readings: Sequence[Reading], nothing: str) -> str:
+def _tells(readings: Sequence[ControlReading], nothing: str) -> str:
     return "\n".join(map(_reading_text, readings)) or nothing
 
 
-def _reading_text(reading: Reading) -> str:
+def _reading_text(reading: ControlReading) -> str:
     metric = metric_of(reading.metric)
     name = reading.metric.partition(".")[2]
     if math.isnan(reading.new):
@@ -221,7 +223,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
-        yield Notice(Kind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
+        yield Notice(FieldKind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
         Column("kept"),
         Column("promised"),
@@ -272,4 +274,4 @@ def _bound(figure: Figure) -> str:
 def _number(figure: Figure, value: float) -> str:
     if not math.isfinite(value):
         return numbers.ABSENT
-    return f"{100 * value:.1f} %" if figure.form is Form.SHARE else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if figure.form is FigureForm.SHARE else f"{value:.3g}"

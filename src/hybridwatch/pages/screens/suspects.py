@@ -11,7 +11,7 @@ import pandas as pd
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT
-from hybridwatch.analysis.change_point.onset import FEWEST, onset_of
+from hybridwatch.analysis.change_point.onset import FEWEST, find_onset
 from hybridwatch.analysis.culprit import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
@@ -76,7 +76,7 @@ class Suspects:
     words: tuple[str, str, str]
 
 
-def suspects_of(alert: Alert, source: Source) -> Suspects | None:
+def list_suspects(alert: Alert, source: Source) -> Suspects | None:
     """Find what changed between two runs of which the first is good and the second bad.
 
     Where enough runs of the same builds say by how much a value differs, these hold the first bad
@@ -105,7 +105,7 @@ def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
     if _ends(alert, source) is None:
         words = f"A drift over many runs fits what was measured, too; {NOT_ONE_COMMIT}."
         yield Section("It may have come slowly", (Paragraph(words),))
-    found = suspects_of(alert, source)
+    found = list_suspects(alert, source)
     if found is None:
         return
     good, bad = found.culprits.good, found.culprits.bad
@@ -186,7 +186,7 @@ def _ends(alert: Alert, source: Source) -> _Ends | None:
     bad = int((sized["started_at"] < pd.Timestamp(opened.started_at)).sum())
     if bad >= FEWEST and opened.run_id in sized["run"].iloc[bad : bad + 1].tolist():
         effects, low, high = (np.log1p(sized[name]) for name in ("effect", "low", "high"))
-        place = onset_of(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
+        place = find_onset(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
         runs = sized["run"].tolist()
         return _Ends(runs[place.first - 1], runs[place.last], _PLACED) if place else None
     wanted = _MEASURED if alert.matter.area in _BY_ABSENCE else _GOOD
@@ -222,7 +222,11 @@ def _sized(answers: pd.DataFrame, alert: Alert) -> pd.DataFrame:
     What was over for a few runs only, as a drift is at first, was never over.
     """
     opened = pd.Timestamp(alert.opened_by.started_at)
-    ends = [pd.Timestamp(turn.by.started_at) for turn in alert.turns if turn.change.is_end]
+    ends = [
+        pd.Timestamp(transition.by.started_at)
+        for transition in alert.transitions
+        if transition.change.is_end
+    ]
     for end in ends:
         since, until = answers["started_at"] >= end, answers["started_at"] < opened
         if end >= opened:

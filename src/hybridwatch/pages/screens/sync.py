@@ -12,8 +12,8 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, work_of
-from hybridwatch.history.judge import Judged
+from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
+from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -24,9 +24,9 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
+    FieldKind,
     Filters,
     Inline,
-    Kind,
     Link,
     Notice,
     Paragraph,
@@ -36,11 +36,11 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.pair import (
-    Pair,
+    PairView,
     choose,
     chosen_blocks,
     judged,
-    lead_of,
+    render_lead,
     repeat_section,
 )
 from hybridwatch.pages.screens.run import comparisons_table
@@ -59,14 +59,14 @@ def show(source: Source, query: ViewQuery) -> Document:
     if pair is None:
         return Document(_TITLE, _nothing() if rows else empty_store(source))
     found = judged(source, pair)
-    if isinstance(found, Judged):
-        works = [work_of(side.one_side) for side in (found.baseline, found.contender)]
+    if isinstance(found, JudgedReport):
+        works = [load_host_work(side.one_side) for side in (found.baseline, found.contender)]
         blocks = (*chosen_blocks(pair, found), *_compared(found), *_work_blocks(works))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
     else:
         blocks = (Filters(found.choices), *found.blocks, *_alone(source, pair))
         end = ()
-    return Document(_TITLE, (*broken_in(source), *blocks, *end), lead=lead_of(pair))
+    return Document(_TITLE, (*broken_in(source), *blocks, *end), lead=render_lead(pair))
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
@@ -86,16 +86,16 @@ def _nothing() -> tuple[Block, ...]:
     return (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
 
 
-def _alone(source: Source, pair: Pair) -> Iterator[Block]:
+def _alone(source: Source, pair: PairView) -> Iterator[Block]:
     """A side that has nothing to be compared with still tells of itself."""
     if pair.baseline.named != pair.contender.named:
         return
     entry = source.read(source.results / pair.contender.row.record)
     if not isinstance(entry, Broken):
-        yield from _work_blocks([work_of(OneSide(entry.run, pair.contender.index))])
+        yield from _work_blocks([load_host_work(OneSide(entry.run, pair.contender.index))])
 
 
-def _compared(found: Judged) -> Iterator[Block]:
+def _compared(found: JudgedReport) -> Iterator[Block]:
     of_host = [c for c in found.report.comparisons if c.metric.id in {READS, BUILDS} | WAITS]
     yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
 
@@ -196,7 +196,7 @@ def _unkept(sides: list[SideWork]) -> Notice:
     whose = "" if len(which) == len(sides) else f" of the {which[0]}"
     text = f"This record{whose} was measured before call sites and phases were kept"
     hint = "Measure it again to see which code reads, and how long each phase of a step takes."
-    return Notice(Kind.QUIET, text, (hint,))
+    return Notice(FieldKind.QUIET, text, (hint,))
 
 
 def _steps(sides: list[SideWork]) -> Iterator[Chart]:
@@ -226,7 +226,7 @@ def _steps(sides: list[SideWork]) -> Iterator[Chart]:
         )
 
 
-def _more(pair: Pair) -> Paragraph:
+def _more(pair: PairView) -> Paragraph:
     to = address(
         "compare",
         scenario=pair.baseline.row.scenario,

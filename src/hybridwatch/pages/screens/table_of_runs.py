@@ -3,12 +3,12 @@
 from collections.abc import Sized
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.runs import Row
+from hybridwatch.history.runs import RunRow
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Cell, Line, Link
 
 
-def verdict_cell(row: Row) -> Cell:
+def verdict_cell(row: RunRow) -> Cell:
     """Show the verdict of a run; of one that is bad on purpose, that it is a control."""
     if row.is_control:
         return Cell("control", "bad on purpose")

@@ -7,7 +7,7 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Inline, Kind, Line, Link, Notice
+from hybridwatch.pages.document import FieldKind, Inline, Line, Link, Notice
 from hybridwatch.pages.screens.screen import Source
 
 _NAMED: Final = 8
@@ -19,7 +19,7 @@ def gaps_here(source: Source) -> tuple[Gap, ...]:
     return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
-def gap_of(scenario: str, testbed: str, source: Source) -> Gap | None:
+def render_gap(scenario: str, testbed: str, source: Source) -> Gap | None:
     """Find whether a scenario was not measured lately on a testbed."""
     places = {(scenario, testbed), (scenario, "")}
     return next((gap for gap in gaps_here(source) if (gap.scenario, gap.testbed) in places), None)
@@ -36,7 +36,7 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     if names:
         lines.append("Measure them: hybridwatch run " + " ".join(list(names)[:_NAMED]))
     title = f"{plural(len(found), 'expected measurement')} missing"
-    yield Notice(Kind.LOUD, title, tuple(lines))
+    yield Notice(FieldKind.LOUD, title, tuple(lines))
 
 
 def _line(gap: Gap) -> tuple[Inline, ...]:

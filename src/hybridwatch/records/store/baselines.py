@@ -70,7 +70,7 @@ class Baseline(BaseModel):
     who: str | None = None
 
 
-class _File(BaseModel):
+class _BaselinesFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     baseline: list[Baseline] = []
@@ -92,7 +92,7 @@ def read_baselines(results: Path) -> tuple[Baseline, ...]:
     except (OSError, ValueError) as error:
         raise RecordError(f"{path}: expected TOML: {error}") from error
     try:
-        found = _File.model_validate(raw).baseline
+        found = _BaselinesFile.model_validate(raw).baseline
     except ValidationError as error:
         finding = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in finding["loc"])

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from hybridwatch.errors import RecordError
 
 
-class Entry(BaseModel):
+class JournalEntry(BaseModel):
     """What a line is; a later one of the same ``key`` takes its place."""
 
     @property
@@ -19,7 +19,7 @@ class Entry(BaseModel):
         raise NotImplementedError
 
 
-_Entry = TypeVar("_Entry", bound=Entry)
+_Entry = TypeVar("_Entry", bound=JournalEntry)
 
 
 def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
@@ -51,7 +51,7 @@ def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
     return list(newest.values())
 
 
-def append_entry(path: Path, entry: Entry) -> None:
+def append_entry(path: Path, entry: JournalEntry) -> None:
     """Add a line, and return when it would survive a power cut.
 
     Raises:

@@ -2,7 +2,7 @@
 
 Bulk goes first: the answers beside a record are most of its bytes, and without them every number
 and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
-somebody rests on stays whole (``Plan.protected``).
+somebody rests on stays whole (``PrunePlan.protected``).
 
 What was removed is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference
 between what was thrown away and what was lost.
@@ -80,7 +80,7 @@ class What(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetentionPolicy:
     """How long what is kept.
 
     Attributes:
@@ -127,7 +127,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PrunePlan:
     """What a policy makes of a store.
 
     Attributes:
@@ -147,7 +147,7 @@ class Plan:
 
 
 def may_remove(
-    records: Iterable[Path], protected: Collection[str], policy: Policy, now: datetime
+    records: Iterable[Path], protected: Collection[str], policy: RetentionPolicy, now: datetime
 ) -> bool:
     """Whether a policy can remove anything, as far as the names of records tell.
 
@@ -171,9 +171,9 @@ def plan_removals(
     results: Path,
     runs: Sequence[OldRun],
     protected: Mapping[str, str],
-    policy: Policy,
+    policy: RetentionPolicy,
     now: datetime,
-) -> Plan:
+) -> PrunePlan:
     """Say what may go.
 
     Args:
@@ -195,7 +195,7 @@ def plan_removals(
         if (size := _size(results / file)) is not None
     ]
     whole = {run.run: protected[run.run] for run in old if run.run in protected}
-    return Plan(tuple(removals), len(runs) - len(thinned), whole)
+    return PrunePlan(tuple(removals), len(runs) - len(thinned), whole)
 
 
 def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterator[Removal]:
@@ -222,7 +222,7 @@ def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterato
 
 
 def _thinned(
-    runs: Sequence[OldRun], protected: Mapping[str, str], policy: Policy, now: datetime
+    runs: Sequence[OldRun], protected: Mapping[str, str], policy: RetentionPolicy, now: datetime
 ) -> Iterator[OldRun]:
     """Yield old runs of a week in which there is another like them, the first of it left out."""
     weeks: set[tuple[object, ...]] = set()

@@ -32,11 +32,11 @@ VERDICT_SCHEMA: Final = 1
 _Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Wire(BaseModel):
+class _VerdictWire(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class SideRef(_Wire):
+class SideRef(_VerdictWire):
     """Where one side of a report was read.
 
     Attributes:
@@ -52,7 +52,7 @@ class SideRef(_Wire):
     sha256: _Digest
 
 
-class StoredVerdict(_Wire):
+class StoredVerdict(_VerdictWire):
     """A report with the records, the parameters and the tools it was made from.
 
     Attributes:

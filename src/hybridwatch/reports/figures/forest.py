@@ -16,7 +16,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import change_of, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import base_figure, escaped
-from hybridwatch.reports.reason_text import band_of
+from hybridwatch.reports.reason_text import render_band
 
 _COLOURS: Final = {
     Verdict.REGRESSION: "#d4483b",
@@ -43,7 +43,7 @@ _WAYS: Final = "worse \u2190 change in % or points \u2192 better"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ForestRow:
     """A comparison as drawn, in per cent or points; right is better.
 
     Attributes:
@@ -66,7 +66,7 @@ class Row:
         return max(abs(self.low), abs(self.high), abs(self.at))
 
 
-def rows_of(comparisons: Sequence[Comparison]) -> list[Row]:
+def build_rows(comparisons: Sequence[Comparison]) -> list[ForestRow]:
     """Lay out what has a relative change or one in points; counts without noise have none."""
     return [
         _row(comparison, comparison.effect)
@@ -78,20 +78,20 @@ def rows_of(comparisons: Sequence[Comparison]) -> list[Row]:
     ]
 
 
-def reach_of(rows: Sequence[Row]) -> float:
+def compute_reach(rows: Sequence[ForestRow]) -> float:
     """Give how far the axis goes; one wild interval must not squeeze all others."""
     reaches = [row.reach for row in rows]
     wanted = max(_BANDS_SEEN * max(row.band for row in rows), _INTERVALS_SEEN * median(reaches))
     return 1.08 * min(wanted, max(*reaches, *(2 * row.band for row in rows)))
 
 
-def figure_forest(title: str, rows: Sequence[Row]) -> go.Figure:
+def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
     """Draw each row's interval over its band.
 
     Returns:
         A figure whose texts are escaped.
     """
-    reach, placed = reach_of(rows), list(enumerate(rows))
+    reach, placed = compute_reach(rows), list(enumerate(rows))
     return base_figure(
         [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
         shapes=[_band(row, place) for place, row in placed],
@@ -115,7 +115,7 @@ def figure_forest(title: str, rows: Sequence[Row]) -> go.Figure:
     )
 
 
-def _band(row: Row, place: int) -> dict[str, Any]:
+def _band(row: ForestRow, place: int) -> dict[str, Any]:
     return {
         "type": "rect",
         "x0": -row.band,
@@ -128,7 +128,7 @@ def _band(row: Row, place: int) -> dict[str, Any]:
     }
 
 
-def _sides(row: Row, place: int) -> Iterator[tuple[str, int, str, int]]:
+def _sides(row: ForestRow, place: int) -> Iterator[tuple[str, int, str, int]]:
     yield name_of(row.comparison), 0, "left", place
     yield change_of(row.comparison), 1, "right", place
 
@@ -146,17 +146,17 @@ def _words(text: str, x: int, anchor: str, place: int) -> dict[str, Any]:
     }
 
 
-def _row(comparison: Comparison, effect: float) -> Row:
+def _row(comparison: Comparison, effect: float) -> ForestRow:
     sign = _PER_CENT if comparison.metric.better is Direction.HIGHER else -_PER_CENT
     found = comparison.interval
     ends = (effect, effect)
     if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
         ends = (found.low, found.high)
     low, high = sorted(sign * end for end in ends)
-    return Row(comparison, sign * effect, low, high, _PER_CENT * band_of(comparison))
+    return ForestRow(comparison, sign * effect, low, high, _PER_CENT * render_band(comparison))
 
 
-def _line(row: Row, place: int, reach: float) -> dict[str, Any]:
+def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     ends = [_within(end, reach) for end in (row.low, row.high)]
     cut = [abs(end) > reach for end in (row.low, row.high)]
     symbols = [
@@ -182,7 +182,7 @@ def _line(row: Row, place: int, reach: float) -> dict[str, Any]:
     }
 
 
-def _mark(row: Row, place: int, reach: float) -> dict[str, Any]:
+def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     comparison = row.comparison
     verdict = comparison.verdict
     hover = (

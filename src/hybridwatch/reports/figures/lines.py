@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from hybridwatch.analysis.change_point import ChangePoint, State
+from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
@@ -18,9 +18,9 @@ from hybridwatch.reports.figures.base import base_figure, escaped, faint
 from hybridwatch.reports.figures.marks import (
     AXIS,
     Mark,
+    build_marks,
     fitting,
     labels,
-    marks_of,
     rules,
     short,
 )
@@ -29,7 +29,7 @@ from hybridwatch.reports.figures.trials import (
     HOVERS,
     SIDES,
     SYMBOLS,
-    room_of,
+    compute_height,
     upright_axis,
 )
 
@@ -77,7 +77,7 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
         traces += _gaps(line, colour, metric, over_releases)
     for line in lines:
         traces += _changes(line, metric, over_releases)
-    marks = [] if over_releases else marks_of(lines)
+    marks = [] if over_releases else build_marks(lines)
     if marks:
         traces.insert(0, rules(marks))
     return base_figure(traces, **_layout(lines, metric, marks, over_releases))
@@ -287,7 +287,7 @@ def _places(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[st
 
 def _symbol(point: ChangePoint) -> str:
     way = "triangle-up" if point.effect > 0 else "triangle-down"
-    return way if point.state is State.CONFIRMED else f"{way}-open"
+    return way if point.state is HistoryState.CONFIRMED else f"{way}-open"
 
 
 def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
@@ -302,7 +302,7 @@ def _layout(
 ) -> dict[str, Any]:
     return {
         "height": _HEIGHT,
-        "margin": {"l": room_of(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
+        "margin": {"l": compute_height(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
         "legend": {"orientation": "h", "yanchor": "top", "y": -0.17, "x": 0},
         # As Streamlit has them where a point can be clicked: changing them would draw it again.
         "hovermode": "closest",

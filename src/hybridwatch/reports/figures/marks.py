@@ -49,7 +49,7 @@ class Mark:
     run: str
 
 
-def marks_of(lines: Sequence[Line]) -> list[Mark]:
+def build_marks(lines: Sequence[Line]) -> list[Mark]:
     """List the moments at which a line got another engine or began anew, oldest first."""
     found: dict[pd.Timestamp, list[tuple[str, str, str]]] = {}
     for line in lines:

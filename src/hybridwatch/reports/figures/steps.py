@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import Unit
 from hybridwatch.reports.figures.base import base_figure, escaped
-from hybridwatch.reports.figures.trials import room_of
+from hybridwatch.reports.figures.trials import compute_height
 
 _SIDES: Final = ("#2383C4", "#D9731A")
 _DASHES: Final = ("solid", "dot")
@@ -88,7 +88,12 @@ def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: b
         yaxis={"rangemode": "tozero", **form},
         title=title,
         height=_HEIGHT,
-        margin={"l": room_of(Unit.SECONDS if seconds else Unit.COUNT), "r": 8, "t": 40, "b": 28},
+        margin={
+            "l": compute_height(Unit.SECONDS if seconds else Unit.COUNT),
+            "r": 8,
+            "t": 40,
+            "b": 28,
+        },
         legend={"orientation": "h", "yanchor": "top", "y": -0.22, "x": 0},
         showlegend=True,
     )

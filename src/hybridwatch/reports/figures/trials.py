@@ -70,7 +70,7 @@ def figure_trials(trials: Trials) -> go.Figure:
         traces,
         title=trials.metric.label(trials.statistic),
         height=_HEIGHT,
-        margin={"l": room_of(trials.metric.unit), "r": 8, "t": 44, "b": 28},
+        margin={"l": compute_height(trials.metric.unit), "r": 8, "t": 44, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
         xaxis={
             "tickmode": "array",
@@ -103,7 +103,7 @@ def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
     return axis
 
 
-def room_of(unit: Unit) -> int:
+def compute_height(unit: Unit) -> int:
     """Give the room for the numbers of an upright axis, in pixels.
 
     Plotly would find it by itself, and draw everything twice for that.

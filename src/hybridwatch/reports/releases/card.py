@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.journal import read_entries
-from hybridwatch.reports.releases.cell import Cell, State, cells_file
+from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.part import Part
 from hybridwatch.scenarios.scenario import Scenario
@@ -50,7 +50,7 @@ class Reason(Part):
     finding: int | None = None
     upstream: str = ""
 
-    def is_about(self, cell: Cell, fault: str) -> bool:
+    def is_about(self, cell: ReleaseCell, fault: str) -> bool:
         """Whether it explains a fault of a cell."""
         asked = zip(
             (cell.scenario, fault, cell.release, cell.runner),
@@ -71,17 +71,17 @@ Step = tuple[tuple[str, str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CardPair:
     """A scenario on two neighbours."""
 
     scenario: str
-    before: Cell
-    after: Cell
+    before: ReleaseCell
+    after: ReleaseCell
 
     @property
     def is_nowhere(self) -> bool:
         """Whether the scenario applies to neither."""
-        return self.before.state is self.after.state is State.ABSENT
+        return self.before.state is self.after.state is CellState.ABSENT
 
     @property
     def outcomes(self) -> tuple[object, object]:
@@ -103,7 +103,7 @@ class Card:
 
     scenarios: tuple[str, ...]
     releases: tuple[str, ...]
-    cells: Mapping[tuple[str, str, str], Cell]
+    cells: Mapping[tuple[str, str, str], ReleaseCell]
     reasons: tuple[Reason, ...]
 
     @property
@@ -111,19 +111,19 @@ class Card:
         """Release and runner, the newest first."""
         return tuple(product(self.releases, RUNNERS))
 
-    def numbers(self, cell: Cell) -> tuple[int, ...]:
+    def numbers(self, cell: ReleaseCell) -> tuple[int, ...]:
         """Give the numbers of the reasons for what is wrong in a cell."""
         numbered = enumerate(self.reasons, start=1)
         return tuple(at for at, one in numbered if any(one.is_about(cell, f) for f in cell.faults))
 
-    def unexplained(self) -> Iterator[tuple[Cell, tuple[str, ...]]]:
+    def unexplained(self) -> Iterator[tuple[ReleaseCell, tuple[str, ...]]]:
         """Yield each cell in which something is wrong without a reason, and what."""
         for cell in self.cells.values():
             told = [f for f in cell.faults if any(one.is_about(cell, f) for one in self.reasons)]
             if missing := tuple(fault for fault in cell.faults if fault not in told):
                 yield cell, missing
 
-    def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[Pair, ...]]]]:
+    def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[CardPair, ...]]]]:
         """Yield each two neighbours, with how many scenarios one has, and those that differ."""
         upgrades = [
             ((old, runner), (new, runner))
@@ -133,7 +133,7 @@ class Card:
         runners = [((one, RUNNERS[1]), (one, RUNNERS[0])) for one in self.releases]
         for before, after in (*upgrades, *runners):
             pairs = [
-                Pair(one, self.cells[one, *before], self.cells[one, *after])
+                CardPair(one, self.cells[one, *before], self.cells[one, *after])
                 for one in self.scenarios
                 if {(one, *before), (one, *after)} <= self.cells.keys()
             ]
@@ -155,7 +155,9 @@ def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
     """
     digests = {one.id: digest(one) for one in scenarios if not one.is_of_speed_alone}
     path = cells_file(results)
-    found = [c for c in read_entries(path, Cell) if digests.get(c.scenario) == c.scenario_digest]
+    found = [
+        c for c in read_entries(path, ReleaseCell) if digests.get(c.scenario) == c.scenario_digest
+    ]
     groups = {_group(cell.scenario) for cell in found}
     shown = [one for one in digests if _group(one) in groups]
     return Card(

@@ -8,13 +8,13 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.records.store.journal import Entry
+from hybridwatch.records.store.journal import JournalEntry
 
 FAILED_TRIAL: Final = "failed_trial"
 """Stands where a metric stands, for a trial that gave no measurement."""
 
 
-class State(StrEnum):
+class CellState(StrEnum):
     """What became of a scenario."""
 
     CLEAN = "clean"
@@ -26,7 +26,7 @@ class State(StrEnum):
     """The scenario does not apply."""
 
 
-class Cell(Entry):
+class ReleaseCell(JournalEntry):
     """What became of a scenario on a release's model runner, as released.
 
     Attributes:
@@ -49,7 +49,7 @@ class Cell(Entry):
     release: str
     runner: str
     scenario_digest: str
-    state: State
+    state: CellState
     broken: Mapping[str, float | None] = {}
     detail: str = ""
     trials: int = 0
@@ -64,7 +64,7 @@ class Cell(Entry):
     @property
     def faults(self) -> tuple[str, ...]:
         """The metrics that are wrong, each of which wants a reason."""
-        return (FAILED_TRIAL,) if self.state is State.FAILED else tuple(sorted(self.broken))
+        return (FAILED_TRIAL,) if self.state is CellState.FAILED else tuple(sorted(self.broken))
 
 
 def cells_file(results: Path) -> Path:

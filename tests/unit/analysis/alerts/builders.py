@@ -2,11 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hybridwatch.analysis.alerts import Alert, Decisions, Judged, Matter, Question, alerts_of
+from hybridwatch.analysis.alerts import (
+    Alert,
+    AlertQuestion,
+    AlertSubject,
+    Decisions,
+    JudgedMetric,
+    build_alerts,
+)
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.verdict import Verdict
 
-QUESTION = Question(
+QUESTION = AlertQuestion(
     scenario="smoke/padded-graph-rows",
     metric="output_throughput",
     statistic="median",
@@ -14,7 +21,7 @@ QUESTION = Question(
     contender="nightly",
     testbed="epyc-9654-2c-linux",
 )
-MATTER = Matter(
+MATTER = AlertSubject(
     QUESTION.scenario, Area.SPEED, QUESTION.baseline, QUESTION.contender, QUESTION.testbed
 )
 MONDAY = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
@@ -31,10 +38,10 @@ def noon(number: int) -> datetime:
     return night(number) + timedelta(hours=9)
 
 
-def nights(*verdicts: Verdict, effect=-0.1, about=QUESTION) -> list[Judged]:
+def nights(*verdicts: Verdict, effect=-0.1, about=QUESTION) -> list[JudgedMetric]:
     """One verdict a night, from the first on."""
     return [
-        Judged(about, verdict, effect, f"{number:08x}", night(number))
+        JudgedMetric(about, verdict, effect, f"{number:08x}", night(number))
         for number, verdict in enumerate(verdicts)
     ]
 
@@ -42,5 +49,5 @@ def nights(*verdicts: Verdict, effect=-0.1, about=QUESTION) -> list[Judged]:
 def alert_of(*verdicts: Verdict, decisions: Decisions | None = None, now=None) -> Alert:
     """The one alert that the nights' verdicts give."""
     decided = {MATTER.key: decisions} if decisions else {}
-    (alert,) = alerts_of(nights(*verdicts), decided, now or noon(len(verdicts) - 1))
+    (alert,) = build_alerts(nights(*verdicts), decided, now or noon(len(verdicts) - 1))
     return alert

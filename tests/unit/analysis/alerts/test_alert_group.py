@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from hybridwatch.analysis.alerts import (
+    AlertQuestion,
+    DecisionEntry,
     Decisions,
-    Entry,
-    Judged,
-    Question,
+    JudgedMetric,
     Status,
     acknowledge,
-    alerts_of,
+    build_alerts,
     group_alerts,
     reopen,
 )
@@ -24,16 +24,18 @@ BAD, GOOD = Verdict.REGRESSION, Verdict.EQUIVALENT
 OTHER = replace(QUESTION, testbed="h100")
 
 
-def bad_in(question: Question, number: int = 1, hours: float = 0.0, effect=-0.1) -> Judged:
+def bad_in(
+    question: AlertQuestion, number: int = 1, hours: float = 0.0, effect=-0.1
+) -> JudgedMetric:
     """A regression in one night; its run is named after its place."""
     run = f"{question.testbed} {question.scenario} {question.baseline} {number}"
-    return Judged(question, BAD, effect, run, night(number) + timedelta(hours=hours))
+    return JudgedMetric(question, BAD, effect, run, night(number) + timedelta(hours=hours))
 
 
-def folded(*judged: Judged, builds=None, decided=None):
+def folded(*judged: JudgedMetric, builds=None, decided=None):
     """Fold what these verdicts open; without a word every run of a night has the same build."""
     of_night = {one.run_id: f"nightly of {one.run_id.split()[-1]}" for one in judged}
-    alerts = alerts_of(judged, decided or {}, noon(9))
+    alerts = build_alerts(judged, decided or {}, noon(9))
     return group_alerts(alerts, of_night if builds is None else builds)
 
 
@@ -73,24 +75,26 @@ def test_another_build_of_the_same_night_and_an_unknown_one_stay_apart() -> None
 
 
 def test_an_alert_is_open_as_long_as_one_of_its_members_is() -> None:
-    recovered = Judged(OTHER, GOOD, 0.0, "h100 2", night(2))
+    recovered = JudgedMetric(OTHER, GOOD, 0.0, "h100 2", night(2))
     (group,) = folded(bad_in(QUESTION), bad_in(OTHER), recovered)
     assert [one.status for one in group.members] == [Status.OPEN, Status.NOT_REPEATED]
     assert (group.status, group.current) == (Status.OPEN, group.members[:1])
-    well = Judged(QUESTION, GOOD, 0.0, "epyc 3", night(3))
+    well = JudgedMetric(QUESTION, GOOD, 0.0, "epyc 3", night(3))
     (over,) = folded(bad_in(QUESTION), bad_in(OTHER), recovered, well)
     assert (over.status, over.current, over.key) == (Status.NOT_REPEATED, over.members, group.key)
 
 
 def test_what_comes_back_later_is_an_alert_of_its_own() -> None:
-    recovered = Judged(OTHER, GOOD, 0.0, "h100 2", night(2))
+    recovered = JudgedMetric(OTHER, GOOD, 0.0, "h100 2", night(2))
     groups = folded(bad_in(QUESTION), bad_in(OTHER), recovered, bad_in(OTHER, number=4))
     assert [len(group.members) for group in groups] == [1, 1]
 
 
 def answers_to(alerts, act: Act, hours: float) -> dict[str, Decisions]:
     at = noon(1) + timedelta(hours=hours)
-    return {one.matter.key: Decisions((Entry(1, at, "ada", act, one.seen),)) for one in alerts}
+    return {
+        one.matter.key: Decisions((DecisionEntry(1, at, "ada", act, one.seen),)) for one in alerts
+    }
 
 
 def test_each_member_keeps_its_own_answer() -> None:
@@ -113,13 +117,13 @@ def test_what_is_between_two_releases_calls_nobody() -> None:
 
 def test_between_releases_answers_stay_and_a_person_may_open_it() -> None:
     judged = nights(GOOD, BAD, about=replace(QUESTION, contender="cpu-0.28.0"))
-    (alert,) = alerts_of(judged, {}, noon(1))
+    (alert,) = build_alerts(judged, {}, noon(1))
     assert alert.status is Status.RELEASE
     for act, status in (
         (acknowledge("since 0.28"), Status.ACKNOWLEDGED),
         (reopen("look at it"), Status.OPEN),
     ):
-        (answered,) = alerts_of(judged, answers_to([alert], act, 0), noon(1))
+        (answered,) = build_alerts(judged, answers_to([alert], act, 0), noon(1))
         assert answered.status is status
 
 

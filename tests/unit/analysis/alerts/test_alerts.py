@@ -8,15 +8,15 @@ import pytest
 
 from hybridwatch.analysis.alerts import (
     Act,
-    Change,
+    AlertQuestion,
+    AlertSubject,
+    DecisionEntry,
     Decisions,
-    Entry,
-    Matter,
-    Question,
     Status,
+    TransitionKind,
     acknowledge,
-    alerts_of,
     assign,
+    build_alerts,
     link,
     mute,
     note,
@@ -38,14 +38,14 @@ def after(*acts: tuple[Act, int], verdicts=(BAD, BAD, BAD, BAD), effect=-0.1) ->
     known = Decisions()
     for act, day in acts:
         seen_so_far = nights(*verdicts[: day + 1], effect=effect)
-        (alert,) = alerts_of(seen_so_far, {MATTER.key: known}, noon(day))
-        entry = Entry(known.version + 1, noon(day), "Ann", act, alert.seen)
+        (alert,) = build_alerts(seen_so_far, {MATTER.key: known}, noon(day))
+        entry = DecisionEntry(known.version + 1, noon(day), "Ann", act, alert.seen)
         known = Decisions((*known.entries, entry))
     return known
 
 
-def changes(alert) -> list[tuple[Change, str]]:
-    return [(turn.change, turn.by.run_id) for turn in alert.turns]
+def changes(alert) -> list[tuple[TransitionKind, str]]:
+    return [(transition.change, transition.by.run_id) for transition in alert.transitions]
 
 
 @pytest.mark.parametrize(
@@ -67,31 +67,31 @@ def changes(alert) -> list[tuple[Change, str]]:
     ],
 )
 def test_alerts_open_as_the_gate_would_stop(policy, verdict, rank) -> None:
-    alerts = alerts_of(nights(verdict), {}, noon(0), policy)
+    alerts = build_alerts(nights(verdict), {}, noon(0), policy)
     assert [alert.rank for alert in alerts] == ([rank] if rank else [])
 
 
 def test_a_regression_that_is_not_sure_ranks_lower() -> None:
     (judged,) = nights(BAD)
-    (alert,) = alerts_of([replace(judged, sure=False)], {}, noon(0))
+    (alert,) = build_alerts([replace(judged, sure=False)], {}, noon(0))
     assert alert.rank is Action.WARN
 
 
 def test_it_opens_once_and_says_by_which_run() -> None:
     alert = alert_of(GOOD, BAD, BAD)
     assert alert.status is Status.OPEN
-    assert changes(alert) == [(Change.OPENED, "00000001")]
+    assert changes(alert) == [(TransitionKind.OPENED, "00000001")]
     assert alert.opened_by.run_id == "00000001"
     assert alert.newest.run_id == "00000002"
-    assert not alert.story.is_over
+    assert not alert.timeline.is_over
 
 
 @pytest.mark.parametrize("good", [Verdict.EQUIVALENT, Verdict.IMPROVEMENT])
 def test_it_resolves_by_itself_and_says_by_which_run(good) -> None:
     alert = alert_of(BAD, BAD, good)
     assert alert.status is Status.RESOLVED
-    assert alert.story.is_over
-    assert alert.turns[-1].by.run_id == "00000002"
+    assert alert.timeline.is_over
+    assert alert.transitions[-1].by.run_id == "00000002"
 
 
 @pytest.mark.parametrize("unclear", [Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE])
@@ -102,7 +102,7 @@ def test_what_shows_nothing_leaves_it_as_it_was(unclear) -> None:
 
 def test_under_watch_a_failure_is_over_when_anything_was_measured() -> None:
     for measured in (BAD, OPEN_QUESTION, GOOD):
-        (alert,) = alerts_of(nights(Verdict.FAILED, measured), {}, noon(1), WATCH)
+        (alert,) = build_alerts(nights(Verdict.FAILED, measured), {}, noon(1), WATCH)
         assert alert.status is Status.RESOLVED
 
 
@@ -110,16 +110,16 @@ def test_it_reopens_with_its_history() -> None:
     alert = alert_of(BAD, GOOD, OPEN_QUESTION, BAD)
     assert alert.status is Status.OPEN
     assert changes(alert) == [
-        (Change.OPENED, "00000000"),
-        (Change.NOT_REPEATED, "00000001"),
-        (Change.REOPENED, "00000003"),
+        (TransitionKind.OPENED, "00000000"),
+        (TransitionKind.NOT_REPEATED, "00000001"),
+        (TransitionKind.REOPENED, "00000003"),
     ]
 
 
 def test_the_order_of_the_verdicts_does_not_matter() -> None:
     told = nights(BAD, GOOD, BAD, OPEN_QUESTION, GOOD, BAD)
     shuffled = random.Random(7).sample(told, len(told))
-    assert alerts_of(shuffled, {}, noon(5)) == alerts_of(told, {}, noon(5))
+    assert build_alerts(shuffled, {}, noon(5)) == build_alerts(told, {}, noon(5))
 
 
 def test_acknowledged_stays_while_the_trouble_stays() -> None:
@@ -131,7 +131,7 @@ def test_acknowledged_stays_while_the_trouble_stays() -> None:
 @pytest.mark.parametrize("other", [Verdict.FAILED, Verdict.MISSING])
 def test_acknowledged_does_not_cover_another_trouble(other) -> None:
     decided = {MATTER.key: after((acknowledge("known"), 0))}
-    both = alerts_of(nights(BAD, other), decided, noon(1))
+    both = build_alerts(nights(BAD, other), decided, noon(1))
     assert [(alert.status, alert.cause.lead.verdict) for alert in both] == [
         (Status.OPEN, other),
         (Status.ACKNOWLEDGED, BAD),
@@ -142,17 +142,17 @@ def test_acknowledged_does_not_cover_another_trouble(other) -> None:
 def test_acknowledged_does_not_cover_more_than_twice_the_effect(effect, status) -> None:
     first, second = nights(BAD, BAD)
     decided = {MATTER.key: after((acknowledge("known"), 0))}
-    (alert,) = alerts_of([first, replace(second, effect=effect)], decided, noon(1))
+    (alert,) = build_alerts([first, replace(second, effect=effect)], decided, noon(1))
     assert alert.status is status
 
 
 def test_acknowledged_as_a_warning_does_not_cover_what_blocks() -> None:
     first, second = nights(BAD, BAD)
     unsure = replace(first, sure=False)
-    (before,) = alerts_of([unsure], {}, noon(0))
-    entry = Entry(1, noon(0), "Ann", acknowledge("maybe noise"), before.seen)
+    (before,) = build_alerts([unsure], {}, noon(0))
+    entry = DecisionEntry(1, noon(0), "Ann", acknowledge("maybe noise"), before.seen)
     decided = {MATTER.key: Decisions((entry,))}
-    (alert,) = alerts_of([unsure, second], decided, noon(1))
+    (alert,) = build_alerts([unsure, second], decided, noon(1))
     assert (alert.status, alert.rank) == (Status.OPEN, Action.BLOCK)
 
 
@@ -165,7 +165,7 @@ def test_acknowledged_ends_with_a_recovery() -> None:
 def test_acknowledged_holds_where_only_the_newest_verdict_is_told() -> None:
     newest = nights(BAD, BAD)[-1]
     decided = {MATTER.key: after((acknowledge("known"), 0))}
-    (alert,) = alerts_of([newest], decided, noon(1))
+    (alert,) = build_alerts([newest], decided, noon(1))
     assert alert.status is Status.ACKNOWLEDGED
 
 
@@ -235,10 +235,10 @@ def test_the_newest_issue_and_assignee_count_and_every_note_stays() -> None:
 
 
 def test_decisions_without_verdicts_give_no_alert() -> None:
-    assert alerts_of([], {MATTER.key: after((note("x"), 0))}, noon(0)) == ()
+    assert build_alerts([], {MATTER.key: after((note("x"), 0))}, noon(0)) == ()
 
 
-def about(scenario: str) -> Question:
+def about(scenario: str) -> AlertQuestion:
     return replace(QUESTION, scenario=scenario)
 
 
@@ -252,10 +252,10 @@ def test_what_is_urgent_comes_first() -> None:
         *nights(Verdict.FAILED, about=about("failed")),
         *nights(BAD, about=about("known")),
     ]
-    (known,) = alerts_of(nights(BAD, about=about("known")), {}, noon(0))
-    entry = Entry(1, noon(0), "Ann", acknowledge("known"), known.seen)
+    (known,) = build_alerts(nights(BAD, about=about("known")), {}, noon(0))
+    entry = DecisionEntry(1, noon(0), "Ann", acknowledge("known"), known.seen)
     decided = {known.matter.key: Decisions((entry,))}
-    alerts = alerts_of(random.Random(3).sample(told, len(told)), decided, noon(1), policy)
+    alerts = build_alerts(random.Random(3).sample(told, len(told)), decided, noon(1), policy)
     assert [alert.matter.scenario for alert in alerts] == [
         "failed",
         "slow-newer",
@@ -270,7 +270,7 @@ def test_a_key_is_stable_and_of_every_part() -> None:
     # Stored in databases and in addresses: it must never change.
     stored = replace(MATTER, contender="cpu-0.28.0")
     assert stored.key == "dc768cdd2fbb607e016b5b5bfdbd6588"
-    texts = [part for part in Matter.__slots__ if part != "area"]
+    texts = [part for part in AlertSubject.__slots__ if part != "area"]
     others = {replace(MATTER, **{part: "x"}).key for part in texts}  # type: ignore[arg-type]
     others.add(replace(MATTER, area=Area.HOST).key)
     assert len(others | {MATTER.key}) == 6

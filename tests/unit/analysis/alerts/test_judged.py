@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from hybridwatch.analysis.alerts import Change, Status, alerts_of
+from hybridwatch.analysis.alerts import Status, TransitionKind, build_alerts
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
@@ -20,7 +20,7 @@ LACKING = a_build("cpu-0.26.0", fixes={"x": FixState.LACKING})
 
 
 def alerts(results):
-    return alerts_of(judged_from(opened(results).index), {}, noon(30))
+    return build_alerts(judged_from(opened(results).index), {}, noon(30))
 
 
 def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
@@ -28,10 +28,10 @@ def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
         add(tmp_path, number, slower=slower, builds=UPGRADE)
     (median,) = alerts(tmp_path)
     assert (median.status, median.rank) == (Status.OPEN, Action.BLOCK)
-    assert [(turn.change, turn.by.run_id) for turn in median.turns] == [
-        (Change.OPENED, "00000001"),
-        (Change.RESOLVED, "00000003"),
-        (Change.REOPENED, "00000004"),
+    assert [(transition.change, transition.by.run_id) for transition in median.transitions] == [
+        (TransitionKind.OPENED, "00000001"),
+        (TransitionKind.RESOLVED, "00000003"),
+        (TransitionKind.REOPENED, "00000004"),
     ]
     assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "nightly")
     assert median.cause.lead.effect == pytest.approx(1.0, rel=0.1)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hybridwatch.analysis.cause import Part, causes_in, causes_of
+from hybridwatch.analysis.cause import Part, causes_in, find_causes
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence, cause_text
 from hybridwatch.records.run import Failure, Phase
@@ -25,7 +25,7 @@ DIED = "The engine died: CUDA error: an illegal memory access was encountered"
 
 
 def sentences(run) -> list[str]:
-    report = report_of(run)
+    report = build_report(run)
     return [cause_sentence(cause, report) for cause in causes_in(report)]
 
 
@@ -34,7 +34,7 @@ def part(metric, effect=0.1, verdict=Verdict.REGRESSION, statistic="median"):
 
 
 def sentence_without_report(*parts) -> str:
-    (cause,) = causes_of(parts)
+    (cause,) = find_causes(parts)
     return cause_sentence(cause)
 
 
@@ -136,5 +136,5 @@ def test_a_count_is_told_with_both_its_numbers():
 
 
 def test_a_place_stands_behind_what_happened():
-    (cause,) = causes_of([part("ttft", 0.057)])
+    (cause,) = find_causes([part("ttft", 0.057)])
     assert cause_text(cause).sentence(" in smoke/x") == "Slower in smoke/x: ttft +5.7 %"

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_record
-from hybridwatch.formats.read.document import Node, parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.document import DocumentNode, parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.run import Run, Sample
 from hybridwatch.records.store import write_run
@@ -42,7 +42,7 @@ def lm_eval(
             text = "\n".join(map(json.dumps, rows))
         (folder / path.name).write_text(text)
     (path,) = folder.glob("results*")
-    return read_foreign(parse(path, path.read_bytes()), Given())
+    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
 
 
 def test_a_score_that_is_not_the_mean_of_its_documents_is_refused(tmp_path) -> None:
@@ -67,8 +67,8 @@ def test_a_document_scored_against_its_own_response_is_refused(tmp_path, place, 
         lm_eval(tmp_path, samples=rescore)
 
 
-def row(target: str, response: str, score: float) -> Node:
-    return Node({"target": target, "filtered_resps": [response], "exact_match": score})
+def row(target: str, response: str, score: float) -> DocumentNode:
+    return DocumentNode({"target": target, "filtered_resps": [response], "exact_match": score})
 
 
 def listed(**options: Any) -> dict[str, Any]:

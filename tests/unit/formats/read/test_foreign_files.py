@@ -17,7 +17,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import subjects_of
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import candidates, companion, read_foreign
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample
@@ -27,11 +27,11 @@ ASV = FOREIGN / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
 LM_EVAL = FOREIGN / "lm-eval/results_2026-11-21T20-12-50.360266.json"
 
 
-def runs_of(path: Path, given: Given | None = None) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), given or Given())
+def runs_of(path: Path, given: ForeignInput | None = None) -> list[Run]:
+    return read_foreign(parse(path, path.read_bytes()), given or ForeignInput())
 
 
-def only(path: Path, given: Given | None = None) -> Run:
+def only(path: Path, given: ForeignInput | None = None) -> Run:
     (run,) = runs_of(path, given)
     return run
 
@@ -229,7 +229,7 @@ def test_aiperf_reads_the_requests_beside_a_report(tmp_path) -> None:
 
 
 def test_words_given_go_before_what_a_file_tells() -> None:
-    given = Given(testbed="lab-9", build="nightly", scenario="serve/short")
+    given = ForeignInput(testbed="lab-9", build="nightly", scenario="serve/short")
     run = only(FOREIGN / "vllm-bench/serve.json", given)
     assert (run.testbed.id, run.builds[0].label, run.scenario.id) == (
         "lab-9",

@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.analysis.succession import change_text
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.records.run import Run
 
@@ -22,7 +22,7 @@ DIGESTS = ("a" * 64, "b" * 64)
 
 
 def read(path: Path) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), Given())
+    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
 
 
 def one(name: str) -> Run:
@@ -640,6 +640,6 @@ def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -
 
 def test_whoever_ingests_states_the_line(tmp_path) -> None:
     path = MADE_UP / "vllm-bench/serving-0.6.json"
-    (run,) = read_foreign(parse(path, path.read_bytes()), Given(build="x", line="nightly"))
+    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x", line="nightly"))
     assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")
-    assert run.id == read_foreign(parse(path, path.read_bytes()), Given(build="x"))[0].id
+    assert run.id == read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x"))[0].id

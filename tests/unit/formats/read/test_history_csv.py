@@ -6,11 +6,11 @@ import time
 import pytest
 
 from hybridwatch.errors import HistoryError
-from hybridwatch.formats.read.history_csv import Limits, read_histories
+from hybridwatch.formats.read.history_csv import CsvLimits, read_histories
 
 
 def read(text: str, points: int = 100):
-    limits = Limits(points=points, size=1e150)
+    limits = CsvLimits(points=points, size=1e150)
     return read_histories(text.splitlines(keepends=True), "h.csv", limits)
 
 
@@ -135,7 +135,7 @@ def test_wrong_input_is_one_line_that_names_the_place(text, told) -> None:
 
 def test_numbers_of_two_digests_are_two_series() -> None:
     lines = ["series,digest,time,value", "a,1111111100,1,1", "a,22222222,2,9", "b,11111111,1,1"]
-    found = read_histories(lines, "x.csv", Limits(points=9, size=99))
+    found = read_histories(lines, "x.csv", CsvLimits(points=9, size=99))
     assert [one.name for one in found] == ["a (digest 11111111)", "a (digest 22222222)", "b"]
-    (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv", Limits(points=9, size=99))
+    (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv", CsvLimits(points=9, size=99))
     assert alone.name is None

@@ -9,7 +9,7 @@ import pytest
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import read_foreign
 
 TASK = "colours"
@@ -71,7 +71,7 @@ def evaluate(folder: Path, choices: tuple[str, ...], metrics: tuple[str, ...]) -
 
 
 def rights(path: Path) -> list[bool]:
-    (run,) = read_foreign(parse(path, path.read_bytes()), Given())
+    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput())
     return [answer.correct for answer in run.trials[0].answers]
 
 

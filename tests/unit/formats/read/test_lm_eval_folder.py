@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import Given
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, read_documents
 from hybridwatch.records.run import Run
@@ -88,7 +88,7 @@ def copies(evaluations: list[Path], tmp_path: Path) -> list[Path]:
 
 
 def read(path: Path) -> Run:
-    (run,) = read_foreign(parse(path, path.read_bytes()), Given())
+    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput())
     return run
 
 

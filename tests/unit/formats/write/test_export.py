@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 from hybridwatch.cli.main import cli
-from hybridwatch.formats.read.history_csv import Limits, read_histories
+from hybridwatch.formats.read.history_csv import CsvLimits, read_histories
 from hybridwatch.formats.write.hud import to_hud
-from hybridwatch.formats.write.points import points_of
+from hybridwatch.formats.write.points import build_points
 from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
@@ -69,7 +69,7 @@ def test_asv_itself_reads_what_it_is_given(run, export, tmp_path) -> None:
     healthy = by_env[run.builds[0].label]
     assert healthy.commit_hash == COMMIT
     name = f"{SUITE}.track_seconds_per_token"
-    rates = [value for point in points_of(run) if point.name == "output_throughput_median"
+    rates = [value for point in build_points(run) if point.name == "output_throughput_median"
              and point.side == 0 for _, value in point.values]  # fmt: skip
     assert healthy.get_result_value(name, []) == pytest.approx([median(1 / rate for rate in rates)])
     assert healthy.get_result_samples(name, []) == [None], "asv would compare them by rank"
@@ -151,7 +151,7 @@ def test_csv_is_what_detect_reads(tmp_path, export) -> None:
         later = replace(run, id=f"{day:08x}", started_at=run.started_at + timedelta(days=4 - day))
         write_run(tmp_path / "results", later)
     text = export("--to", "csv").output
-    histories = read_histories(io.StringIO(text), "x", Limits(points=9, size=1e9))
+    histories = read_histories(io.StringIO(text), "x", CsvLimits(points=9, size=1e9))
     (median,) = [one for one in histories if "_median" in str(one.name)]
     assert len(median.labels) == 4
     assert median.spreads is not None
@@ -204,7 +204,7 @@ def test_long_bencher_names_stay_apart_when_cut(export, tmp_path) -> None:
     run = a_run({long + end: (1.0,) for end in ("a", "b")})
     write_run(tmp_path / "results", run)
     (measures,) = json.loads(export("--to", "bencher").output).values()
-    assert len(measures) == len(list(points_of(run)))
+    assert len(measures) == len(list(build_points(run)))
     assert all(len(name.encode()) <= 64 and name.startswith(long[:50]) for name in measures)
 
 

@@ -22,8 +22,8 @@ from hybridwatch.integrations.github.grammar import (
     arguments,
     parse,
 )
-from hybridwatch.integrations.github.vocabulary import Vocabulary, vocabulary_of
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.integrations.github.vocabulary import Vocabulary, build_vocabulary
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 ROOT = Path(__file__).parents[4]
 KNOWN = Vocabulary(
@@ -73,7 +73,7 @@ PADDED = "smoke/padded-graph-rows"
                 "bisect smoke/dummy-run --bad 0.27.1 --good 0.32.0 --find fix --metric alive "
                 "--max-minutes 30"
             ),
-            Bisect("smoke/dummy-run", "0.32.0", "0.27.1", "alive", Wanted.FIX, 30),
+            Bisect("smoke/dummy-run", "0.32.0", "0.27.1", "alive", ChangeDirection.FIX, 30),
             (
                 "bisect smoke/dummy-run --good 0.32.0 --bad 0.27.1 --metric alive --find fix "
                 "--max-minutes 30"
@@ -140,7 +140,7 @@ def test_what_is_not_understood_is_one_short_line(line, reason) -> None:
 
 def test_every_name_of_this_checkout_can_be_asked_for(monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
-    known = vocabulary_of(ROOT / "results")
+    known = build_vocabulary(ROOT / "results")
     assert {"smoke", "curated", "gpu", "reported"} <= known.groups
     for scenario in known.scenarios:
         assert parse(f"run {scenario}", known) == Measure((scenario,))

@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from hybridwatch.integrations.github.grammar import HELP
 from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.integrations.github.requests import Queue, Request, State
+from hybridwatch.integrations.github.requests import CommentRequest, RequestQueue, RequestState
 from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
 from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
-from hybridwatch.reports.pull_request import News
+from hybridwatch.reports.pull_request import ChangeNews
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 LINK = "https://github.test/octo/engine/actions/runs/42"
@@ -36,20 +36,26 @@ FOUND = {
 }
 
 
-def entry(number: int, words: str, state: State, note: str = "", link: str = "") -> Request:
-    return Request(comment=number, words=words, who="ada", at=AT, state=state, note=note, link=link)
+def entry(
+    number: int, words: str, state: RequestState, note: str = "", link: str = ""
+) -> CommentRequest:
+    return CommentRequest(
+        comment=number, words=words, who="ada", at=AT, state=state, note=note, link=link
+    )
 
 
 def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
-    queue = Queue()
+    queue = RequestQueue()
     for one in (
-        entry(1, "help", State.DONE),
-        entry(2, "run smoke/x|y", State.REFUSED, "no such scenario: smoke/x|y; ask @team"),
-        entry(3, "run smoke", State.QUEUED, "5 jobs in the queue"),
-        entry(4, "bisect smoke/dummy-run --good 0.27.1 --bad 0.32.0", State.RUNNING, link=LINK),
+        entry(1, "help", RequestState.DONE),
+        entry(2, "run smoke/x|y", RequestState.REFUSED, "no such scenario: smoke/x|y; ask @team"),
+        entry(3, "run smoke", RequestState.QUEUED, "5 jobs in the queue"),
+        entry(
+            4, "bisect smoke/dummy-run --good 0.27.1 --bad 0.32.0", RequestState.RUNNING, link=LINK
+        ),
     ):
         queue = queue.having(one)
-    text = write_comment(OurComment("**Slower: by 8 %.**\n\nMore.", HELP, queue, News.BAD))
+    text = write_comment(OurComment("**Slower: by 8 %.**\n\nMore.", HELP, queue, ChangeNews.BAD))
     golden.check("requests/queue.md", text)
     assert read_comment(text).queue == queue
 

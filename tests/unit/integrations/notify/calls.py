@@ -15,7 +15,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.cli.notify_round import outbox_of
+from hybridwatch.cli.notify_round import open_outbox
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify import (  # loaded before the fork
@@ -26,8 +26,8 @@ from hybridwatch.integrations.notify import (  # loaded before the fork
     webhook,
 )
 from hybridwatch.integrations.notify.channels import Channels, read_channels
-from hybridwatch.integrations.notify.doors import door_of
-from hybridwatch.integrations.notify.gather import Place
+from hybridwatch.integrations.notify.gather import TopicPlace
+from hybridwatch.integrations.notify.registry import open_client
 from hybridwatch.integrations.notify.sending import Sender, tell
 from tests.struck import strike_at
 
@@ -37,10 +37,10 @@ BUSY = 1
 
 def call(results: Path, channels: Channels) -> int:
     """Tell what is new, as the verb does, without its pauses."""
-    outbox = outbox_of(results)
-    sender = Sender(outbox, partial(door_of, channels=channels), sleep=lambda _: None)
+    outbox = open_outbox(results)
+    sender = Sender(outbox, partial(open_client, channels=channels), sleep=lambda _: None)
     found = tell(
-        outbox, sender, channels.all, lambda: Place(results, open_index(results), Checkout())
+        outbox, sender, channels.all, lambda: TopicPlace(results, open_index(results), Checkout())
     )
     return BUSY if any(one.waiting for one in found) else 0
 

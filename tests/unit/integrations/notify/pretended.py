@@ -7,11 +7,11 @@ from typing import Any
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.integrations.notify.channels import Channels, read_channels
-from hybridwatch.integrations.notify.message import Content, Message, News, Shown
-from hybridwatch.integrations.notify.topic import Standing, Told, Topic
+from hybridwatch.integrations.notify.message import Content, Message, MessagePart, News
+from hybridwatch.integrations.notify.topic import DeliveryState, Topic, TopicStatus
 
 NOW = datetime(2026, 11, 24, 3, 0, tzinfo=UTC)
-SHOWN = Shown("ttft", "median", "regression", 0.541, "+54.1 %")
+SHOWN = MessagePart("ttft", "median", "regression", 0.541, "+54.1 %")
 CONTENT = Content(
     what="Slower",
     detail="ttft +54.1 % and 1 more metric",
@@ -23,7 +23,7 @@ CONTENT = Content(
     contender="cpu-0.28.0",
     run="0badcafe",
     since="2026-11-21 09:15 UTC",
-    metrics=(SHOWN, Shown("itl", "p99", "missing", None, "-")),
+    metrics=(SHOWN, MessagePart("itl", "p99", "missing", None, "-")),
     link="https://hybridwatch.example.org/alerts?alert=" + "ab" * 16,
 )
 HOSTILE = (
@@ -31,7 +31,7 @@ HOSTILE = (
 )
 
 
-def a_topic(standing: Standing = Standing.OPEN, **changes: Any) -> Topic:
+def a_topic(standing: TopicStatus = TopicStatus.OPEN, **changes: Any) -> Topic:
     facts: dict[str, Any] = {
         "key": "ab" * 16,
         "standing": standing,
@@ -46,8 +46,8 @@ def a_topic(standing: Standing = Standing.OPEN, **changes: Any) -> Topic:
     return Topic(**{**facts, **changes})
 
 
-def told(standing: Standing = Standing.OPEN, content: Content = CONTENT) -> Told:
-    return Told(standing, '"as it was"', content, 1)
+def told(standing: TopicStatus = TopicStatus.OPEN, content: Content = CONTENT) -> DeliveryState:
+    return DeliveryState(standing, '"as it was"', content, 1)
 
 
 def a_message(news: News = News.OPENED, number: int = 1, **changes: Any) -> Message:

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.notify.channels import kind_of
+from hybridwatch.integrations.notify.channels import find_kind
 from tests.unit.integrations.notify.pretended import channels_of
 
 SLACK = """
@@ -46,7 +46,13 @@ gaps = false
 
 def test_each_kind_of_channel_is_read(tmp_path) -> None:
     found = channels_of(tmp_path, GOOD)
-    assert [kind_of(one) for one in found.all] == ["slack", "webhook", "email", "github", "gitlab"]
+    assert [find_kind(one) for one in found.all] == [
+        "slack",
+        "webhook",
+        "email",
+        "github",
+        "gitlab",
+    ]
     assert [one.gaps for one in found.all] == [True, True, True, True, False]
     assert found.dashboard == "https://hybridwatch.example.org"
 

@@ -10,9 +10,9 @@ from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.integrations.notify.gather import Place, topics_of
-from hybridwatch.integrations.notify.message import News, id_of
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
+from hybridwatch.integrations.notify.message import News, compute_id
+from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run, noisy, with_failures
@@ -26,8 +26,10 @@ AFTER = STARTED + timedelta(days=1, hours=1)
 
 def topics(results, now=AFTER, policy=None):
     checkout = Checkout() if policy is None else Checkout(policy=policy)
-    place = Place(results, open_index(results), checkout, dashboard="https://watch.example.org")
-    return topics_of(place, now)
+    place = TopicPlace(
+        results, open_index(results), checkout, dashboard="https://watch.example.org"
+    )
+    return gather_topics(place, now)
 
 
 def test_one_topic_stands_for_one_cause_and_not_for_a_metric(tmp_path) -> None:
@@ -56,17 +58,17 @@ def test_a_dead_engine_is_one_topic_and_its_reason_is_told(tmp_path) -> None:
 
 def test_how_people_answered_is_how_it_stands(tmp_path) -> None:
     put(tmp_path, 1, broken=7.0, builds=UPGRADE)
-    assert [topic.standing for topic in topics(tmp_path)] == [Standing.OPEN]
+    assert [topic.standing for topic in topics(tmp_path)] == [TopicStatus.OPEN]
     for deed, standing in (
-        (acknowledge("known"), Standing.QUIET),
-        (mute(NOW + timedelta(days=5), NOW), Standing.QUIET),
-        (accept("it is so"), Standing.CLOSED),
+        (acknowledge("known"), TopicStatus.QUIET),
+        (mute(NOW + timedelta(days=5), NOW), TopicStatus.QUIET),
+        (accept("it is so"), TopicStatus.CLOSED),
     ):
         act(tmp_path, alerts(tmp_path)[0], deed, "ada")
         assert topics(tmp_path)[0].standing is standing
     assert topics(tmp_path)[0].content().note == "expected by ada: it is so"
     put(tmp_path, 2, builds=UPGRADE)
-    assert topics(tmp_path)[0].standing is Standing.OVER
+    assert topics(tmp_path)[0].standing is TopicStatus.OVER
 
 
 def test_what_a_channel_saw_can_be_held_against_what_came_after(tmp_path) -> None:
@@ -117,7 +119,7 @@ def test_two_stores_with_the_same_records_have_the_same_topics(tmp_path) -> None
         put(tmp_path / name, 1, broken=7.0, builds=UPGRADE)
     first, second = (topics(tmp_path / name)[0] for name in ("a", "b"))
     assert (first.key, first.seen) == (second.key, second.seen)
-    ids = {id_of("team", one.key, News.OPENED, 1, one.seen) for one in (first, second)}
+    ids = {compute_id("team", one.key, News.OPENED, 1, one.seen) for one in (first, second)}
     assert len(ids) == 1
 
 

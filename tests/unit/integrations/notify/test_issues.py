@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from hybridwatch.integrations.notify.channels import Channels, Github, Gitlab
-from hybridwatch.integrations.notify.door import UndeliveredError
-from hybridwatch.integrations.notify.doors import door_of
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.github_tracker import GithubTracker
 from hybridwatch.integrations.notify.gitlab import GitlabTracker
-from hybridwatch.integrations.notify.issues import IssueDoor, comment_of, wanted_of
+from hybridwatch.integrations.notify.issues import IssueClient, build_wanted_issue, render_comment
 from hybridwatch.integrations.notify.message import Content, News
+from hybridwatch.integrations.notify.registry import open_client
 from tests.github.contract import examples
 from tests.github.hub import REPOSITORY, TOKEN, serving
 from tests.github.issue_hub import IssueHub
@@ -27,8 +27,8 @@ class OnGithub:
         self.hub, self.channel = hub, channel
         self.weather = hub.weather
 
-    def door(self) -> IssueDoor:
-        return IssueDoor(GithubTracker(self.channel))
+    def client(self) -> IssueClient:
+        return IssueClient(GithubTracker(self.channel))
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -61,8 +61,8 @@ class OnGitlab:
         self.services, self.channel = services, channel
         self.weather = services.weather
 
-    def door(self) -> IssueDoor:
-        return IssueDoor(GitlabTracker(self.channel))
+    def client(self) -> IssueClient:
+        return IssueClient(GitlabTracker(self.channel))
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -110,10 +110,10 @@ STORY = (News.OPENED, News.WORSE, News.RECOVERED, News.BACK, News.CLOSED)
 
 
 def test_an_issue_opens_is_told_closes_and_opens_again(hub) -> None:
-    door = hub.door()
+    client = hub.client()
     states = []
     for number, news in enumerate(STORY, 1):
-        receipt = door.deliver(a_message(news, number), "")
+        receipt = client.deliver(a_message(news, number), "")
         assert (receipt.place, receipt.complaint) == ("1", "")
         ((title, is_open),) = hub.issues
         assert title == a_message(news).headline
@@ -123,48 +123,48 @@ def test_an_issue_opens_is_told_closes_and_opens_again(hub) -> None:
 
 
 def test_what_is_delivered_twice_is_told_once(hub) -> None:
-    door = hub.door()
+    client = hub.client()
     for number, news in enumerate(STORY, 1):
         for place in ("", "1", ""):
-            door.deliver(a_message(news, number), place)
+            client.deliver(a_message(news, number), place)
     assert len(hub.issues) == 1
     assert len(hub.said()) == len(STORY) - 1
 
 
 def test_a_number_that_is_gone_is_not_trusted(hub) -> None:
-    hub.door().deliver(a_message(), "9")
+    hub.client().deliver(a_message(), "9")
     assert len(hub.issues) == 1
 
 
 def test_a_number_of_another_repository_leads_to_nobody_elses_issue(hub) -> None:
     """The file names another repository by now."""
     hub.open("a stranger's", ours=False)
-    hub.open(wanted_of(a_message(topic="cd" * 16)).body)
+    hub.open(build_wanted_issue(a_message(topic="cd" * 16)).body)
     for place in ("1", "2"):
-        assert hub.door().deliver(a_message(), place).place == "3"
+        assert hub.client().deliver(a_message(), place).place == "3"
     assert hub.issues[:2] == [("x", True), ("x", True)]
     assert len(hub.issues) == 3
 
 
 def test_an_issue_of_which_somebody_changed_the_text_is_still_it(hub) -> None:
-    hub.door().deliver(a_message(), "")
+    hub.client().deliver(a_message(), "")
     hub.open("padding")
     hub.write(1, "I know more about it")
-    assert hub.door().deliver(a_message(News.WORSE, 2), "1").place == "1"
+    assert hub.client().deliver(a_message(News.WORSE, 2), "1").place == "1"
     assert len(hub.issues) == 2
     assert "Worse now" in hub.body()
 
 
 def test_a_mark_that_a_stranger_copied_is_not_ours(hub) -> None:
-    hub.open(wanted_of(a_message()).body, ours=False)
-    hub.door().deliver(a_message(), "")
+    hub.open(build_wanted_issue(a_message()).body, ours=False)
+    hub.client().deliver(a_message(), "")
     assert len(hub.issues) == 2
     assert hub.issues[0] == ("x", True), "a stranger's issue is left alone"
 
 
 def test_two_that_came_into_being_are_one_again(hub) -> None:
     """A request that seemed lost, and was served after we looked."""
-    tracker = hub.door()._tracker
+    tracker = hub.client()._tracker
     plain, looks = tracker.find, []
 
     def find(is_marked):
@@ -172,8 +172,8 @@ def test_two_that_came_into_being_are_one_again(hub) -> None:
         return plain(is_marked) if len(looks) > 1 else []
 
     tracker.find = find
-    hub.open(wanted_of(a_message()).body)
-    receipt = IssueDoor(tracker).deliver(a_message(number=2), "")
+    hub.open(build_wanted_issue(a_message()).body)
+    receipt = IssueClient(tracker).deliver(a_message(number=2), "")
     assert receipt.place == "1"
     assert [is_open for _, is_open in hub.issues] == [True, False]
     assert hub.issues[1][0] == "Duplicate of #1"
@@ -181,15 +181,15 @@ def test_two_that_came_into_being_are_one_again(hub) -> None:
 
 
 def test_the_end_of_what_somebody_removed_makes_no_issue(hub) -> None:
-    hub.door().deliver(a_message(News.OPENED), "")
+    hub.client().deliver(a_message(News.OPENED), "")
     hub.forget()
-    receipt = hub.door().deliver(a_message(News.RECOVERED, 2), "1")
+    receipt = hub.client().deliver(a_message(News.RECOVERED, 2), "1")
     assert (receipt.place, hub.issues) == ("", [])
 
 
 def test_a_label_that_was_left_out_is_told(hub) -> None:
     hub.leave_labels_out()
-    receipt = hub.door().deliver(a_message(), "")
+    receipt = hub.client().deliver(a_message(), "")
     assert "left the label hybridwatch out" in receipt.complaint
     assert receipt.place == "1"
 
@@ -197,16 +197,16 @@ def test_a_label_that_was_left_out_is_told(hub) -> None:
 def test_issues_on_many_pages_are_found(hub) -> None:
     for _ in range(105):
         hub.open("another one of ours")
-    hub.open(wanted_of(a_message()).body)
-    assert hub.door().deliver(a_message(News.WORSE, 2), "").place == "106"
+    hub.open(build_wanted_issue(a_message()).body)
+    assert hub.client().deliver(a_message(News.WORSE, 2), "").place == "106"
     assert len(hub.issues) == 106
 
 
 def test_hostile_texts_stay_texts(hub) -> None:
     content = Content(HOSTILE, HOSTILE, HOSTILE, HOSTILE, "warn", "speed", missing=(HOSTILE,))
     message = a_message(content=content)
-    hub.door().deliver(message, "")
-    for text in (hub.body(), comment_of(message)):
+    hub.client().deliver(message, "")
+    for text in (hub.body(), render_comment(message)):
         assert "<script" not in text
         assert "@all" not in text
         assert not any(line.lstrip("- ").startswith("/") for line in text.splitlines())
@@ -216,7 +216,7 @@ def test_hostile_texts_stay_texts(hub) -> None:
 def test_a_wrong_token_is_said_and_not_shown(hub, monkeypatch) -> None:
     monkeypatch.setenv(hub.channel.token_from, "planted-secret")
     with pytest.raises(UndeliveredError) as failure:
-        hub.door().deliver(a_message(), "")
+        hub.client().deliver(a_message(), "")
     assert "401" in str(failure.value)
     assert "planted-secret" not in str(failure.value)
     assert (failure.value.alone, failure.value.again) == (False, False)
@@ -225,19 +225,19 @@ def test_a_wrong_token_is_said_and_not_shown(hub, monkeypatch) -> None:
 def test_a_service_that_fails_is_worth_another_try(hub) -> None:
     hub.weather.share = 1.0
     with pytest.raises(UndeliveredError) as failure:
-        hub.door().deliver(a_message(), "")
+        hub.client().deliver(a_message(), "")
     assert failure.value.again
 
 
 def test_without_a_token_nothing_is_sent(hub, monkeypatch) -> None:
     monkeypatch.delenv(hub.channel.token_from)
     with pytest.raises(UndeliveredError, match="expected a token in the environment, found none"):
-        hub.door()
+        hub.client()
 
 
 def test_the_file_leads_to_the_way_out(hub, tmp_path) -> None:
-    door = door_of(hub.channel, Channels(tmp_path, "", "/hybridwatch", (hub.channel,)))
-    assert isinstance(door, IssueDoor)
+    client = open_client(hub.channel, Channels(tmp_path, "", "/hybridwatch", (hub.channel,)))
+    assert isinstance(client, IssueClient)
 
 
 def test_a_stand_in_that_takes_anything_would_hide_a_wrong_call(services) -> None:

@@ -6,8 +6,8 @@ from email.policy import default
 import pytest
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.door import UndeliveredError
-from hybridwatch.integrations.notify.mail import MailDoor, mail_of
+from hybridwatch.integrations.notify.client import UndeliveredError
+from hybridwatch.integrations.notify.mail import MailDoor, build_mail
 from hybridwatch.integrations.notify.message import Content, News
 from tests.unit.integrations.notify.pretended import HOSTILE, a_message
 
@@ -37,10 +37,10 @@ def test_a_message_arrives_as_plain_text(services, channel) -> None:
 
 
 def test_mails_about_one_topic_are_one_conversation(channel) -> None:
-    first, second = (mail_of(a_message(number=number), channel) for number in (1, 2))
+    first, second = (build_mail(a_message(number=number), channel) for number in (1, 2))
     assert first["References"] == second["References"]
     assert first["Message-ID"] != second["Message-ID"]
-    again = mail_of(a_message(), channel)
+    again = build_mail(a_message(), channel)
     assert again["Message-ID"] == first["Message-ID"], "by which a mail store knows it again"
 
 
@@ -87,9 +87,9 @@ def test_a_password_that_is_refused_is_not_shown(channel, monkeypatch) -> None:
         raise smtplib.SMTPAuthenticationError(535, b"no planted-secret here")
 
     monkeypatch.setattr(smtplib.SMTP, "login", login)
-    door = MailDoor(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
+    client = MailDoor(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
     with pytest.raises(UndeliveredError) as failure:
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
     assert "planted-secret" not in str(failure.value)
     assert "***" in str(failure.value)
     assert (failure.value.alone, failure.value.again) == (False, False)
@@ -103,5 +103,5 @@ def test_encryption_is_asked_for_before_anything_is_said(services, channel) -> N
 
 
 def test_a_mail_is_read_back_as_it_was_written(channel) -> None:
-    mail = mail_of(a_message(), channel)
+    mail = build_mail(a_message(), channel)
     assert mail.as_bytes(policy=default).startswith(b"Subject: hybridwatch: Slower")

@@ -10,14 +10,14 @@ from sqlalchemy.exc import IntegrityError
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import NEWEST, version_of
+from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import METADATA
 from hybridwatch.database.url import parsed
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.message import Content, News
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.topic import Standing, Topic
+from hybridwatch.integrations.notify.topic import Topic, TopicStatus
 from tests.unit.integrations.notify.pretended import CONTENT, NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")
@@ -34,7 +34,7 @@ def find(outbox, *topics, channel=TEAM, now=NOW, silently=False) -> list[News]:
 
 def test_the_migration_makes_the_tables_that_the_schema_has(outbox, place) -> None:
     with Database(parsed(place, "test")).reading() as connection:
-        assert version_of(connection) == NEWEST
+        assert find_version(connection) == NEWEST
         found = inspect(connection)
         tables = [one for one in METADATA.tables.values() if one.name.startswith("notify_")]
         assert len(tables) == 2
@@ -67,20 +67,20 @@ def test_each_channel_hears_by_itself(outbox) -> None:
 
 
 def test_the_whole_story_of_a_topic_is_told_in_its_order(outbox) -> None:
-    story = [
+    timeline = [
         (a_topic(), News.OPENED),
         (a_topic(since=lambda _: Since.WORSE), News.WORSE),
-        (a_topic(Standing.QUIET), None),
+        (a_topic(TopicStatus.QUIET), None),
         (a_topic(), News.AGAIN),
-        (a_topic(Standing.CLOSED), News.CLOSED),
-        (a_topic(Standing.OVER), None),
+        (a_topic(TopicStatus.CLOSED), News.CLOSED),
+        (a_topic(TopicStatus.OVER), None),
         (a_topic(), News.BACK),
-        (a_topic(Standing.OVER), News.RECOVERED),
+        (a_topic(TopicStatus.OVER), News.RECOVERED),
     ]
-    for topic, news in story:
+    for topic, news in timeline:
         assert find(outbox, topic) == ([news] if news else [])
     waiting = outbox.waiting("team")
-    assert [one.news for one in waiting] == [news for _, news in story if news]
+    assert [one.news for one in waiting] == [news for _, news in timeline if news]
     assert [one.number for one in waiting] == [1, 2, 3, 4, 5, 6]
     assert len({one.id for one in waiting}) == 6
 
@@ -99,8 +99,8 @@ def test_what_nothing_speaks_of_any_more_is_over(outbox) -> None:
 
 
 def test_what_somebody_answered_before_anybody_heard_is_not_told(outbox) -> None:
-    assert find(outbox, a_topic(Standing.QUIET)) == []
-    assert find(outbox, a_topic(Standing.OVER)) == []
+    assert find(outbox, a_topic(TopicStatus.QUIET)) == []
+    assert find(outbox, a_topic(TopicStatus.OVER)) == []
     assert find(outbox, a_topic()) == [News.OPENED]
 
 
@@ -110,7 +110,7 @@ def test_who_does_not_want_to_hear_of_it_does_not_and_who_heard_hears_the_end(ou
     assert find(outbox, other, channel=smoke) == []
     find(outbox, a_topic(), channel=smoke)
     curated = Slack(name="team", url_from="X", scenarios=["curated"], gaps=False)
-    assert find(outbox, a_topic(Standing.OVER), channel=curated) == [News.RECOVERED]
+    assert find(outbox, a_topic(TopicStatus.OVER), channel=curated) == [News.RECOVERED]
     gap = a_topic(key="0" * 32, is_gap=True, scenarios=(), content=lambda: GAP)
     assert find(outbox, gap, channel=curated) == []
 
@@ -119,7 +119,7 @@ def test_what_is_skipped_is_heard_and_not_sent(outbox) -> None:
     assert find(outbox, a_topic(), silently=True) == [News.OPENED]
     assert outbox.waiting("team") == []
     assert find(outbox, a_topic()) == []
-    assert find(outbox, a_topic(Standing.OVER)) == [News.RECOVERED]
+    assert find(outbox, a_topic(TopicStatus.OVER)) == [News.RECOVERED]
 
 
 def test_the_same_news_has_the_same_id_though_the_database_was_lost(outbox, tmp_path) -> None:
@@ -141,8 +141,8 @@ def test_what_is_heard_and_what_is_to_be_sent_are_kept_together_or_not_at_all(ou
 
 def test_what_waits_for_a_channel_that_is_gone_is_counted(outbox) -> None:
     find(outbox, a_topic())
-    assert outbox.stranded(["team"]) == {}
-    assert outbox.stranded(["other"]) == {"team": 1}
+    assert outbox.orphaned(["team"]) == {}
+    assert outbox.orphaned(["other"]) == {"team": 1}
 
 
 def test_looking_makes_no_database(tmp_path) -> None:
@@ -152,7 +152,7 @@ def test_looking_makes_no_database(tmp_path) -> None:
         News.OPENED
     ]
     assert outbox.waiting("team") == []
-    assert outbox.stranded([]) == {}
+    assert outbox.orphaned([]) == {}
     assert not path.exists()
 
 
@@ -178,7 +178,7 @@ def test_who_waits_comes_in_when_the_other_ends(outbox, place) -> None:
     assert entered
 
 
-def places(*standings: Standing, **changes) -> list[Topic]:
+def places(*standings: TopicStatus, **changes) -> list[Topic]:
     """What one cause does in several places; of the first one others are told."""
     return [
         a_topic(one, key=f"{number:032x}", cause="0" * 32, **changes)
@@ -186,11 +186,11 @@ def places(*standings: Standing, **changes) -> list[Topic]:
     ]
 
 
-OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = Standing
+OPEN, QUIET, CLOSED, OVER, NOT_REPEATED = TopicStatus
 
 
 def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
-    story = [
+    timeline = [
         (places(OPEN, OPEN), News.OPENED),
         (places(OPEN, OPEN, OPEN), None),  # another machine shows it
         (places(OVER, OPEN, OPEN), None),
@@ -200,7 +200,7 @@ def test_one_cause_is_one_message_from_its_beginning_to_its_end(outbox) -> None:
         (places(OVER, OVER, OVER), News.RECOVERED),
         (places(OVER, OVER, OVER), None),
     ]
-    for topics, news in story:
+    for topics, news in timeline:
         assert find(outbox, *topics) == ([news] if news else []), topics
     waiting = outbox.waiting("team")
     assert {one.topic for one in waiting} == {"0" * 32}, "one issue for one cause"

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.door import Receipt, UndeliveredError
+from hybridwatch.integrations.notify.client import Receipt, UndeliveredError
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.sending import Sender
-from hybridwatch.integrations.notify.topic import Standing
+from hybridwatch.integrations.notify.topic import TopicStatus
 from tests.unit.integrations.notify.pretended import NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")
@@ -37,14 +37,17 @@ class Scripted:
 @pytest.fixture
 def send(outbox):
     """Two topics open and the first one ends, then everything is sent."""
-    for topics in ((a_topic(key=FIRST), a_topic(key=SECOND)), (a_topic(Standing.OVER, key=FIRST),)):
+    for topics in (
+        (a_topic(key=FIRST), a_topic(key=SECOND)),
+        (a_topic(TopicStatus.OVER, key=FIRST),),
+    ):
         rest = (a_topic(key=SECOND),) if len(topics) == 1 else ()
         outbox.keep(outbox.plan(TEAM, [*topics, *rest], NOW))
     slept: list[float] = []
 
-    def call(door: Scripted):
+    def call(client: Scripted):
         def door_of(_):
-            return door
+            return client
 
         return Sender(outbox, door_of, slept.append).send(TEAM), slept
 
@@ -52,12 +55,12 @@ def send(outbox):
 
 
 def test_all_is_sent_in_order_and_once(send, outbox) -> None:
-    door = Scripted()
-    found, _ = send(door)
+    client = Scripted()
+    found, _ = send(client)
     assert [(one.topic, one.number) for one in found.sent] == [(FIRST, 1), (SECOND, 1), (FIRST, 2)]
     assert (found.waiting, found.troubles) == ([], [])
-    again, _ = send(door)
-    assert (again.sent, len(door.came)) == ([], 3)
+    again, _ = send(client)
+    assert (again.sent, len(client.came)) == ([], 3)
 
 
 def test_a_busy_service_is_tried_three_times(send) -> None:
@@ -96,9 +99,9 @@ def test_what_is_refused_holds_up_only_its_own_topic(send, outbox) -> None:
 
 
 def test_a_channel_that_is_down_is_not_asked_again(send) -> None:
-    door = Scripted([DOWN])
-    found, slept = send(door)
-    assert (len(found.waiting), door.came, slept) == (3, [], [])
+    client = Scripted([DOWN])
+    found, slept = send(client)
+    assert (len(found.waiting), client.came, slept) == (3, [], [])
 
 
 def test_a_way_out_that_cannot_be_opened_keeps_everything(outbox, send) -> None:

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.slack import SlackDoor, payload_of
+from hybridwatch.integrations.notify.slack import SlackDoor, build_payload
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, a_message
 from tests.unit.integrations.notify.services import SLACK_PATH
 
@@ -16,20 +16,20 @@ CHANNEL = Slack(name="team", url_from="T_SLACK")
 
 
 @pytest.fixture
-def door(services) -> SlackDoor:
+def client(services) -> SlackDoor:
     return SlackDoor(CHANNEL)
 
 
 @pytest.mark.parametrize("news", News)
-def test_each_kind_of_news_is_what_slack_takes(services, door, news) -> None:
-    door.deliver(a_message(news), "")
+def test_each_kind_of_news_is_what_slack_takes(services, client, news) -> None:
+    client.deliver(a_message(news), "")
     (payload,) = services.slack
     assert payload["text"] == payload["blocks"][0]["text"]["text"]
     assert payload["blocks"][0]["block_id"] == a_message().id
 
 
 def test_what_a_message_says() -> None:
-    payload = payload_of(a_message(News.WORSE))
+    payload = build_payload(a_message(News.WORSE))
     assert payload["text"] == "Worse now: slower in smoke/dummy-run"
     head, detail, facts, lines, link = payload["blocks"]
     assert detail["text"]["text"] == "ttft +54.1 % and 1 more metric"
@@ -39,9 +39,9 @@ def test_what_a_message_says() -> None:
     assert head["type"] == "header"
 
 
-def test_hostile_texts_are_plain_text_and_fit(services, door) -> None:
+def test_hostile_texts_are_plain_text_and_fit(services, client) -> None:
     content = Content(HOSTILE * 99, HOSTILE * 99, HOSTILE, HOSTILE, "warn", "speed", HOSTILE)
-    door.deliver(a_message(content=content), "")
+    client.deliver(a_message(content=content), "")
     (payload,) = services.slack
     texts = [one for block in payload["blocks"] for one in (block.get("fields") or [block["text"]])]
     assert {one["type"] for one in texts} == {"plain_text"}
@@ -95,9 +95,9 @@ def test_a_wrong_secret_is_named_and_not_shown(monkeypatch, value, told) -> None
     assert "planted-secret" not in str(failure.value)
 
 
-def test_the_address_is_in_no_error_and_no_log(services, door, caplog, monkeypatch) -> None:
+def test_the_address_is_in_no_error_and_no_log(services, client, caplog, monkeypatch) -> None:
     caplog.set_level(logging.DEBUG)
-    door.deliver(a_message(), "")
+    client.deliver(a_message(), "")
     echoed = f"{services.url}/services/elsewhere-secret"
     monkeypatch.setenv("T_SLACK", echoed)
     monkeypatch.setattr(services, "answer", lambda *_: (400, f"no {echoed}", {}))
@@ -126,10 +126,10 @@ def test_nobody_there_is_worth_another_try(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("30", 30.0), ("soon", 0.0), ("-3", 0.0)])
-def test_a_busy_slack_says_how_long_to_wait(services, door, monkeypatch, value, seconds) -> None:
+def test_a_busy_slack_says_how_long_to_wait(services, client, monkeypatch, value, seconds) -> None:
     monkeypatch.setattr(services, "answer", lambda *_: (429, "", {"Retry-After": value}))
     with pytest.raises(UndeliveredError) as failure:
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
     assert (failure.value.again, failure.value.wait_s) == (True, seconds)
 
 

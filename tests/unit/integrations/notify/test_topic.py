@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.alerts import Since, alerts_of, since
+from hybridwatch.analysis.alerts import Since, build_alerts, since
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import Standing, news_of
+from hybridwatch.integrations.notify.topic import TopicStatus, find_news
 from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 from tests.unit.integrations.notify.pretended import a_topic, told
 
-OPEN, QUIET, CLOSED, OVER, ONCE = Standing
+OPEN, QUIET, CLOSED, OVER, ONCE = TopicStatus
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 
 
@@ -47,16 +47,16 @@ BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCON
     ],
 )
 def test_news_by_what_was_heard_and_what_is(before, now, news) -> None:
-    assert news_of(a_topic(now), None if before is None else told(before)) is news
+    assert find_news(a_topic(now), None if before is None else told(before)) is news
 
 
 @pytest.mark.parametrize(
     ("moved", "news"), [(Since.WORSE, News.WORSE), (Since.BACK, News.BACK), (Since.NOTHING, None)]
 )
 def test_what_stays_open_is_news_when_it_moves(moved, news) -> None:
-    assert news_of(a_topic(since=lambda _: moved), told()) is news
+    assert find_news(a_topic(since=lambda _: moved), told()) is news
     again = news or News.AGAIN
-    assert news_of(a_topic(since=lambda _: moved), told(QUIET)) is again
+    assert find_news(a_topic(since=lambda _: moved), told(QUIET)) is again
 
 
 def judged(*effects: float | None):
@@ -80,8 +80,8 @@ def judged(*effects: float | None):
     ],
 )
 def test_an_alert_moves_when_it_grows_much_or_comes_back(effects, moved) -> None:
-    (before,) = alerts_of(judged(effects[0]), {}, noon(0))
-    (after,) = alerts_of(judged(*effects), {}, noon(len(effects)))
+    (before,) = build_alerts(judged(effects[0]), {}, noon(0))
+    (after,) = build_alerts(judged(*effects), {}, noon(len(effects)))
     assert since(after, before.seen) is moved
 
 
@@ -89,17 +89,17 @@ def test_an_alert_moves_when_another_metric_blocks() -> None:
     tpot = replace(QUESTION, metric="tpot")
     first = nights(BAD)
     second = [*nights(BAD, BAD), *nights(BAD, BAD, about=tpot)[1:]]
-    (before,) = alerts_of(first, {}, noon(0))
-    (after,) = alerts_of(second, {}, noon(1))
+    (before,) = build_alerts(first, {}, noon(0))
+    (after,) = build_alerts(second, {}, noon(1))
     assert since(after, before.seen) is Since.WORSE
     warned = Policy((Rule("tpot", action=Action.WARN),))
-    (mild,) = alerts_of(second, {}, noon(1), warned)
+    (mild,) = build_alerts(second, {}, noon(1), warned)
     assert since(mild, before.seen) is Since.NOTHING, "what only warns beside it is no news"
 
 
 def test_an_alert_moves_when_it_blocks_and_had_only_warned() -> None:
     doubted = [replace(one, sure=False) for one in judged(0.1)]
-    (before,) = alerts_of(doubted, {}, noon(0))
-    (after,) = alerts_of([*doubted, *judged(0.1, 0.1)[1:]], {}, noon(1))
+    (before,) = build_alerts(doubted, {}, noon(0))
+    (after,) = build_alerts([*doubted, *judged(0.1, 0.1)[1:]], {}, noon(1))
     assert (before.rank, after.rank) == (Action.WARN, Action.BLOCK)
     assert since(after, before.seen) is Since.WORSE

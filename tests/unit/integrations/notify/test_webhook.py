@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from hybridwatch.integrations.notify.channels import Webhook
-from hybridwatch.integrations.notify.door import UndeliveredError
+from hybridwatch.integrations.notify.client import UndeliveredError
 from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.webhook import WebhookDoor, event_of
+from hybridwatch.integrations.notify.webhook import WebhookDoor, build_event
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message
 from tests.unit.integrations.notify.services import SECRET
 
@@ -47,9 +47,9 @@ def test_hostile_texts_arrive_as_they_were(services) -> None:
 
 
 def test_what_is_sent_again_has_the_same_id_and_a_new_signature(services) -> None:
-    door = WebhookDoor(CHANNEL, "/hybridwatch")
+    client = WebhookDoor(CHANNEL, "/hybridwatch")
     for _ in range(2):
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
     first, second = services.events
     assert first == second
 
@@ -85,22 +85,22 @@ def test_a_signature_by_another_secret_is_refused(services, monkeypatch) -> None
 
 def test_an_old_signature_is_refused(services) -> None:
     """Planted: a clock that stands still."""
-    door = WebhookDoor(CHANNEL, "/hybridwatch", clock=lambda: 1_000_000_000.0)
+    client = WebhookDoor(CHANNEL, "/hybridwatch", clock=lambda: 1_000_000_000.0)
     with pytest.raises(UndeliveredError, match="Message timestamp too old"):
-        door.deliver(a_message(), "")
+        client.deliver(a_message(), "")
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type", "specversion"])
 def test_the_receiver_refuses_what_is_no_event(services, monkeypatch, missing) -> None:
     """Planted: an event without an attribute that it has to have."""
-    event = event_of(a_message(), "/hybridwatch")
+    event = build_event(a_message(), "/hybridwatch")
     del event[missing]
-    monkeypatch.setattr("hybridwatch.integrations.notify.webhook.event_of", lambda *_: event)
+    monkeypatch.setattr("hybridwatch.integrations.notify.webhook.build_event", lambda *_: event)
     with pytest.raises(UndeliveredError, match="answered 400"):
         WebhookDoor(CHANNEL, "/hybridwatch").deliver(a_message(), "")
     assert services.events == []
 
 
 def test_the_receiver_refuses_what_is_not_signed(services) -> None:
-    body = json.dumps(event_of(a_message(), "/hybridwatch"))
+    body = json.dumps(build_event(a_message(), "/hybridwatch"))
     assert httpx.post(f"{services.url}/hook", content=body).status_code == 400

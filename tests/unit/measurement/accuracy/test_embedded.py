@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.measurement.accuracy import embedded
-from hybridwatch.measurement.accuracy.embedded import Document
+from hybridwatch.measurement.accuracy.embedded import EmbeddedQuestion
 
 PAIR = re.compile(r"^([A-Z]\d)=([a-z]+)$", re.MULTILINE)
 PROBLEM = re.compile(
@@ -48,7 +48,7 @@ def worked_result(answer: str) -> int:
     return int(stated)
 
 
-def key_of(document: Document) -> str:
+def key_of(document: EmbeddedQuestion) -> str:
     question = re.fullmatch(r"\?([A-Z]\d)=", document.prompt.splitlines()[-1])
     assert question is not None
     return question[1]
@@ -71,7 +71,9 @@ def test_seed_decides_the_documents(make) -> None:
 @pytest.mark.parametrize(
     "documents", [RECALL, SHARED, PROBLEMS], ids=["recall", "shared_recall", "word_problems"]
 )
-def test_documents_are_distinct_plain_single_line_answers(documents: list[Document]) -> None:
+def test_documents_are_distinct_plain_single_line_answers(
+    documents: list[EmbeddedQuestion],
+) -> None:
     assert len({document.prompt for document in documents}) == len(documents)
     for document in documents:
         assert (document.prompt + document.answer).isascii()
@@ -81,7 +83,7 @@ def test_documents_are_distinct_plain_single_line_answers(documents: list[Docume
 
 @pytest.mark.parametrize("documents", [RECALL, SHARED], ids=["recall", "shared_recall"])
 def test_recall_has_one_right_answer_of_four_to_eight_characters(
-    documents: list[Document],
+    documents: list[EmbeddedQuestion],
 ) -> None:
     for document in documents:
         pairs = PAIR.findall(document.prompt)

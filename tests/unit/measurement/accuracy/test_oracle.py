@@ -9,10 +9,10 @@ import pytest
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.oracle import (
     Oracle,
-    deviations_of,
+    find_deviations,
+    find_path,
     load,
     model_digest,
-    path_of,
     wrong_among,
 )
 from hybridwatch.records.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
@@ -35,7 +35,7 @@ def wrong(*answered, right=RIGHT, fresh=(True, True), bound=NEAR_TIE_FLOAT32):
 
 
 def keep(folder: Path, text: str) -> Path:
-    path = path_of(folder, "smoke/any")
+    path = find_path(folder, "smoke/any")
     path.parent.mkdir(parents=True)
     path.write_text(text)
     return path
@@ -47,7 +47,7 @@ def test_right_answers_come_back_as_they_were_written(tmp_path) -> None:
 
 
 def test_scenario_without_right_answers_has_none(tmp_path) -> None:
-    assert load(path_of(tmp_path, "smoke/other")) is None
+    assert load(find_path(tmp_path, "smoke/other")) is None
 
 
 def test_an_answer_without_tokens_is_wrong() -> None:
@@ -123,7 +123,7 @@ def test_fresh_answers_that_are_the_same_deviate_in_nothing() -> None:
     rounded = replace(RIGHT[0], logprobs=(-0.5004, -0.4996))
     tied = said(1, 9, near={1: (2, 0.0004)})
     for fresh in (rounded, tied):
-        assert list(deviations_of([RIGHT], [[fresh, RIGHT[1]]])) == []
+        assert list(find_deviations([RIGHT], [[fresh, RIGHT[1]]])) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_fresh_answers_that_are_the_same_deviate_in_nothing() -> None:
     ],
 )
 def test_fresh_answer_that_differs_is_named(fresh, line) -> None:
-    [found] = deviations_of([RIGHT], [[fresh, RIGHT[1]]])
+    [found] = find_deviations([RIGHT], [[fresh, RIGHT[1]]])
     assert found.startswith(line)
 
 

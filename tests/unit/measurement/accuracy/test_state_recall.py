@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.measurement.accuracy import state_recall
 from hybridwatch.measurement.accuracy.embedded import (
     TASKS_DIRECTORY,
-    Document,
+    EmbeddedQuestion,
     read_documents,
     to_json_lines,
 )
@@ -27,13 +27,13 @@ EVALUATION = state_recall.state_recall_documents(
 )
 
 
-def by_listing(documents: list[Document]) -> dict[str, list[Document]]:
+def by_listing(documents: list[EmbeddedQuestion]) -> dict[str, list[EmbeddedQuestion]]:
     """Group documents by all but their question; a listing's questions follow each other."""
     groups = groupby(documents, key=lambda document: document.prompt[:-4])
     return {listing: list(group) for listing, group in groups}
 
 
-def key_of(document: Document) -> str:
+def key_of(document: EmbeddedQuestion) -> str:
     question = re.fullmatch(r"\?([A-Z]\d)=", document.prompt[-4:])
     assert question is not None
     return question[1]
@@ -53,7 +53,7 @@ def test_seed_decides_the_documents() -> None:
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, EVALUATION], ids=["drawn", "shipped"])
 def test_documents_are_distinct_and_answered_by_their_own_listing(
-    documents: list[Document],
+    documents: list[EmbeddedQuestion],
 ) -> None:
     assert len({document.prompt for document in documents}) == len(documents)
     for document in documents:
@@ -65,7 +65,7 @@ def test_documents_are_distinct_and_answered_by_their_own_listing(
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, EVALUATION], ids=["drawn", "shipped"])
 def test_questions_share_a_listing_whose_pairs_lie_in_its_first_block(
-    documents: list[Document],
+    documents: list[EmbeddedQuestion],
 ) -> None:
     listings = by_listing(documents)
     assert sum(map(len, listings.values())) == len(documents)

@@ -1,28 +1,28 @@
-"""Builds that are only labels, and a meter that knows what each of them gives."""
+"""Builds that are only labels, and a measurer that knows what each of them gives."""
 
 from functools import partial
 
 import numpy as np
 
 from hybridwatch.engines.commits import Commit
-from hybridwatch.orchestration.bisect.candidate import Candidate, Rung
-from hybridwatch.orchestration.bisect.hunt import Hunt, Wish
-from hybridwatch.orchestration.bisect.journal import journal_of
-from hybridwatch.orchestration.bisect.outcome import Outcome, State
-from hybridwatch.orchestration.bisect.question import Wanted
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.journal import open_journal
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.question import ChangeDirection
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 
 METRIC = "contract.wrong_tokens"
 
 
-def counted(**counts: float) -> Outcome:
+def counted(**counts: float) -> ProbeOutcome:
     """A measurement of contracts."""
     named = {f"contract.{name}": value for name, value in counts.items()}
-    return Outcome(state=State.MEASURED, counts=named)
+    return ProbeOutcome(state=ProbeState.MEASURED, counts=named)
 
 
 GOOD, BAD = counted(wrong_tokens=0), counted(wrong_tokens=7)
-NOT_UP = Outcome(state=State.NOT_UP, reason="ValueError: unknown mode")
-DEAD = Outcome(state=State.DIES, reason="RuntimeError: gone")
+NOT_UP = ProbeOutcome(state=ProbeState.NOT_UP, reason="ValueError: unknown mode")
+DEAD = ProbeOutcome(state=ProbeState.DIES, reason="RuntimeError: gone")
 
 
 class MadeUpMeter:
@@ -34,7 +34,7 @@ class MadeUpMeter:
     """
 
     def __init__(self, outcomes=(), slower=()):
-        self.outcomes: dict[str, Outcome] = dict(outcomes)
+        self.outcomes: dict[str, ProbeOutcome] = dict(outcomes)
         self.slower: dict[str, float] = dict(slower)
         self.asked: list[str] = []
         self._rng = np.random.default_rng(5)
@@ -44,29 +44,32 @@ class MadeUpMeter:
     def expect(self, makers) -> None:
         """Measures nothing ahead."""
 
-    def contracts(self, label: str) -> Outcome:
+    def contracts(self, label: str) -> ProbeOutcome:
         self.asked.append(label)
         return self.outcomes.get(label, GOOD)
 
-    def times(self, _first: str, label: str, metric: str, blocks: int) -> Outcome:
+    def times(self, _first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
         self.asked.append(label)
         if label in self.outcomes:
             return self.outcomes[label]
         ratios = self.slower.get(label, 0.0) + 0.01 * self._rng.standard_normal(blocks)
-        return Outcome(
-            state=State.MEASURED, metric=metric, ratios=tuple(ratios.tolist()), block_minutes=0.1
+        return ProbeOutcome(
+            state=ProbeState.MEASURED,
+            metric=metric,
+            ratios=tuple(ratios.tolist()),
+            block_minutes=0.1,
         )
 
-    def clearest(self, first: str, label: str, _verdict, blocks: int) -> Outcome:
+    def clearest(self, first: str, label: str, _verdict, blocks: int) -> ProbeOutcome:
         if not self.slower.get(label):
-            return Outcome(state=State.MEASURED)
+            return ProbeOutcome(state=ProbeState.MEASURED)
         return self.times(first, label, "tpot", blocks)
 
 
-def a_rung(last: int, *, made=None) -> Rung:
+def a_list(last: int, *, made=None) -> CandidateList:
     """Candidates ``0`` to the last one, as commits."""
     make = made or (lambda label: label)
-    return Rung(
+    return CandidateList(
         "commits",
         tuple(
             Candidate(
@@ -80,8 +83,12 @@ def a_rung(last: int, *, made=None) -> Rung:
     )
 
 
-def a_hunt(tmp_path, meter, *, wanted=Wanted.REGRESSION, metric="", seconds=60.0, clock=None):
-    """A hunt whose journal is in a folder."""
-    journal = journal_of(tmp_path, "smoke/x", {"ends": "0 9"}, anew=False)
+def a_bisect_search(
+    tmp_path, measurer, *, wanted=ChangeDirection.REGRESSION, metric="", seconds=60.0, clock=None
+):
+    """A search whose journal is in a folder."""
+    journal = open_journal(tmp_path, "smoke/x", {"ends": "0 9"}, anew=False)
     more = {"clock": clock} if clock else {}
-    return Hunt(Wish(wanted, metric, (METRIC,)), meter, journal, print, seconds, **more)
+    return BisectSearch(
+        SearchGoal(wanted, metric, (METRIC,)), measurer, journal, print, seconds, **more
+    )

@@ -14,7 +14,7 @@ from hybridwatch.engines.builds import load_builds
 from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import EngineError
-from hybridwatch.orchestration.bisect import meter
+from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.answer_file import read_answer
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run
@@ -75,8 +75,8 @@ def home(tmp_path, monkeypatch):
 def engines(monkeypatch):
     """Engines that start at once."""
     made = Engines()
-    monkeypatch.setattr(meter, "run_session", made.run)
-    monkeypatch.setattr(meter, "make_ready", lambda *_: None)
+    monkeypatch.setattr(measurer, "run_session", made.run)
+    monkeypatch.setattr(measurer, "make_ready", lambda *_: None)
     return made
 
 
@@ -146,7 +146,7 @@ def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
     first = len(engines.started)
     done, said = bisect(tmp_path, "--repo", clone)
     assert done.exit_code == 0
-    assert "going on with" in done.stderr
+    assert "resuming with" in done.stderr
     assert len(engines.started) - first == 2
     assert said["answer"]["culprit"]["pull_request"] == 103
     _, said = bisect(tmp_path, "--repo", clone, "--anew")

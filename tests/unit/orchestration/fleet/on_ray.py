@@ -34,8 +34,8 @@ from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError
-from hybridwatch.orchestration.fleet.job import Testbed
-from hybridwatch.orchestration.fleet.ledger import Ledger, utc_now
+from hybridwatch.orchestration.fleet.job import HostKind
+from hybridwatch.orchestration.fleet.job_queue import JobQueue, utc_now
 from hybridwatch.records.store import list_records, read_run
 from tests.postgres import MISSING, Server, running
 from tests.unit.orchestration.fleet.pretended import SECONDS, a_job
@@ -200,11 +200,11 @@ def drain(fleet: Fleet, jobs: int, hurts: list[str], seed: int = 1) -> None:
     """Plan jobs, and see them done, with something killed whenever some more are."""
     drawn = random.Random(seed)
     drawn.shuffle(hurts)
-    ledger = Ledger(fleet.database)
-    ledger.make()
+    job_queue = JobQueue(fleet.database)
+    job_queue.make()
     now = utc_now()
     planned = [a_job(number, testbed="made-up", now=now) for number in range(jobs)]
-    ledger.plan(planned, [Testbed("made-up", {"kind": "made-up"})])
+    job_queue.plan(planned, [HostKind("made-up", {"kind": "made-up"})])
     at = [round((number + 1) * jobs / (len(hurts) + 1)) for number in range(len(hurts))]
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline and not fleet.is_drained():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from hybridwatch.orchestration.fleet.cluster import Brought, Measurement
+from hybridwatch.orchestration.fleet.cluster import JobCommand, JobResult
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Phase, Sample, Trial
 from tests.unit.orchestration.fleet.pretended_run import a_record
@@ -21,7 +21,7 @@ def a_trial(side: int, phase: Phase, started: datetime, sample: Sample) -> Trial
 
 def planted(
     change: int, *, slower: float = 0.0, dumb: frozenset[str] = frozenset()
-) -> Callable[[Measurement, datetime], Brought]:
+) -> Callable[[JobCommand, datetime], JobResult]:
     """Say what measurements bring home.
 
     Args:
@@ -38,10 +38,10 @@ def planted(
         timed = (a_trial(side, Phase.PERFORMANCE, started, Sample("ttft", (one,))) for one in times)
         return [*timed] if is_pair and slower else [contract]
 
-    def bring(work: Measurement, started: datetime) -> Brought:
+    def bring(work: JobCommand, started: datetime) -> JobResult:
         _, _, _, scenario, _, _, *labels = work.command
         if dumb & set(labels):
-            return Brought(b"made up\n", reason="it ended with status 2: no engine came up")
+            return JobResult(b"made up\n", reason="it ended with status 2: no engine came up")
         sides = [
             trials(label, side, started, is_pair=len(labels) > 1)
             for side, label in enumerate(labels)
@@ -50,6 +50,6 @@ def planted(
         numbered = tuple(replace(trial, index=index) for index, trial in enumerate(every))
         run = replace(a_record(scenario, labels, work.testbed_host, started), trials=numbered)
         encoded = encode(run)
-        return Brought(b"made up\n", encoded.record, encoded.bulk)
+        return JobResult(b"made up\n", encoded.record, encoded.bulk)
 
     return bring

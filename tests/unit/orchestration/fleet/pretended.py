@@ -9,47 +9,47 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.url import url_of
-from hybridwatch.orchestration.fleet.cluster import Brought, Measurement, Proving, Result, Work
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Terms
-from hybridwatch.orchestration.fleet.job import Job, Purpose, Testbed, Wish, key_of
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.database.url import find_database_url
+from hybridwatch.orchestration.fleet.cluster import HealthCheck, JobCommand, JobResult, Result, Work
+from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
+from hybridwatch.orchestration.fleet.health import HealthReport
+from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
-from hybridwatch.orchestration.fleet.proof import Shown
-from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.records.codec import encode
 from hybridwatch.system import stoppable
 from tests.unit.orchestration.fleet.pretended_run import a_record
 from tests.waiting import LIMIT_S
 
-STEADY = Shown({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
+STEADY = HealthReport({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
 SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-ANY = Testbed("any", {})
-WISH = Wish(60.0)
+ANY = HostKind("any", {})
+WISH = JobOptions(60.0)
 
 
 def a_job(
     number: int = 1,
     *,
     scenario: str = "",
-    night: str = "first",
+    batch_id: str = "first",
     testbed: str = "any",
     builds: tuple[str, ...] = ("cpu-0.27.1", "cpu-0.28.0"),
-    wish: Wish = WISH,
+    options: JobOptions = WISH,
     now: datetime = NOW,
     **changes: Any,
 ) -> Job:
     """A job; the same number gives the same scenario. Changes are fields that do not name it."""
     named = scenario or f"made-up/scenario-{number:03}"
     job = Job(
-        key=key_of(named, builds, f"{testbed}{wish.host}", night),
-        night=night,
+        key=compute_job_key(named, builds, f"{testbed}{options.host}", batch_id),
+        batch_id=batch_id,
         purpose=Purpose.MEASURE,
         scenario=named,
         builds=builds,
         testbed=testbed,
-        wish=wish,
+        options=options,
         priority=0,
         planned_at=now,
         until=now + timedelta(hours=12),
@@ -57,19 +57,19 @@ def a_job(
     return replace(job, **changes)
 
 
-def measurement(job: Job, host: str, machine: str) -> Measurement:
+def measurement(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is pretended to be measured."""
     seconds = os.environ.get(SECONDS, "0")
     words = (sys.executable, "-m", "tests.unit.orchestration.fleet.pretended_run")
     command = (*words, job.scenario, RESULTS_WORD, seconds, *job.builds)
-    return Measurement((), command, LIMIT_S, LIMIT_S, machine, host)
+    return JobCommand((), command, LIMIT_S, LIMIT_S, machine, host)
 
 
-def brought(work: Measurement, started: datetime) -> Brought:
+def job_result(work: JobCommand, started: datetime) -> JobResult:
     """What a measurement brings home, without a process."""
     _, _, _, scenario, _, _, *labels = work.command
     encoded = encode(a_record(scenario, labels, work.testbed_host, started))
-    return Brought(log=b"made up\n", record=encoded.record, bulk=encoded.bulk)
+    return JobResult(log=b"made up\n", record=encoded.record, bulk=encoded.bulk)
 
 
 def main(address: str, results: str) -> None:
@@ -77,18 +77,23 @@ def main(address: str, results: str) -> None:
     from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
 
     folder = Path(results)
-    database = Database(url_of(folder))
-    ledger = Ledger(database)
-    means = Means(
-        ledger, Roll(database, ledger.clock), RayCluster(address, do), folder, print, measurement
+    database = Database(find_database_url(folder))
+    job_queue = JobQueue(database)
+    deps = DriverDeps(
+        job_queue,
+        HostRegistry(database, job_queue.clock),
+        RayCluster(address, do),
+        folder,
+        print,
+        measurement,
     )
     with stoppable():
-        Driver(means, Terms(look_s=2.0, patience_s=120.0)).drain()
+        QueueDriver(deps, DriverSettings(look_s=2.0, patience_s=120.0)).drain()
 
 
 def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
     """Show a steady host; measure in a process."""
-    return STEADY if isinstance(work, Proving) else perform(work, is_wanted)
+    return STEADY if isinstance(work, HealthCheck) else perform(work, is_wanted)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,22 @@ from sqlalchemy import event, select
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.database.url import file_url, parsed
-from hybridwatch.orchestration.fleet.cluster import Ended, Fate, Measurement, Order, Result
-from hybridwatch.orchestration.fleet.draining import Driver, Means, Tally, Terms
-from hybridwatch.orchestration.fleet.job import Job, Testbed
-from hybridwatch.orchestration.fleet.ledger import Ledger
-from hybridwatch.orchestration.fleet.placing import Standing
-from hybridwatch.orchestration.fleet.proof import Shown
-from hybridwatch.orchestration.fleet.roll import Node, Roll
-from tests.unit.orchestration.fleet.pretended import NOW, a_job, brought, measurement
+from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, JobCommand, Result
+from hybridwatch.orchestration.fleet.driver import (
+    DriverDeps,
+    DriverSettings,
+    DriverSummary,
+    QueueDriver,
+)
+from hybridwatch.orchestration.fleet.health import HealthReport
+from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.job import HostKind, Job
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.placing import HostStatus
+from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result, measurement
 
 DRIVER = "570.1"
-BED = Testbed("any", {}, expect={"driver": DRIVER})
+BED = HostKind("any", {}, expect={"driver": DRIVER})
 
 
 @dataclass
@@ -76,7 +81,7 @@ class Simulated:
     now: datetime = NOW
     busy: dict[str, str] = field(default_factory=dict)
     done: list[tuple[str, str, datetime]] = field(default_factory=list)
-    _events: list[tuple[datetime, int, Order]] = field(default_factory=list)
+    _events: list[tuple[datetime, int, HostOrder]] = field(default_factory=list)
     _stopped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -86,11 +91,11 @@ class Simulated:
     def nodes(self) -> Sequence[Node]:
         return [Node(name, {}) for name, one in self.machines.items() if not one.away]
 
-    def start(self, order: Order) -> None:
+    def start(self, order: HostOrder) -> None:
         assert order.host not in self.busy, f"{order.host} is to do two things at a time"
         self.busy[order.host] = order.id
         minutes = 0.05
-        if isinstance(order.work, Measurement):
+        if isinstance(order.work, JobCommand):
             minutes = self.minutes(order.work.command[3]) * self.machines[order.host].speed
         self._count += 1
         event_ = self.now + timedelta(minutes=minutes), self._count, order
@@ -114,28 +119,28 @@ class Simulated:
         self._events.clear()
         self.busy.clear()
 
-    def _end(self, order: Order) -> Ended:
+    def _end(self, order: HostOrder) -> Ended:
         machine = self.machines[order.host]
         if order.id in self._stopped:
             return Ended(order, Fate.STOPPED)
         if machine.away:
             return Ended(order, Fate.HOST_GONE, reason="no heartbeat")
-        if not isinstance(order.work, Measurement):
+        if not isinstance(order.work, JobCommand):
             return Ended(order, Fate.GAVE, self._shown(machine))
         scenario = order.work.command[3]
         if scenario in machine.dies:
             return Ended(order, Fate.DIED, reason="killed by signal 9")
         self.done.append((order.host, scenario, self.now))
-        result: Result = brought(order.work, self.now)
-        return Ended(order, Fate.GAVE, result)
+        outcome: Result = job_result(order.work, self.now)
+        return Ended(order, Fate.GAVE, outcome)
 
-    def _shown(self, machine: Machine) -> Shown:
+    def _shown(self, machine: Machine) -> HealthReport:
         """Kernel times as a machine with a little company has them: most near the fastest."""
         sides = tuple(
             [0.01 * machine.speed * (1 + self._random.expovariate(1 / 0.01)) for _ in range(60)]
             for _ in range(2)
         )
-        return Shown({"driver": machine.driver}, (sides[0], sides[1]))
+        return HealthReport({"driver": machine.driver}, (sides[0], sides[1]))
 
 
 @contextmanager
@@ -157,7 +162,7 @@ def timed(database: Database) -> Iterator[list[float]]:
     event.remove(engine, "after_cursor_execute", end)
 
 
-SLOW = Terms(look_s=240.0, wait_s=240.0, patience_s=1800.0)
+SLOW = DriverSettings(look_s=240.0, wait_s=240.0, patience_s=1800.0)
 """A driver that looks around seldom: of a simulated night every step costs real time."""
 
 
@@ -169,26 +174,28 @@ class World:
     results: Path
     cluster: Simulated
     said: list[str] = field(default_factory=list)
-    terms: Terms = SLOW
+    settings: DriverSettings = SLOW
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.database, lambda: self.cluster.now)
+    def job_queue(self) -> JobQueue:
+        return JobQueue(self.database, lambda: self.cluster.now)
 
     @property
-    def roll(self) -> Roll:
-        return Roll(self.database, lambda: self.cluster.now)
+    def registry(self) -> HostRegistry:
+        return HostRegistry(self.database, lambda: self.cluster.now)
 
-    def driver(self) -> Driver:
+    def driver(self) -> QueueDriver:
         said = self.said.append
-        means = Means(self.ledger, self.roll, self.cluster, self.results, said, measurement)
-        return Driver(means, self.terms)
+        deps = DriverDeps(
+            self.job_queue, self.registry, self.cluster, self.results, said, measurement
+        )
+        return QueueDriver(deps, self.settings)
 
-    def plan(self, jobs: Sequence[Job], *beds: Testbed) -> int:
-        self.ledger.make()
-        return self.ledger.plan(jobs, beds or (BED,))
+    def plan(self, jobs: Sequence[Job], *beds: HostKind) -> int:
+        self.job_queue.make()
+        return self.job_queue.plan(jobs, beds or (BED,))
 
-    def drain(self) -> Tally:
+    def drain(self) -> DriverSummary:
         return self.driver().drain()
 
     def states(self) -> dict[str, str]:
@@ -225,15 +232,15 @@ def hold_nights(
             world.cluster.machines[name] = drawn.choice(
                 [Machine(away=True), Machine(speed=1.08), Machine(driver="999")]
             )
-        for name, host in world.roll.hosts().items() if night else ():
-            if host.standing is Standing.QUARANTINED:
-                world.roll.set_standing(name, Standing.NEW, "")
+        for name, host in world.registry.hosts().items() if night else ():
+            if host.standing is HostStatus.QUARANTINED:
+                world.registry.set_status(name, HostStatus.NEW, "")
         now = world.cluster.now
-        jobs = [a_job(number, night=f"night {night}", now=now) for number in range(scenarios)]
+        jobs = [a_job(number, batch_id=f"night {night}", now=now) for number in range(scenarios)]
         world.plan(jobs)
         world.drain()
         world.cluster.now = now + timedelta(hours=13)
-        world.ledger.expire()
+        world.job_queue.expire()
         states = Counter(world.states().values()) - total
         say(f"night {night}: {dict(states)}")
         total += states

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from hybridwatch.analysis.alerts import Status
-from hybridwatch.orchestration.fleet.confirming import Known, asked, known_pairs, left_today
+from hybridwatch.orchestration.fleet.confirming import PlannedPair, asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.job import Purpose
 from tests.unit.orchestration.fleet.pretended import NOW, a_job
 
@@ -25,22 +25,22 @@ def alert(run_id: str, key: str = "abcdefab1234", status: Status = Status.OPEN):
     )
 
 
-def again(contender: str, run_id: str) -> Known:
+def again(contender: str, run_id: str) -> PlannedPair:
     """A job that was asked for."""
-    job = replace(JOB, night=NIGHT, purpose=Purpose.CONFIRM, builds=("v1", contender))
-    return Known(job, run_id)
+    job = replace(JOB, batch_id=NIGHT, purpose=Purpose.CONFIRM, builds=("v1", contender))
+    return PlannedPair(job, run_id)
 
 
-def builds(alerts, *known: Known) -> list[tuple[str, ...]]:
-    return [job.builds for job in asked(alerts, [Known(JOB, "first"), *known], ORDER, NOW)]
+def builds(alerts, *known: PlannedPair) -> list[tuple[str, ...]]:
+    return [job.builds for job in asked(alerts, [PlannedPair(JOB, "first"), *known], ORDER, NOW)]
 
 
 def test_the_pair_is_measured_again_first_by_the_same_wish_and_series() -> None:
-    (job,) = asked([alert("first")], [Known(JOB, "first")], ORDER, NOW)
-    assert (job.builds, job.purpose, job.night) == (JOB.builds, Purpose.CONFIRM, NIGHT)
-    assert (job.series, job.wish, job.until - job.planned_at) == (
+    (job,) = asked([alert("first")], [PlannedPair(JOB, "first")], ORDER, NOW)
+    assert (job.builds, job.purpose, job.batch_id) == (JOB.builds, Purpose.CONFIRM, NIGHT)
+    assert (job.series, job.options, job.until - job.planned_at) == (
         JOB.series,
-        JOB.wish,
+        JOB.options,
         JOB.until - JOB.planned_at,
     )
     assert job.key != JOB.key
@@ -60,13 +60,15 @@ def test_of_a_confirmed_change_the_middle_is_next() -> None:
 
 
 def test_a_build_from_before_is_no_news_of_the_line_that_is_watched() -> None:
-    job = replace(JOB, wish=replace(JOB.wish, line="nightly"))
-    (pair,) = asked([alert("first")], [Known(job, "first")], ORDER, NOW)
-    assert pair.wish.line == "nightly"
+    job = replace(JOB, options=replace(JOB.options, line="nightly"))
+    (pair,) = asked([alert("first")], [PlannedPair(job, "first")], ORDER, NOW)
+    assert pair.options.line == "nightly"
     order = ["v1", "mine@1a2b3c4d~conv-anchor", "v5"]
-    known = [replace(one, job=replace(one.job, wish=job.wish)) for one in (again("v5", "second"),)]
-    (middle,) = asked([alert("second")], [Known(job, "first"), *known], order, NOW)
-    assert (middle.builds[-1], middle.wish.line) == (order[1], "mine-1a2b3c4d")
+    known = [
+        replace(one, job=replace(one.job, options=job.options)) for one in (again("v5", "second"),)
+    ]
+    (middle,) = asked([alert("second")], [PlannedPair(job, "first"), *known], order, NOW)
+    assert (middle.builds[-1], middle.options.line) == (order[1], "mine-1a2b3c4d")
 
 
 def test_the_half_with_the_change_is_searched() -> None:
@@ -92,7 +94,7 @@ def test_what_the_queue_did_not_measure_asks_nothing() -> None:
 
 
 def test_builds_whose_order_is_unknown_are_only_confirmed() -> None:
-    known = [Known(JOB, "first"), again("v5", "second")]
+    known = [PlannedPair(JOB, "first"), again("v5", "second")]
     assert asked([alert("second")], known, ["v5"], NOW) == []
 
 
@@ -101,14 +103,14 @@ def test_a_day_has_a_budget_for_alerts_and_searches(make_world) -> None:
     purposes = (Purpose.MEASURE, Purpose.CONFIRM, Purpose.PROBE, Purpose.PROBE)
     jobs = [a_job(number, purpose=one) for number, one in enumerate(purposes)]
     world.plan(jobs)
-    world.ledger.cancel([jobs[-1].key])  # never begun: it has cost nothing
-    assert left_today(world.ledger, 3) == 1
-    assert left_today(world.ledger, 1) == 0
+    world.job_queue.cancel([jobs[-1].key])  # never begun: it has cost nothing
+    assert left_today(world.job_queue, 3) == 1
+    assert left_today(world.job_queue, 1) == 0
     world.cluster.now += timedelta(days=1)
-    assert left_today(world.ledger, 3) == 3
+    assert left_today(world.job_queue, 3) == 3
 
 
 def test_what_a_search_measures_is_no_pair_that_an_alert_asks_for_again(make_world) -> None:
     world = make_world()
     world.plan([a_job(1), a_job(2, purpose=Purpose.PROBE), a_job(3, purpose=Purpose.A_A)])
-    assert [one.job for one in known_pairs(world.ledger)] == [a_job(1)]
+    assert [one.job for one in known_pairs(world.job_queue)] == [a_job(1)]

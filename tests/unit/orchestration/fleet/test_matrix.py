@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.job import Testbed, job_of, row_of
+from hybridwatch.orchestration.fleet.job import HostKind, build_job_row, parse_job_row
 from hybridwatch.orchestration.fleet.matrix import buildkite_steps, github_matrix, read_matrix
 from hybridwatch.system.home import home
 from tests.unit.orchestration.fleet.pretended import NOW
@@ -50,8 +50,8 @@ def write(tmp_path):
     return write
 
 
-def jobs_of(path: Path, night: str = "n"):
-    return read_matrix(path).jobs(home() / "scenarios", night, NOW)
+def jobs_of(path: Path, batch_id: str = "n"):
+    return read_matrix(path).jobs(home() / "scenarios", batch_id, NOW)
 
 
 def test_each_scenario_is_a_job_for_each_pair_of_builds(write) -> None:
@@ -68,12 +68,12 @@ def test_each_scenario_is_a_job_for_each_pair_of_builds(write) -> None:
 
 def test_of_two_wishes_for_one_job_the_more_urgent_counts(write) -> None:
     *_, urgent = jobs_of(write(GOOD))
-    assert (urgent.priority, urgent.wish.trials, urgent.wish.stand_in) == (5, 9, True)
+    assert (urgent.priority, urgent.options.trials, urgent.options.stand_in) == (5, 9, True)
 
 
 def test_another_night_has_jobs_of_its_own(write) -> None:
     path = write(GOOD)
-    first, again, other = ({job.key for job in jobs_of(path, night)} for night in "aab")
+    first, again, other = ({job.key for job in jobs_of(path, batch_id)} for batch_id in "aab")
     assert first == again
     assert not first & other
 
@@ -83,9 +83,9 @@ def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
 
     path = write(GOOD)
     for job in jobs_of(path):
-        assert job_of(SimpleNamespace(**row_of(job))) == job
+        assert parse_job_row(SimpleNamespace(**build_job_row(job))) == job
     for testbed in read_matrix(path).testbeds:
-        assert Testbed.from_json(testbed.to_json()) == testbed
+        assert HostKind.from_json(testbed.to_json()) == testbed
 
 
 @pytest.mark.parametrize(

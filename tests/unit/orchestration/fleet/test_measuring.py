@@ -10,11 +10,16 @@ import psutil
 import pytest
 
 from hybridwatch.orchestration.fleet import local_cluster, measuring
-from hybridwatch.orchestration.fleet.cluster import Brought, Fate, Measurement, Order
-from hybridwatch.orchestration.fleet.job import Wish
+from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult
+from hybridwatch.orchestration.fleet.hosts import Node
+from hybridwatch.orchestration.fleet.job import JobOptions
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, measure, measurement_of, perform
-from hybridwatch.orchestration.fleet.roll import Node
+from hybridwatch.orchestration.fleet.measuring import (
+    RESULTS_WORD,
+    build_job_command,
+    measure,
+    perform,
+)
 from hybridwatch.records.codec import decode
 from tests.unit.orchestration.fleet import pretended
 from tests.unit.orchestration.fleet.pretended import a_job
@@ -28,16 +33,16 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def saying(*lines: str) -> Measurement:
+def saying(*lines: str) -> JobCommand:
     """A measurement that runs a few lines of Python."""
     words = (sys.executable, "-c", "\n".join(lines), RESULTS_WORD)
-    return Measurement((), words, LIMIT_S, LIMIT_S, "box", "host")
+    return JobCommand((), words, LIMIT_S, LIMIT_S, "box", "host")
 
 
 def test_a_job_is_measured_as_a_person_would() -> None:
     labels = ("cpu-0.27.1", "cpu-0.27.1~padded-rows-prefilling")
-    job = a_job(builds=labels, wish=Wish(30.0, trials=9))
-    work = measurement_of(job, "h1", "box")
+    job = a_job(builds=labels, options=JobOptions(30.0, trials=9))
+    work = build_job_command(job, "h1", "box")
     assert [words[-2:] for words in work.prepare] == [("install", "cpu-0.27.1")]
     assert work.command[3:6] == ("run", job.scenario, "--results")
     assert work.command[-2:] == ("--trials", "9")
@@ -47,9 +52,9 @@ def test_a_job_is_measured_as_a_person_would() -> None:
 
 
 def test_record_and_log_come_home_and_nothing_stays(place) -> None:
-    brought = measure(pretended.measurement(a_job(), "h1", "box"))
-    assert decode(brought.record, brought.bulk).testbed.id == "made-up-h1"
-    assert b"made up on h1" in brought.log
+    result = measure(pretended.measurement(a_job(), "h1", "box"))
+    assert decode(result.record, result.bulk).testbed.id == "made-up-h1"
+    assert b"made up on h1" in result.log
     assert [path.name for path in place.glob("*/*")] == ["turn"]
 
 
@@ -61,8 +66,8 @@ def test_record_and_log_come_home_and_nothing_stays(place) -> None:
     ],
 )
 def test_why_there_is_no_record_is_told(lines, told) -> None:
-    brought = measure(saying(*lines))
-    assert (brought.record, brought.reason) == (b"", told)
+    result = measure(saying(*lines))
+    assert (result.record, result.reason) == (b"", told)
 
 
 def test_what_takes_too_long_is_ended(monkeypatch) -> None:
@@ -110,28 +115,28 @@ def test_what_is_not_wanted_any_more_is_ended(place, monkeypatch) -> None:
     cluster = LocalCluster([Node("h1", {})])
     begun = place / "begun"
     work = saying(f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)")
-    cluster.start(Order("one", "h1", 0, work))
+    cluster.start(HostOrder("one", "h1", 0, work))
     wait_until(begun.exists, "a measurement")
     cluster.stop("one")
     (ended,) = cluster.ended(LIMIT_S)
     assert ended.fate is Fate.STOPPED
-    cluster.start(Order("two", "h1", 0, work))
+    cluster.start(HostOrder("two", "h1", 0, work))
     cluster.close()
     assert cluster.ended(0) == []
 
 
 def test_an_interrupt_ends_an_order() -> None:
-    def interrupted(_work, _is_wanted) -> Brought:
+    def interrupted(_work, _is_wanted) -> JobResult:
         raise KeyboardInterrupt
 
     cluster = LocalCluster([Node("h1", {})], interrupted)
-    cluster.start(Order("one", "h1", 0, saying("pass")))
+    cluster.start(HostOrder("one", "h1", 0, saying("pass")))
     (ended,) = cluster.ended(LIMIT_S)
     assert ended.fate is Fate.STOPPED
 
 
 def test_a_proof_is_performed_too() -> None:
-    from hybridwatch.orchestration.fleet.cluster import Proving
-    from hybridwatch.orchestration.fleet.proof import Shown
+    from hybridwatch.orchestration.fleet.cluster import HealthCheck
+    from hybridwatch.orchestration.fleet.health import HealthReport
 
-    assert isinstance(perform(Proving()), Shown)
+    assert isinstance(perform(HealthCheck()), HealthReport)

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.orchestration.fleet.job import Purpose, Testbed, Wish
-from hybridwatch.orchestration.fleet.placing import Fleet, Host, Standing, place, why_waiting
+from hybridwatch.orchestration.fleet.job import HostKind, JobOptions, Purpose
+from hybridwatch.orchestration.fleet.placing import Fleet, Host, HostStatus, place, why_waiting
 from tests.unit.orchestration.fleet.pretended import ANY, NOW, a_job
 
-GPU = Testbed("gpu", {"kind": "h100"}, gpus=2)
+GPU = HostKind("gpu", {"kind": "h100"}, gpus=2)
 
 
 def a_host(name: str, **changes) -> Host:
-    return replace(Host(name, name, {}, 0, Standing.READY), **changes)
+    return replace(Host(name, name, {}, 0, HostStatus.READY), **changes)
 
 
 def a_fleet(*hosts: Host, keepers=None, **changes) -> Fleet:
@@ -32,7 +32,7 @@ def places(jobs, fleet) -> list[tuple[str, str]]:
 
 A, B = a_host("a"), a_host("b")
 JOB = a_job(1)
-MAY_STAND_IN = a_job(1, wish=Wish(60.0, stand_in=True))
+MAY_STAND_IN = a_job(1, options=JobOptions(60.0, stand_in=True))
 
 
 def test_each_idle_host_gets_one_job() -> None:
@@ -61,7 +61,7 @@ def test_all_builds_of_a_scenario_go_to_one_host() -> None:
     assert len(places(jobs, a_fleet(A, B))) == 1
 
 
-@pytest.mark.parametrize("standing", [Standing.QUARANTINED, Standing.NEW])
+@pytest.mark.parametrize("standing", [HostStatus.QUARANTINED, HostStatus.NEW])
 def test_a_series_waits_for_a_host_that_may_not_measure(standing) -> None:
     fleet = a_fleet(A, replace(B, standing=standing), keepers={JOB.series: ["b"]})
     assert places([JOB], fleet) == []
@@ -88,7 +88,7 @@ def test_a_stand_in_of_before_is_asked_again() -> None:
 
 
 def test_series_of_a_retired_host_begin_anew() -> None:
-    fleet = a_fleet(A, replace(B, standing=Standing.RETIRED), keepers={JOB.series: ["b"]})
+    fleet = a_fleet(A, replace(B, standing=HostStatus.RETIRED), keepers={JOB.series: ["b"]})
     assert places([JOB], fleet) == [("001", "a")]
 
 
@@ -103,24 +103,24 @@ def test_a_host_needs_labels_and_gpus_of_the_testbed() -> None:
 
 
 def test_a_job_for_one_host_goes_to_no_other() -> None:
-    job = a_job(1, wish=Wish(60.0, host="b"))
+    job = a_job(1, options=JobOptions(60.0, host="b"))
     assert places([job], a_fleet(A)) == []
     assert places([job], a_fleet(A, B)) == [("001", "b")]
 
 
 def test_nothing_else_starts_on_a_host_that_has_to_show_an_a_a() -> None:
-    steady = a_job(2, purpose=Purpose.A_A, wish=Wish(60.0, host="a"), priority=9)
+    steady = a_job(2, purpose=Purpose.A_A, options=JobOptions(60.0, host="a"), priority=9)
     fleet = a_fleet(A, unproven=frozenset({("a", "first")}))
     assert places([JOB, steady], fleet) == [("002", "a")]
     assert places([JOB], fleet) == []
-    assert places([a_job(1, night="second")], fleet) == [("001", "a")]
+    assert places([a_job(1, batch_id="second")], fleet) == [("001", "a")]
 
 
 def test_the_order_is_urgency_then_keeper_then_age_then_length() -> None:
     urgent = a_job(1, priority=1)
     kept = a_job(2)
     older = a_job(3, now=NOW - timedelta(hours=1))
-    longer = a_job(4, wish=Wish(90.0))
+    longer = a_job(4, options=JobOptions(90.0))
     usual = a_job(5)
     jobs = [usual, longer, older, kept, urgent]
     hosts = [a_host(f"h{number}") for number in range(5)]
@@ -134,6 +134,6 @@ def test_a_new_series_goes_to_the_host_that_keeps_the_fewest() -> None:
 
 
 def test_why_a_job_waits_names_host_and_reason() -> None:
-    bad = replace(A, standing=Standing.QUARANTINED, reason="slower")
+    bad = replace(A, standing=HostStatus.QUARANTINED, reason="slower")
     assert why_waiting(JOB, a_fleet(bad)) == "the only host a is in quarantine: slower"
     assert why_waiting(JOB, a_fleet(replace(A, job="other"))) == ""

@@ -17,12 +17,12 @@ from hybridwatch.engines.own_builds import add_source
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
     IN_DOUBT,
-    benchmark_of,
-    stats_of,
+    build_benchmark,
+    compute_stats,
 )
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.metrics import metric_of
-from hybridwatch.orchestration.nightly.asv_plugin import commits_of, gpus_here
+from hybridwatch.orchestration.nightly.asv_plugin import gpus_here, list_commits
 from hybridwatch.records.run import Surroundings
 from hybridwatch.records.store import write_run
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
@@ -186,14 +186,14 @@ def test_the_site_begins_with_smoke_and_has_no_tile_without_a_curve(project):
     ],
 )
 def test_a_site_links_to_where_commits_can_be_read(remote, shown):
-    assert commits_of(remote) == shown
+    assert list_commits(remote) == shown
 
 
 NOISES = {"known": 0.02, "large": 0.3, "unknown": None, "in_doubt": IN_DOUBT}
 
 
 def stats_with(noise, value):
-    found = stats_of(benchmark_of(metric_of("ttft"), "median"), [value] * 9, noise)
+    found = compute_stats(build_benchmark(metric_of("ttft"), "median"), [value] * 9, noise)
     return dict(found or {})
 
 

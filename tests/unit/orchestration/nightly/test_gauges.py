@@ -13,9 +13,9 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database
 from hybridwatch.database.update import open_index
-from hybridwatch.database.url import url_of
+from hybridwatch.database.url import find_database_url
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.orchestration.fleet.ledger import Ledger
+from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.nightly.gauges import to_openmetrics
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, NIGHTLY, STARTED
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
     """A regression, a damaged record and a queue of one job."""
     add(tmp_path, 1, slower=1.3, builds=(BASELINE, NIGHTLY))
     write_run(tmp_path, run(Plan(seed=9, started_at=STARTED - timedelta(1)))).write_bytes(b"{")
-    queue = Ledger(Database(url_of(tmp_path)))
+    queue = JobQueue(Database(find_database_url(tmp_path)))
     queue.make()
     queue.plan([a_job()])
     return tmp_path

@@ -14,7 +14,7 @@ import pytest
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.orchestration.nightly.judging import replay
-from hybridwatch.orchestration.nightly.night import GATE, LOG, NIGHTS, REPORT, Plan, tonight
+from hybridwatch.orchestration.nightly.night import GATE, LOG, NIGHTS, REPORT, NightPlan, tonight
 from hybridwatch.records.store import list_records, list_verdicts
 from tests.waiting import has_ended, wait_until
 
@@ -29,7 +29,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.orchestration.nightly import night
-from hybridwatch.orchestration.nightly.night import GuardedProcess, NightError, Plan, hold
+from hybridwatch.orchestration.nightly.night import GuardedProcess, NightError, NightPlan, hold
 from hybridwatch.system import stoppable
 from tests.waiting import wait_until
 results, fake, seconds, day = sys.argv[1:]
@@ -48,9 +48,9 @@ class Measuring(GuardedProcess):
 night.GuardedProcess = Measuring
 night.time = SimpleNamespace(monotonic=lambda: now)
 POLICY = Policy((Rule("*", margin=0.04),))
-plan = Plan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1", "a" * 40,
-            Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"), Path.cwd(),
-            float(seconds))
+plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1",
+            "a" * 40, Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"),
+            Path.cwd(), float(seconds))
 try:
     with stoppable():
         folder, findings = hold(plan, date.fromisoformat(day), lambda line: print(line, flush=True))
@@ -224,7 +224,7 @@ def test_a_measurement_that_dies_is_told_and_tried_again(place):
 
 def test_builds_and_commits_have_nights_of_their_own(tmp_path):
     def named(build: str, commit: str) -> str:
-        plan = Plan((), build, build, commit, tmp_path, STRICT, (), tmp_path, tmp_path, 1.0)
+        plan = NightPlan((), build, build, commit, tmp_path, STRICT, (), tmp_path, tmp_path, 1.0)
         return tonight(tmp_path, date(2026, 3, 1), plan).name
 
     names = {named("a", "1" * 40), named("b", "1" * 40), named("a", "2" * 40)}

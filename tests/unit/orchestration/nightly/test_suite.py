@@ -19,10 +19,16 @@ from asv_runner.statistics import compute_stats
 
 from hybridwatch.analysis.noise import REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE, Form, Found, Tracked, tracked
+from hybridwatch.formats.write.asv_benchmarks import (
+    BUILD_VARIABLE,
+    Form,
+    FoundBenchmarks,
+    TrackedMetric,
+    tracked,
+)
 from hybridwatch.metrics import Direction, Kind, Unit
 from hybridwatch.orchestration.nightly.suite import STATS_MARK
 from hybridwatch.orchestration.nightly.suite import suites as suites_of
@@ -32,8 +38,8 @@ from hybridwatch.orchestration.nightly.suite_session import (
     RECEIPT_VARIABLE,
     can_run,
     enough_trials,
+    list_values,
     measured,
-    values_of,
 )
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.address import RESULTS_VARIABLE
@@ -145,7 +151,7 @@ def test_only_throughputs_are_better_when_higher_and_each_has_its_twin():
         assert len(twins) == 1, name
 
 
-def sides_of(one: Tracked):
+def sides_of(one: TrackedMetric):
     """A healthy side of a metric, and one that is worse by a fifth or by what breaks."""
     match one.metric.kind:
         case Kind.EXACT:
@@ -177,7 +183,7 @@ def test_asv_compare_calls_worse_what_we_call_a_regression(name, benchmarks, cap
     run = a_run({one.metric.id: healthy}, {one.metric.id: worse})
     (comparison, *_) = [
         found
-        for found in report_of(run).comparisons
+        for found in build_report(run).comparisons
         if (found.metric.id, found.statistic) == (one.metric.id, one.statistic)
     ]
     assert comparison.verdict is Verdict.REGRESSION
@@ -185,7 +191,9 @@ def test_asv_compare_calls_worse_what_we_call_a_regression(name, benchmarks, cap
 
     def runs(learned):
         for side in (0, 1):
-            values = values_of(OneSide(run, side), [one], {(one.metric.id, one.statistic): learned})
+            values = list_values(
+                OneSide(run, side), [one], {(one.metric.id, one.statistic): learned}
+            )
             handed, said = track(values), capsys.readouterr().err
             yield handed, json.loads(said.removeprefix(STATS_MARK)) if said else None
 
@@ -206,7 +214,7 @@ def test_asv_gets_enough_samples_not_to_be_in_doubt():
 def test_a_number_that_an_engine_lacks_is_skipped_not_zero(benchmarks):
     track = benchmarks[0].func
     name = benchmarks[0].name.rpartition("track_")[2]
-    handed = track({name: Found((), None)})
+    handed = track({name: FoundBenchmarks((), None)})
     assert math.isnan(handed)
 
 
@@ -219,7 +227,7 @@ def test_units_are_words_that_asv_knows_or_shows():
 def test_a_count_is_shown_whole(benchmarks):
     name = "smoke.padded_graph_rows.PaddedGraphRows.track_wrong_tokens"
     track = next(one.func for one in benchmarks if one.name == name)
-    assert json.dumps(track({"wrong_tokens": Found((0.0, 27.0), None)})) == "27"
+    assert json.dumps(track({"wrong_tokens": FoundBenchmarks((0.0, 27.0), None)})) == "27"
 
 
 @pytest.mark.parametrize(("earlier", "known"), [(25, True), (5, False)])

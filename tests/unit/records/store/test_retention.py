@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
@@ -15,7 +15,7 @@ from hybridwatch.records.store.integrity import check_store
 from hybridwatch.records.store.retention import (
     PRUNED,
     OldRun,
-    Policy,
+    RetentionPolicy,
     What,
     may_remove,
     plan_removals,
@@ -24,7 +24,7 @@ from hybridwatch.records.store.retention import (
 from tests.builders import STARTED, a_run, noisy
 
 NOW = STARTED + timedelta(days=400)
-POLICY = Policy(answers_days=30, every_days=180)
+POLICY = RetentionPolicy(answers_days=30, every_days=180)
 BASELINE = """\
 [[baseline]]
 scenario = "{scenario}"
@@ -141,7 +141,7 @@ def test_what_is_left_is_read_judged_and_as_it_was_written(tmp_path):
     checked = check_store(results, lambda _done, _all: None)
     assert (checked.records, checked.wrong) == (answer["kept"], {})
     for path in list_records(results):
-        verdicts = {one.metric.id: one.verdict for one in report_of(read_run(path)).comparisons}
+        verdicts = {one.metric.id: one.verdict for one in build_report(read_run(path)).comparisons}
         kept_whole = path.stem.endswith("00000001")
         expected = Verdict.REGRESSION if kept_whole else Verdict.INCONCLUSIVE
         assert verdicts["accuracy.recall"] is expected
@@ -160,7 +160,7 @@ def test_answers_that_were_lost_are_still_a_fault(tmp_path):
 
 def test_stopped_at_any_time_what_is_left_is_whole(tmp_path):
     results = stored(tmp_path)
-    policy, now = Policy(0, 0), datetime.now(UTC)
+    policy, now = RetentionPolicy(0, 0), datetime.now(UTC)
     runs = [OldRun(str(path.relative_to(results)), path.stem[-8:], ("s",), now - timedelta(days=9))
             for path in list_records(results)]  # fmt: skip
     plan = plan_removals(results, runs, {}, policy, now)

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from hybridwatch.analysis.report import report_of
+from hybridwatch.analysis.report import build_report
 from hybridwatch.reports.figures.curve import figure_curves
 from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
 
 def drawn(*sides, **more):
-    found = tradeoff_in(report_of(a_swept_run(*sides, **more)))
+    found = tradeoff_in(build_report(a_swept_run(*sides, **more)))
     return found, figure_curves((found.baseline, found.contender), found.crossings)
 
 

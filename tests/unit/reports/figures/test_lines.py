@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hybridwatch.analysis.change_point import ChangePoint, Drift, History, State
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import metric_of
@@ -91,7 +91,7 @@ def test_a_single_run_between_gaps_is_drawn_in_a_long_line_too() -> None:
 
 def test_a_change_is_shaded_from_the_last_run_before_it_to_the_first_behind_it() -> None:
     interval = Interval(0.05, 0.15, 0.95)
-    change = ChangePoint(5, 0.1, interval, State.CONFIRMED, first=4, last=7)
+    change = ChangePoint(5, 0.1, interval, HistoryState.CONFIRMED, first=4, last=7)
     drift = Drift(12, 10, 14, 19, -0.1)
     figure = drawn(a_line(range(20), History((change,), (drift,))))
     spans = [(shape["x0"][:10], shape["x1"][:10]) for shape in figure["layout"]["shapes"]]

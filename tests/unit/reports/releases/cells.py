@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.reports.releases.cell import Cell, State
+from hybridwatch.reports.releases.cell import CellState, ReleaseCell
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from tests.builders import STARTED
@@ -15,7 +15,7 @@ TOKENS = "contract.wrong_tokens"
 DYING = "KeyError: 'slots'"
 
 
-def a_cell(release: str = "0.32.0", runner: str = "v2", *wrong: str, **changes: Any) -> Cell:
+def a_cell(release: str = "0.32.0", runner: str = "v2", *wrong: str, **changes: Any) -> ReleaseCell:
     """What became of a smoke scenario: clean, or each metric that is named 2 in place of 0."""
     scenario = changes.get("scenario", PADDED)
     facts: dict[str, Any] = {
@@ -23,9 +23,9 @@ def a_cell(release: str = "0.32.0", runner: str = "v2", *wrong: str, **changes: 
         "release": release,
         "runner": runner,
         "scenario_digest": DIGESTS[scenario],
-        "state": State.BROKEN if wrong else State.CLEAN,
+        "state": CellState.BROKEN if wrong else CellState.CLEAN,
         "broken": dict.fromkeys(wrong, 2.0),
         "trials": 1,
         "measured_at": STARTED,
     }
-    return Cell(**{**facts, **changes})
+    return ReleaseCell(**{**facts, **changes})

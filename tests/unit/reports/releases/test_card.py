@@ -6,10 +6,10 @@ from hybridwatch.errors import RecordError
 from hybridwatch.records.store.journal import append_entry
 from hybridwatch.reports.release_card import render_card
 from hybridwatch.reports.releases.card import read_card
-from hybridwatch.reports.releases.cell import State, cells_file
+from hybridwatch.reports.releases.cell import CellState, cells_file
 from tests.unit.reports.releases.cells import DYING, PADDED, SCENARIOS, TOKENS, a_cell
 
-ABSENT = {"state": State.ABSENT, "detail": "needs vLLM 0.31.0 or older, and this is 0.32.0"}
+ABSENT = {"state": CellState.ABSENT, "detail": "needs vLLM 0.31.0 or older, and this is 0.32.0"}
 REASON = f"""
 [[reason]]
 scenarios = ["smoke/*"]
@@ -57,7 +57,7 @@ def test_each_metric_wants_a_reason(tmp_path):
 
 def test_a_reason_of_one_death_does_not_explain_another(tmp_path):
     told = '[[reason]]\nscenarios = ["*"]\nmetrics = ["failed_trial"]\nwhy = "Dies."\n'
-    dead = a_cell(state=State.FAILED, detail=DYING)
+    dead = a_cell(state=CellState.FAILED, detail=DYING)
     assert missing(card_of(tmp_path, dead, reasons=f"{told}says = \"KeyError: 'slots'\"")) == []
     other = card_of(tmp_path, dead, reasons=f'{told}says = "IndexError"')
     assert missing(other) == [("0.32.0", "v2", "failed_trial")]
@@ -72,7 +72,10 @@ def test_what_is_not_there_says_since_when(tmp_path):
 
 
 def test_neighbours_that_come_out_alike_are_no_difference(tmp_path):
-    wrong, dead = a_cell("0.31.0", "v2", TOKENS), a_cell("0.30.0", state=State.FAILED, detail="x")
+    wrong, dead = (
+        a_cell("0.31.0", "v2", TOKENS),
+        a_cell("0.30.0", state=CellState.FAILED, detail="x"),
+    )
     cells = (a_cell(), a_cell("0.32.0", "v1"), wrong, dead, a_cell("0.29.0", **ABSENT))
     card = card_of(tmp_path, *cells, a_cell("0.28.0", **ABSENT))
     differing = {step: len(found) for step, (_, found) in card.steps()}

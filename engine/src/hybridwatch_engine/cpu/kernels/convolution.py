@@ -24,7 +24,7 @@ from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, repeat
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ConvolutionRow:
     """A row that is worked on.
 
     Attributes:
@@ -73,7 +73,11 @@ class Filter:
 
 
 def convolve(
-    x: Tensor, conv_state: Tensor, layer: Filter, rows: Sequence[Row], kept: Sequence[Kept]
+    x: Tensor,
+    conv_state: Tensor,
+    layer: Filter,
+    rows: Sequence[ConvolutionRow],
+    kept: Sequence[Kept],
 ) -> Tensor:
     """Convolve the rows and store their states; every history is read before a state is stored.
 
@@ -109,7 +113,7 @@ def convolve(
     return out
 
 
-def _laid_out(x: Tensor, history: Tensor, rows: Sequence[Row], past: int) -> Tensor:
+def _laid_out(x: Tensor, history: Tensor, rows: Sequence[ConvolutionRow], past: int) -> Tensor:
     """The stream, in 32 bits; zeros stand for the history of a row that has none."""
     slots = [row.slot for row in rows if row.slot is not None]
     cached = history.index_select(0, torch.tensor(slots, dtype=torch.long)).flatten(0, 1)
@@ -173,7 +177,7 @@ def update(
     targets = column_slots(indices, target_column).tolist()
     offsets = [0] * len(sources) if accepted is None else [n - 1 for n in accepted.tolist()]
     past = layer.weight.shape[1] - 1
-    rows: list[Row] = []
+    rows: list[ConvolutionRow] = []
     kept: list[Kept] = []
     for (first, length), source, target, offset in zip(
         row_bounds(len(sources), starts), sources, targets, offsets, strict=False
@@ -183,12 +187,12 @@ def update(
         if target != null_block:
             after, entries = (length, past) if accepted is None else (1, past - 1 + length)
             kept.append(Kept(target, len(rows), after, entries))
-        rows.append(Row(first, length, source, offset))
+        rows.append(ConvolutionRow(first, length, source, offset))
     return convolve(x, conv_state, layer, rows, kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class ConvolutionBlocks:
     """How prompts lie in cache blocks in ``all`` mode, each (rows,).
 
     Attributes:
@@ -213,7 +217,7 @@ def prefill(
     indices: Tensor,
     starts: Tensor,
     has_history: Tensor,
-    blocks: Blocks,
+    blocks: ConvolutionBlocks,
     null_block: int = 0,
 ) -> Tensor:
     """The convolution of a prefill step in ``all`` mode.
@@ -235,7 +239,7 @@ def prefill(
         Outputs like ``x``.
     """
     past = layer.weight.shape[1] - 1
-    rows: list[Row] = []
+    rows: list[ConvolutionRow] = []
     kept: list[Kept] = []
     sources = column_slots(indices, blocks.source).tolist()
     facts = (blocks.first.tolist(), blocks.last.tolist(), blocks.computed.tolist())
@@ -249,5 +253,5 @@ def prefill(
         for slot, end in zip(slots, [*ends, length], strict=True):
             if slot != null_block:
                 kept.append(Kept(slot, len(rows), end, past))
-        rows.append(Row(begin, length, source if cached else None))
+        rows.append(ConvolutionRow(begin, length, source if cached else None))
     return convolve(x, conv_state, layer, rows, kept)

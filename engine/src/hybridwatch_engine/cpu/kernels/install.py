@@ -77,7 +77,7 @@ def _conv_prefill(original: Callable[..., Any]) -> Callable[..., Any]:
         last = named.get("block_idx_last_scheduled_token")
         if last is None:
             return original(x, weight, bias, conv_states, query_start_loc, **named)
-        blocks = convolution.Blocks(
+        blocks = convolution.ConvolutionBlocks(
             named["block_idx_first_scheduled_token"],
             last,
             named["initial_state_idx"],

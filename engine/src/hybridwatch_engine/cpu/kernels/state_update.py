@@ -18,7 +18,7 @@ from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, row_bo
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StateRow:
     """A row that is worked on.
 
     Attributes:
@@ -40,7 +40,7 @@ def rows_of(
     accepted: Tensor | None,
     starts: Tensor | None,
     null_block: int,
-) -> list[Row]:
+) -> list[StateRow]:
     """The rows that have tokens and a state to go on from.
 
     Args:
@@ -64,7 +64,7 @@ def rows_of(
             slots = [null_block] * (length - 1) + [int(written[number, 0])]
         else:
             slots = written[number, :length].tolist()
-        found.append(Row(first, length, read[number], slots))
+        found.append(StateRow(first, length, read[number], slots))
     return found
 
 
@@ -130,7 +130,7 @@ def _once(tensor: Tensor, dim: int = -1) -> Tensor:
     return tensor.narrow(dim, 0, 1) if tensor.stride(dim) == 0 else tensor
 
 
-def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int = 0) -> Tensor:
+def advance(states: Tensor, step: Inputs, rows: Sequence[StateRow], null_block: int = 0) -> Tensor:
     """Run rows of tokens through the recurrence and store their states.
 
     Row by row and token by token, since one state fits into a processor's cache and many do not.
@@ -171,7 +171,7 @@ def advance(states: Tensor, step: Inputs, rows: Sequence[Row], null_block: int =
 def update(
     states: Tensor,
     step: Inputs,
-    rows: Sequence[Row],
+    rows: Sequence[StateRow],
     ending: Ending,
     out: Tensor,
     null_block: int = 0,

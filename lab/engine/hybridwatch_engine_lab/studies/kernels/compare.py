@@ -14,7 +14,7 @@ LIMITS: Final = {"torch.float32": 1e-5, "torch.bfloat16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class CompareError:
     """How far one tensor of a case is off.
 
     Attributes:
@@ -35,7 +35,9 @@ class Error:
         return self.relative <= LIMITS.get(self.dtype, 0.0)  # counts have no error
 
 
-def errors(case: Case, found: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> list[Error]:
+def errors(
+    case: Case, found: Mapping[str, Tensor], reference: Mapping[str, Tensor]
+) -> list[CompareError]:
     """The errors of every output and state of a case against the plain loop."""
     errors_found = []
     for name, value in found.items():
@@ -43,17 +45,17 @@ def errors(case: Case, found: Mapping[str, Tensor], reference: Mapping[str, Tens
         before = case.call.get(name)
         if name in case.states and before is not None and _touched(value, reference[name], before):
             relative = float("inf")
-        errors_found.append(Error(name, str(value.dtype), relative))
+        errors_found.append(CompareError(name, str(value.dtype), relative))
     return errors_found
 
 
-def written_errors(found: Mapping[str, Tensor], triton: Mapping[str, Tensor]) -> list[Error]:
+def written_errors(found: Mapping[str, Tensor], triton: Mapping[str, Tensor]) -> list[CompareError]:
     """The errors of a case against Triton, which writes into the null block what nobody reads."""
     errors_found = []
     for name, value in found.items():
         reference = torch.where(value.isnan(), torch.nan, triton[name].double())
         relative = relative_error(value, reference)
-        errors_found.append(Error(name, str(value.dtype), relative))
+        errors_found.append(CompareError(name, str(value.dtype), relative))
     return errors_found
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from hybridwatch_engine_lab.studies.kernels.case import Case
-from hybridwatch_engine_lab.studies.kernels.compare import LIMITS, Error
+from hybridwatch_engine_lab.studies.kernels.compare import LIMITS, CompareError
 
 MOST_SHOWN: Final = 20
 """Failures in the text; the JSON has all."""
@@ -33,7 +33,7 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class KernelFailure:
     """A tensor of a case that is further off than the limit."""
 
     number: int
@@ -59,11 +59,11 @@ class Report:
     seed: int
     cases: int
     worst: dict[tuple[str, str, str], Worst] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[KernelFailure] = field(default_factory=list)
 
-    def add(self, number: int, case: Case, reference: str, errors: Iterable[Error]) -> None:
+    def add(self, number: int, case: Case, reference: str, errors: Iterable[CompareError]) -> None:
         """Take in the errors of one case against one reference."""
-        by_type: dict[str, list[Error]] = {}
+        by_type: dict[str, list[CompareError]] = {}
         for error in errors:
             by_type.setdefault(error.dtype.removeprefix("torch."), []).append(error)
         for dtype, found in by_type.items():
@@ -74,7 +74,7 @@ class Report:
             if largest > worst.error or worst.number < 0:
                 worst.error, worst.number = largest, number
             self.failures += [
-                Failure(number, case.kernel, case.form, e.name, dtype, reference, e.relative)
+                KernelFailure(number, case.kernel, case.form, e.name, dtype, reference, e.relative)
                 for e in found
                 if not e.within
             ]

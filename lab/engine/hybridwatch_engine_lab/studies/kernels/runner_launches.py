@@ -168,7 +168,7 @@ def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int
     """Launch kernels both ways, so often each."""
     from triton.runtime.errors import InterpreterError
 
-    from hybridwatch_engine_lab.studies.kernels.compare import Error, relative_error
+    from hybridwatch_engine_lab.studies.kernels.compare import CompareError, relative_error
     from hybridwatch_engine_lab.studies.kernels.report import Report
     from hybridwatch_engine_lab.studies.kernels.runner_cases import draw_launch
 
@@ -190,7 +190,9 @@ def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int
             served = launch.LAUNCHES[found[kernel].__name__, "stand-in"] > before
             if served:
                 errors = [
-                    Error(name, str(got[name].dtype), relative_error(got[name], interpreted[name]))
+                    CompareError(
+                        name, str(got[name].dtype), relative_error(got[name], interpreted[name])
+                    )
                     for name in case.states
                 ]
                 report.add(number, case, "Triton", errors)

@@ -13,7 +13,7 @@ from typing import Final
 
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.measurement.budget import Budget, Standing
+from hybridwatch.measurement.budget import Budget, BudgetStatus
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
@@ -64,7 +64,7 @@ def record(wanted: Recording, file: Path) -> None:
 
     # Nobody judges while it is recorded: something is open until the time is spent.
     seconds = wanted.minutes * _MINUTE_S
-    budget = Budget((_MOST_BLOCKS,), seconds, lambda _: Standing(open=1, of=1))
+    budget = Budget((_MOST_BLOCKS,), seconds, lambda _: BudgetStatus(open=1, of=1))
     request = SessionRequest(
         scenario=scenario,
         sides=tuple(map(parse_label, labels)),

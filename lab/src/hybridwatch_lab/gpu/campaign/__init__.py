@@ -4,8 +4,17 @@ A stage is a command with a limit of its own. What it measured is on disk before
 begins, so what the end of the rented time cuts off is lost alone.
 """
 
-from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal
-from hybridwatch_lab.gpu.campaign.plan import Plan, Stage, load_plan
+from hybridwatch_lab.gpu.campaign.journal import CampaignJournal, End, StageEntry
+from hybridwatch_lab.gpu.campaign.plan import CampaignPlan, Stage, load_plan
 from hybridwatch_lab.gpu.campaign.runner import Campaign, run_campaign
 
-__all__ = ["Campaign", "End", "Entry", "Journal", "Plan", "Stage", "load_plan", "run_campaign"]
+__all__ = [
+    "Campaign",
+    "CampaignJournal",
+    "CampaignPlan",
+    "End",
+    "Stage",
+    "StageEntry",
+    "load_plan",
+    "run_campaign",
+]

@@ -31,7 +31,7 @@ class End(StrEnum):
         return self in {End.ANSWERED, End.BAD_NEWS}
 
 
-class Entry(BaseModel):
+class StageEntry(BaseModel):
     """One line of the journal.
 
     Attributes:
@@ -55,7 +55,7 @@ class Entry(BaseModel):
     tail: str = ""
 
 
-class Journal:
+class CampaignJournal:
     """The journal of a campaign's folder.
 
     A line that the end of the machine has cut is no entry: its stage is run again.
@@ -77,11 +77,11 @@ class Journal:
         self._cut = bool(lines) and not lines[-1].endswith(b"\n")
         self.entries = [one for line in lines if (one := _parsed(line)) is not None]
 
-    def last(self) -> dict[str, Entry]:
+    def last(self) -> dict[str, StageEntry]:
         """What became of each stage the last time."""
         return {entry.stage: entry for entry in self.entries}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: StageEntry) -> None:
         """Write a line, and return when it would survive a power cut."""
         with self.path.open("ab") as file:
             # What a cut line was about is lost; it must not take this one with it.
@@ -93,9 +93,9 @@ class Journal:
         self.entries.append(entry)
 
 
-def _parsed(line: bytes) -> Entry | None:
+def _parsed(line: bytes) -> StageEntry | None:
     try:
-        return Entry.model_validate_json(line)
+        return StageEntry.model_validate_json(line)
     except ValidationError:
         return None
 

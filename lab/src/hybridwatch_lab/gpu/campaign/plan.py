@@ -37,7 +37,7 @@ class _Stage(Part):
         return self
 
 
-class _File(Part):
+class _CampaignFile(Part):
     stages: Annotated[list[_Stage], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CampaignPlan:
     """The stages in order of worth.
 
     Attributes:
@@ -84,7 +84,7 @@ class Plan:
         """Seconds that all stages take at most."""
         return sum(stage.limit_s for stage in self.stages)
 
-    def only(self, ids: Sequence[str]) -> "Plan":
+    def only(self, ids: Sequence[str]) -> "CampaignPlan":
         """Keep the named stages, in the plan's order.
 
         Raises:
@@ -100,7 +100,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CampaignSubject:
     """What a campaign is about.
 
     Attributes:
@@ -135,7 +135,7 @@ class Subject:
         }
 
 
-def load_plan(path: Path, subject: Subject) -> Plan:
+def load_plan(path: Path, subject: CampaignSubject) -> CampaignPlan:
     """Read the stages of a file and fill them in.
 
     Args:
@@ -158,15 +158,15 @@ def load_plan(path: Path, subject: Subject) -> Plan:
             left_out[entry.id] = f"only on {entry.accelerator}"
         else:
             stages.append(_filled(entry, subject, path))
-    return Plan(tuple(stages), left_out)
+    return CampaignPlan(tuple(stages), left_out)
 
 
-def _read(path: Path) -> _File:
-    with refusing_toml(path, _File, CampaignError):
-        return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+def _read(path: Path) -> _CampaignFile:
+    with refusing_toml(path, _CampaignFile, CampaignError):
+        return _CampaignFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
-def _filled(entry: _Stage, subject: Subject, path: Path) -> Stage:
+def _filled(entry: _Stage, subject: CampaignSubject, path: Path) -> Stage:
     known = subject.words()
     try:
         words = tuple(word.format_map(known) for word in entry.run or entry.study or ())

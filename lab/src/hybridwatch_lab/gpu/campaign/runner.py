@@ -9,8 +9,8 @@ from typing import Final
 
 from hybridwatch.records.store import list_records
 from hybridwatch.system.guarded import GuardedProcess
-from hybridwatch_lab.gpu.campaign.journal import End, Entry, Journal, alone
-from hybridwatch_lab.gpu.campaign.plan import Plan, Stage
+from hybridwatch_lab.gpu.campaign.journal import CampaignJournal, End, StageEntry, alone
+from hybridwatch_lab.gpu.campaign.plan import CampaignPlan, Stage
 from hybridwatch_lab.in_engine import variables
 
 _BAD_NEWS: Final = 1
@@ -36,7 +36,7 @@ class Campaign:
         seconds: After so long nothing more is begun or left running.
     """
 
-    plan: Plan
+    plan: CampaignPlan
     folder: Path
     results: Path
     seconds: float
@@ -44,7 +44,7 @@ class Campaign:
 
 def run_campaign(
     campaign: Campaign, say: Say, *, resume: bool, clock: Callable[[], float] = time.monotonic
-) -> list[Entry]:
+) -> list[StageEntry]:
     """Run every stage that has not answered yet.
 
     Args:
@@ -61,7 +61,7 @@ def run_campaign(
         CampaignError: The folder cannot be written, or another campaign is going on in it.
     """
     deadline = clock() + campaign.seconds
-    journal = Journal(campaign.folder)
+    journal = CampaignJournal(campaign.folder)
     with alone(campaign.folder):
         before = journal.last() if resume else {}
         ends = {name: entry for name, entry in before.items() if entry.end.is_final}
@@ -77,11 +77,11 @@ def run_campaign(
     return [ends[stage.id] for stage in campaign.plan.stages]
 
 
-def _was_tried(entry: Entry | None) -> bool:
+def _was_tried(entry: StageEntry | None) -> bool:
     return entry is not None and entry.end is not End.NOT_BEGUN
 
 
-def describe(entry: Entry) -> str:
+def describe(entry: StageEntry) -> str:
     """Say in a line what became of a stage."""
     if entry.end is End.NOT_BEGUN:
         return f"{entry.stage}: not begun, {entry.reason}"
@@ -92,9 +92,9 @@ def describe(entry: Entry) -> str:
 
 def _run_stage(
     campaign: Campaign, stage: Stage, left_s: float, clock: Callable[[], float]
-) -> Entry:
+) -> StageEntry:
     if left_s < _WORTHWHILE * stage.limit_s:
-        return Entry(
+        return StageEntry(
             stage=stage.id,
             end=End.NOT_BEGUN,
             command=stage.command,
@@ -112,7 +112,7 @@ def _run_stage(
     if not stage.measures and status in {0, _BAD_NEWS, None} and answer.stat().st_size:
         left.append(answer.name)  # of a study that had to be ended, what it answered until then
     end = _end_of(status, answered=bool(left))
-    return Entry(
+    return StageEntry(
         stage=stage.id,
         end=end,
         seconds=clock() - began,

@@ -2,6 +2,14 @@
 
 from hybridwatch_lab.gpu.pack.leave_out import LeftOut, read_left_out
 from hybridwatch_lab.gpu.pack.machine import Machine, read_machine
-from hybridwatch_lab.gpu.pack.pack import Pack, Request, make_pack
+from hybridwatch_lab.gpu.pack.pack import Pack, PackRequest, make_pack
 
-__all__ = ["LeftOut", "Machine", "Pack", "Request", "make_pack", "read_left_out", "read_machine"]
+__all__ = [
+    "LeftOut",
+    "Machine",
+    "Pack",
+    "PackRequest",
+    "make_pack",
+    "read_left_out",
+    "read_machine",
+]

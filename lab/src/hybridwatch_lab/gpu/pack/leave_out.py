@@ -18,7 +18,7 @@ _FILE: Final = Path("engine") / "pack.toml"
 Text = Annotated[str, Field(pattern=r"\S")]
 
 
-class Entry(BaseModel):
+class LeaveOutEntry(BaseModel):
     """One thing that is not packed.
 
     Attributes:
@@ -47,10 +47,10 @@ class _Group(BaseModel):
     why: Text
 
 
-class _File(BaseModel):
+class _LeaveOutFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    leave_out: list[Entry] = Field(default_factory=list)
+    leave_out: list[LeaveOutEntry] = Field(default_factory=list)
     as_it_is: list[_Group] = Field(default_factory=list)
     source_only: list[_Group] = Field(default_factory=list)
 
@@ -65,7 +65,7 @@ class LeftOut:
         source_only: Distributions that are released without a wheel, which is then built here.
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[LeaveOutEntry]
     as_it_is: frozenset[str] = frozenset()
     source_only: frozenset[str] = frozenset()
 
@@ -76,7 +76,7 @@ class LeftOut:
             canonicalize_name(name) for entry in self.entries for name in entry.packages
         )
 
-    def entry_of(self, distribution: str, path: str) -> Entry | None:
+    def entry_of(self, distribution: str, path: str) -> LeaveOutEntry | None:
         """Say why a file of a wheel is left out; ``None`` when it is packed."""
         for entry in self.entries:
             for file in entry.files:
@@ -98,8 +98,8 @@ def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[st
         BuildError: The file is not valid, or no entry has such an id.
     """
     path = shipped_engine(home) / _FILE.name
-    with refusing_toml(path, _File, BuildError, _FILE):
-        found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    with refusing_toml(path, _LeaveOutFile, BuildError, _FILE):
+        found = _LeaveOutFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     known = [entry.id for entry in found.leave_out]
     for word in (*keep, *also):
         if word not in known:

@@ -19,7 +19,14 @@ from hybridwatch_lab.gpu.pack.fetch import Target, build, fetch
 from hybridwatch_lab.gpu.pack.leave_out import LeftOut
 from hybridwatch_lab.gpu.pack.machine import Machine
 from hybridwatch_lab.gpu.pack.pieces import Piece, Splitter, write_archive
-from hybridwatch_lab.gpu.pack.resolve import GIVEN, Question, Wanted, lock_lines, pinned, resolve
+from hybridwatch_lab.gpu.pack.resolve import (
+    GIVEN,
+    ResolveQuestion,
+    WantedWheel,
+    lock_lines,
+    pinned,
+    resolve,
+)
 
 MANIFEST: Final = "pack.json"
 SCRIPT: Final = "put_together.py"
@@ -37,7 +44,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PackRequest:
     """What is to be packed.
 
     Attributes:
@@ -74,11 +81,11 @@ class Pack:
 
     folder: Path
     pieces: Sequence[Piece]
-    packages: Sequence[Wanted]
+    packages: Sequence[WantedWheel]
     left_behind: dict[str, int]
 
 
-def make_pack(request: Request, say: Say) -> Pack:
+def make_pack(request: PackRequest, say: Say) -> Pack:
     """Resolve, fetch, leave out, and write the pieces.
 
     Raises:
@@ -95,7 +102,7 @@ def make_pack(request: Request, say: Say) -> Pack:
         request.wheels,
     )
     wanted = resolve(
-        Question(
+        ResolveQuestion(
             requirements=_requirements(request.build),
             machine=request.machine,
             lock=lock,
@@ -117,7 +124,7 @@ def make_pack(request: Request, say: Say) -> Pack:
     return _write(request, target, wanted, paths)
 
 
-def _require_fit(request: Request) -> str:
+def _require_fit(request: PackRequest) -> str:
     """Hold the machine's Python and torch against the build; gives the version of Python."""
     source, build = request.machine.source, request.build
     version = _version_of(request.python)
@@ -169,7 +176,7 @@ def _lock(build: BuildSpec) -> dict[str, str]:
     return lines
 
 
-def _require_given(request: Request, wanted: Sequence[Wanted]) -> None:
+def _require_given(request: PackRequest, wanted: Sequence[WantedWheel]) -> None:
     for one in wanted:
         if one.name in GIVEN:
             has = f"found {one.instead_of}" if one.instead_of else "found none"
@@ -180,7 +187,7 @@ def _require_given(request: Request, wanted: Sequence[Wanted]) -> None:
 
 
 def _write(
-    request: Request, target: Target, wanted: Sequence[Wanted], paths: dict[str, Path]
+    request: PackRequest, target: Target, wanted: Sequence[WantedWheel], paths: dict[str, Path]
 ) -> Pack:
     folder = request.out / CARRY
     if folder.exists():
@@ -205,7 +212,7 @@ def _write(
 
 
 def _manifest(
-    request: Request, target: Target, wanted: Sequence[Wanted], splitter: Splitter
+    request: PackRequest, target: Target, wanted: Sequence[WantedWheel], splitter: Splitter
 ) -> dict[str, Any]:
     packed = {one.name for one in wanted}
     lock = _lock(request.build)

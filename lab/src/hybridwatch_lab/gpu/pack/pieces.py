@@ -34,7 +34,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenPiece:
     path: Path
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     size: int = 0
@@ -46,7 +46,7 @@ class Splitter(io.RawIOBase):
     def __init__(self, folder: Path, stem: str, limit: int) -> None:
         super().__init__()
         self._folder, self._stem, self._limit = folder, stem, limit
-        self._done: list[_Open] = []
+        self._done: list[_OpenPiece] = []
         self._whole = hashlib.sha256()
 
     def writable(self) -> bool:
@@ -60,7 +60,7 @@ class Splitter(io.RawIOBase):
         while rest:
             if not self._done or self._done[-1].size == self._limit:
                 name = f"{self._stem}.{len(self._done) + 1:03d}"
-                self._done.append(_Open(self._folder / name))
+                self._done.append(_OpenPiece(self._folder / name))
                 self._done[-1].path.unlink(missing_ok=True)
             last = self._done[-1]
             part = rest[: self._limit - last.size]

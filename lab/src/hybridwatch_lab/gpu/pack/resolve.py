@@ -30,7 +30,7 @@ _NOT_THERE: Final = re.compile(r"No matching distribution found for ([A-Za-z0-9.
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedWheel:
     """A package that is to be packed.
 
     Attributes:
@@ -47,7 +47,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ResolveQuestion:
     """What pip has to resolve.
 
     Attributes:
@@ -71,7 +71,7 @@ class Question:
     built: Path | None = None
 
 
-def resolve(question: Question) -> list[Wanted]:
+def resolve(question: ResolveQuestion) -> list[WantedWheel]:
     """Find the least set of packages.
 
     Returns:
@@ -97,7 +97,7 @@ def resolve(question: Question) -> list[Wanted]:
 class _Stub:
     """An environment that looks to pip like the machine."""
 
-    def __init__(self, question: Question, folder: Path) -> None:
+    def __init__(self, question: ResolveQuestion, folder: Path) -> None:
         self._question = question
         self._folder = folder
         self._python = folder / "like" / "bin" / "python"
@@ -184,11 +184,11 @@ def _install(site: Path, name: str, version: str, metadata: Mapping[str, Any]) -
 
 
 def _reachable(
-    question: Question,
+    question: ResolveQuestion,
     known: Mapping[str, Mapping[str, Any]],
     new: frozenset[str],
     environment: Mapping[str, str],
-) -> Iterator[Wanted]:
+) -> Iterator[WantedWheel]:
     """Walk from what shall run to what it requires, not through what is left out."""
     there = question.machine.packages
     waiting = [(Requirement(text), text) for text in question.requirements]
@@ -201,7 +201,7 @@ def _reachable(
             continue
         if name in new and name not in given:
             given.add(name)
-            yield Wanted(name, known[name]["version"], because, str(there.get(name, "")))
+            yield WantedWheel(name, known[name]["version"], because, str(there.get(name, "")))
         for extra in {"", *requirement.extras}:
             if (name, extra) in seen:
                 continue

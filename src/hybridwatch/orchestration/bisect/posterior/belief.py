@@ -115,7 +115,7 @@ class Belief:
         return Range(low, high, float(self.joint[low:high].sum()))
 
 
-def belief_of(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
+def build_belief(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
     """Begin with what is known before anything is measured.
 
     Args:

@@ -12,7 +12,7 @@ from enum import Enum
 from hybridwatch.errors import LostProbeError
 
 
-class Answer(Enum):
+class ProbeAnswer(Enum):
     """On which side of the change a position lies."""
 
     UNCHANGED = "unchanged"
@@ -22,7 +22,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Bracket:
     """What is known of where the change is.
 
     Attributes:
@@ -45,18 +45,18 @@ class Place:
         """Positions that would say more."""
         return tuple(at for at in range(self.good + 1, self.bad) if at not in self.skipped)
 
-    def after(self, at: int, answer: Answer) -> "Place":
+    def after(self, at: int, answer: ProbeAnswer) -> "Bracket":
         """Learn the answer of an open position."""
         match answer:
-            case Answer.UNCHANGED:
+            case ProbeAnswer.UNCHANGED:
                 return replace(self, good=at)
-            case Answer.CHANGED:
+            case ProbeAnswer.CHANGED:
                 return replace(self, bad=at)
-            case Answer.SKIPPED:
+            case ProbeAnswer.SKIPPED:
                 return replace(self, skipped=self.skipped | {at})
 
 
-def next_position(place: Place) -> int | None:
+def next_position(place: Bracket) -> int | None:
     """Give the position to ask next; ``None`` when none would say more.
 
     Of two in the middle the later one: what was wrong for long is rarely looked for.
@@ -64,7 +64,7 @@ def next_position(place: Place) -> int | None:
     return place.open[len(place.open) // 2] if place.open else None
 
 
-def next_positions(place: Place, most: int) -> tuple[int, ...]:
+def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
     """Give the position to ask next, then those that may come after it, whatever it answers.
 
     Args:
@@ -83,19 +83,19 @@ def next_positions(place: Place, most: int) -> tuple[int, ...]:
     return tuple(found[:most])
 
 
-_SIDES = (Answer.CHANGED, Answer.UNCHANGED)
+_SIDES = (ProbeAnswer.CHANGED, ProbeAnswer.UNCHANGED)
 
 
-def _one_at_a_time(_: Place) -> None:
+def _one_at_a_time(_: Bracket) -> None:
     """Measure nothing ahead."""
 
 
 def find_exact(
     last: int,
-    ask: Callable[[int], Answer],
+    ask: Callable[[int], ProbeAnswer],
     may_go_on: Callable[[], bool] = lambda: True,
-    expect: Callable[[Place], None] = _one_at_a_time,
-) -> Place:
+    expect: Callable[[Bracket], None] = _one_at_a_time,
+) -> Bracket:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
     Args:
@@ -108,7 +108,7 @@ def find_exact(
     Returns:
         Where the change is: one position, or more if what lies between gave no answer.
     """
-    place = Place(0, last)
+    place = Bracket(0, last)
     while (at := next_position(place)) is not None and may_go_on():
         try:
             expect(place)

@@ -30,7 +30,12 @@ import numpy as np
 from scipy import special
 
 from hybridwatch.errors import LostProbeError
-from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Array, Belief, belief_of
+from hybridwatch.orchestration.bisect.posterior.belief import (
+    CONFIDENCE,
+    Array,
+    Belief,
+    build_belief,
+)
 
 FREEDOM: Final = 4
 SESSION_SCATTER: Final = 0.005
@@ -137,7 +142,7 @@ class Effect:
         is_real = (self.size + self.error * _AWAY) / self.size >= _LEAST_SHARE
         sizes = np.where(is_real, np.exp(_log_density(_AWAY)), 0.0)
         columns = _columns(sizes, 0) * _columns(_SCATTER_WEIGHTS, 1)
-        return belief_of(weights, (columns * _columns(_VARIATION_WEIGHTS, 2)).tolist())
+        return build_belief(weights, (columns * _columns(_VARIATION_WEIGHTS, 2)).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +163,14 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NextProbe:
     """What to measure next: a position, and with how many blocks."""
 
     at: int
     blocks: int
 
 
-def effect_of(sessions: Sequence[Sequence[float]], *, is_anew: bool = False) -> Effect:
+def compute_effect(sessions: Sequence[Sequence[float]], *, is_anew: bool = False) -> Effect:
     """Read the effect off the sessions of the two ends.
 
     The noise is the blocks' median distance from the median of their session, scaled to a standard
@@ -185,7 +190,7 @@ def effect_of(sessions: Sequence[Sequence[float]], *, is_anew: bool = False) -> 
     return Effect(size, error, noise, is_anew)
 
 
-def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
+def next_choice(belief: Belief, effect: Effect, costs: Costs) -> NextProbe | None:
     """Choose the measurement with the most expected information per minute.
 
     Returns:
@@ -196,7 +201,7 @@ def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
     shares = belief.changed_at(belief.open)
     scatter, variation = belief.columns @ np.transpose([effect.scatters, effect.variations])
     counts = BLOCKS[:1] if effect.is_anew else BLOCKS
-    best = Choice(belief.open[0], counts[0])
+    best = NextProbe(belief.open[0], counts[0])
     most = -math.inf
     for blocks in counts:
         unchanged = math.hypot(_error(effect.noise, blocks), scatter)
@@ -204,7 +209,7 @@ def next_choice(belief: Belief, effect: Effect, costs: Costs) -> Choice | None:
         gains = _information(shares, abs(effect.size), unchanged, changed) / costs.of(blocks)
         at = int(np.argmax(gains))
         if gains[at] > most:
-            most, best = float(gains[at]), Choice(belief.open[at], blocks)
+            most, best = float(gains[at]), NextProbe(belief.open[at], blocks)
     return best
 
 
@@ -212,7 +217,7 @@ def find_timed(
     belief: Belief,
     effect: Effect,
     costs: Costs,
-    ask: Callable[[Choice], Sequence[float] | None],
+    ask: Callable[[NextProbe], Sequence[float] | None],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> Belief:
     """Measure until one range that cannot be divided is likely enough, or there is no time left.

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.orchestration.bisect.posterior.belief import belief_of
+from hybridwatch.orchestration.bisect.posterior.belief import build_belief
 from hybridwatch.orchestration.bisect.posterior.timed import (
     Costs,
     Effect,
-    effect_of,
+    compute_effect,
     find_timed,
     next_choice,
 )
@@ -36,7 +36,7 @@ def a_machine(change, *, noise=0.01, size=0.06, dumb=(), seed=1):
 
 @given(st.lists(st.floats(0.05, 4), min_size=2, max_size=80), st.data())
 def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data):
-    belief = belief_of(weights)
+    belief = build_belief(weights)
     at = data.draw(st.integers(1, len(weights) - 1))
     before = belief.changed_at([at])[0]
     after = belief.after(at, np.array([-3.0]), np.array([-1.0]))
@@ -46,7 +46,7 @@ def test_masses_stay_probabilities_and_move_towards_what_was_seen(weights, data)
 
 @given(st.integers(2, 60), st.data())
 def test_ranges_cover_every_position_once(last, data):
-    belief = belief_of([1.0] * last)
+    belief = build_belief([1.0] * last)
     for at in data.draw(st.frozensets(st.integers(1, last - 1))):
         belief = belief.without(at)
     covered = [at for one in belief.ranges() for at in range(one.good + 1, one.bad + 1)]
@@ -120,7 +120,7 @@ def test_one_disturbed_session_does_not_decide():
 def test_effect_of_the_ends_is_not_moved_by_a_few_disturbed_blocks():
     rng = np.random.default_rng(3)
     blocks = (0.06 + 0.01 * rng.standard_normal(20)).tolist()
-    calm, disturbed = effect_of([blocks]), effect_of([[*blocks[:-2], 1.0, 1.2]])
+    calm, disturbed = compute_effect([blocks]), compute_effect([[*blocks[:-2], 1.0, 1.2]])
     assert calm.size == pytest.approx(0.06, abs=0.008)
     assert disturbed.size == pytest.approx(calm.size, abs=0.008)
     assert disturbed.noise < 2 * calm.noise
@@ -163,8 +163,8 @@ def test_session_whose_own_blocks_lie_far_apart_tells_less():
 
 def test_blocks_that_start_engines_anew_are_sessions():
     blocks = [0.01, 0.05, 0.04, 0.06]
-    effect = effect_of([blocks[:2], blocks[2:]], is_anew=True)
-    assert effect == effect_of([[one] for one in blocks], is_anew=True)
+    effect = compute_effect([blocks[:2], blocks[2:]], is_anew=True)
+    assert effect == compute_effect([[one] for one in blocks], is_anew=True)
     belief = effect.belief([1.0] * 64)
     together, one_by_one = belief, belief
     together = together.after(32, *effect.log_likelihoods(blocks))
@@ -177,7 +177,7 @@ def test_blocks_that_start_engines_anew_are_sessions():
 def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_tell_less():
     """The ends' few blocks say little of the noise; those of all other builds say more."""
     rng = np.random.default_rng(2)
-    effect = effect_of([[0.01, 0.09], [0.02, 0.08]], is_anew=True)
+    effect = compute_effect([[0.01, 0.09], [0.02, 0.08]], is_anew=True)
     belief = effect.belief([1.0] * 64)
     for _ in range(9):
         unchanged, changed = 0.012 * rng.standard_normal(2) + (0.0, 0.04)
@@ -189,7 +189,7 @@ def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_t
 
 def test_effect_that_differs_from_start_to_start_does_not_make_unchanged_positions_doubtful():
     """Such as were measured: a planted commit that costs 3 to 8 %, and steady ones before it."""
-    effect = effect_of([[0.044, 0.037], [0.059, 0.039]], is_anew=True)
+    effect = compute_effect([[0.044, 0.037], [0.059, 0.039]], is_anew=True)
     belief = effect.belief([1.0] * 64)
     steady = np.where(effect.variations == 0, belief.joint, 0.0)
     taken_for_steady = replace(belief, joint=steady / steady.sum())
@@ -205,7 +205,7 @@ def test_effect_that_differs_from_start_to_start_does_not_make_unchanged_positio
 
 
 def test_two_sessions_of_the_ends_that_disagree_leave_the_effect_open():
-    same, other = effect_of([[0.06] * 10] * 2), effect_of([[0.06] * 10, [0.02] * 10])
+    same, other = compute_effect([[0.06] * 10] * 2), compute_effect([[0.06] * 10, [0.02] * 10])
     assert same.is_clear
     assert not other.is_clear
 

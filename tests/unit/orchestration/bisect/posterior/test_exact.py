@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hybridwatch.errors import LostProbeError
 from hybridwatch.orchestration.bisect.posterior.exact import (
-    Answer,
-    Place,
+    Bracket,
+    ProbeAnswer,
     find_exact,
     next_position,
     next_positions,
@@ -31,8 +31,8 @@ def search(last, change, dumb, may_go_on=lambda: True):
     def ask(at):
         asked.append(at)
         if at in dumb:
-            return Answer.SKIPPED
-        return Answer.CHANGED if at >= change else Answer.UNCHANGED
+            return ProbeAnswer.SKIPPED
+        return ProbeAnswer.CHANGED if at >= change else ProbeAnswer.UNCHANGED
 
     return find_exact(last, ask, may_go_on), asked
 
@@ -72,20 +72,20 @@ def test_sixty_four_positions_take_six_answers():
 
 
 def test_what_may_come_next_is_both_next_middles() -> None:
-    assert next_positions(Place(0, 16), 3) == (8, 4, 12)
-    assert next_positions(Place(0, 16), 1) == (8,)
-    assert next_positions(Place(0, 2), 3) == (1,)
-    assert next_positions(Place(0, 1), 3) == ()
+    assert next_positions(Bracket(0, 16), 3) == (8, 4, 12)
+    assert next_positions(Bracket(0, 16), 1) == (8,)
+    assert next_positions(Bracket(0, 2), 3) == (1,)
+    assert next_positions(Bracket(0, 1), 3) == ()
 
 
 @given(histories())
 def test_whatever_is_asked_next_was_expected(history):
     last, change, dumb = history
-    place = Place(0, last)
+    place = Bracket(0, last)
     while (at := next_position(place)) is not None:
         expected = next_positions(place, 3)
-        side = Answer.CHANGED if at >= change else Answer.UNCHANGED
-        place = place.after(at, Answer.SKIPPED if at in dumb else side)
+        side = ProbeAnswer.CHANGED if at >= change else ProbeAnswer.UNCHANGED
+        place = place.after(at, ProbeAnswer.SKIPPED if at in dumb else side)
         following = next_position(place)
         assert at in dumb or following in (*expected[1:], None)
 
@@ -94,12 +94,12 @@ def test_a_search_that_loses_a_measurement_keeps_what_it_knows() -> None:
     def ask(at):
         if at == 4:
             raise LostProbeError("gone")
-        return Answer.CHANGED
+        return ProbeAnswer.CHANGED
 
-    assert find_exact(16, ask) == Place(0, 8)
+    assert find_exact(16, ask) == Bracket(0, 8)
 
 
 def test_of_two_in_the_middle_the_later_one_is_asked():
-    assert next_position(Place(0, 5)) == 3
-    assert next_position(Place(3, 5)) == 4
-    assert next_position(Place(4, 5)) is None
+    assert next_position(Bracket(0, 5)) == 3
+    assert next_position(Bracket(3, 5)) == 4
+    assert next_position(Bracket(4, 5)) is None

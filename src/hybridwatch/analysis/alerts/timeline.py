@@ -1,0 +1,292 @@
+"""What the verdicts of one matter say: when it went bad, and when it was good again.
+
+Pure, and without what people said about it: a timeline depends on the records and the policy alone,
+so it can be kept as long as these stay the same.
+
+=================  ==============================  =============================================
+area               bad                             shown good
+=================  ==============================  =============================================
+engine             a trial of a metric failed      that metric was measured: the engine lived
+measurement        a metric is missing             that metric was measured
+every other        a regression, or an expecta-    equivalent or improved
+                   tion that stays broken, as the
+                   policy says: *block*, *warn*
+                   (lower), *watch* not
+=================  ==============================  =============================================
+
+A matter is over when every metric that was bad since it opened has been shown good. What shows
+nothing (inconclusive, not comparable, not in the run) leaves it as it was.
+
+A regression that may be chance, such as the luck of a start, is not bad by itself. What chance can
+move (everything but a contract) and was bad in one run alone, and is not in the next, was *not
+repeated*: that is no recovery, since nobody knows whether anything was wrong.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from hybridwatch.analysis.alerts.alert_key import (
+    CONTROL,
+    AlertQuestion,
+    AlertSubject,
+    JudgedMetric,
+    area_for,
+)
+from hybridwatch.analysis.cause import Area, Cause, Part, find_causes
+from hybridwatch.analysis.detection import kind_of
+from hybridwatch.analysis.gate import outcome
+from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.metrics import Kind
+
+_Bad: TypeAlias = tuple[JudgedMetric, Action]
+_UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})
+_GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
+_BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
+"""Areas in which measuring anything at all is the good news."""
+_THERE: Final = 0.5
+"""Of the effect that was bad: less in an inconclusive run means that it is not there."""
+_PLACE: Final = attrgetter("started_at", "run_id")
+"""Where a run stands in time among those of the same builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """What one run says of a matter.
+
+    Attributes:
+        run_id: The contender's run.
+        started_at: When it started, with a time zone.
+        cause: What was bad in it; ``None`` if nothing was.
+        is_good: Whether it showed a metric of the matter good.
+        is_over: Whether nothing that was bad is left to be shown good.
+    """
+
+    run_id: str
+    started_at: datetime
+    cause: Cause | None
+    is_good: bool
+    is_over: bool
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Where it stands in time."""
+        return self.started_at, self.run_id
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of its leading metric; inconclusive where nothing was shown."""
+        if self.cause is not None:
+            return self.cause.lead.verdict
+        return Verdict.EQUIVALENT if self.is_good else Verdict.INCONCLUSIVE
+
+    @property
+    def recovers(self) -> bool:
+        """Whether it shows that all is well again."""
+        return self.is_good and self.is_over
+
+
+class TransitionKind(Enum):
+    """What a run did to a matter."""
+
+    OPENED = "opened"
+    RESOLVED = "resolved"
+    NOT_REPEATED = "not repeated"
+    """One run alone was bad, and the next is not."""
+    REOPENED = "reopened"
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing is bad after it."""
+        return self in {TransitionKind.RESOLVED, TransitionKind.NOT_REPEATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of a matter, and the run that made it."""
+
+    change: TransitionKind
+    by: RunVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything that the verdicts say of one matter that was bad at least once.
+
+    Attributes:
+        matter: What it is about.
+        run_verdicts: What each run of these builds says, oldest first.
+        transitions: How it opened, resolved and reopened; never empty.
+        cause: What is bad and was not shown good since; once it is over, what was bad last.
+        questions: What was ever bad, the oldest first.
+    """
+
+    matter: AlertSubject
+    run_verdicts: tuple[RunVerdict, ...]
+    transitions: tuple[Transition, ...]
+    cause: Cause
+    questions: tuple[AlertQuestion, ...]
+
+    @property
+    def bad(self) -> RunVerdict:
+        """The newest run that was bad."""
+        return next(one for one in reversed(self.run_verdicts) if one.cause is not None)
+
+    @property
+    def shown_by(self) -> RunVerdict:
+        """The newest run that said what the cause says of its leading metric."""
+        lead = self.cause.lead
+        said = (one for one in reversed(self.run_verdicts) if one.cause and lead in one.cause.parts)
+        return next(said, self.bad)
+
+    @property
+    def newest(self) -> RunVerdict:
+        """The newest run."""
+        return self.run_verdicts[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the verdicts say that all is well again."""
+        return self.transitions[-1].change.is_end
+
+    @property
+    def is_not_repeated(self) -> bool:
+        """Whether it is over without that anybody knows whether it was anything."""
+        return self.transitions[-1].change is TransitionKind.NOT_REPEATED
+
+    @property
+    def opened_by(self) -> RunVerdict:
+        """The run that opened it last."""
+        opening = (
+            transition for transition in reversed(self.transitions) if not transition.change.is_end
+        )
+        return next(opening).by
+
+
+def build_timelines(
+    judged: Iterable[JudgedMetric], policy: Policy = STRICT
+) -> tuple[Timeline, ...]:
+    """Put verdicts together by matter.
+
+    Args:
+        judged: Verdicts in any order. With earlier ones, timelines say when it began; with the
+            newest of each question alone, what is inconclusive now has none. Known-bad controls are
+            not to be among them: they are bad on purpose.
+        policy: What becomes of which metric.
+
+    Returns:
+        One for each matter that was ever bad.
+    """
+    pairs: defaultdict[tuple[str, ...], list[JudgedMetric]] = defaultdict(list)
+    for one in judged:
+        pair = one.question
+        pairs[pair.scenario, pair.baseline, pair.contender, pair.testbed].append(one)
+    return tuple(
+        timeline
+        for (scenario, *sides), found in pairs.items()
+        for timeline in _timelines(scenario, sides, sorted(found, key=_PLACE), policy)
+    )
+
+
+def _timelines(
+    scenario: str, sides: Sequence[str], judged: Sequence[JudgedMetric], policy: Policy
+) -> Iterator[Timeline]:
+    runs = [list(run) for _, run in groupby(judged, key=_PLACE)]
+    metrics = {one.question.metric for one in judged}
+    rules = {metric: policy.rule_for(scenario, metric) for metric in metrics}
+    bad: list[list[_Bad]] = [
+        [
+            (one, rank)
+            for one in run
+            if one.lasts and (rank := _rank(one, rules)) is not Action.WATCH
+        ]
+        for run in runs
+    ]
+    for area in dict.fromkeys(one.area for run in bad for one, _ in run):
+        mine = [[each for each in run if each[0].area is area] for run in bad]
+        matter = AlertSubject(scenario, area, *sides)
+        yield _timeline(matter, zip(runs, mine, strict=True))
+
+
+def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
+    return outcome(one.verdict, rules[one.question.metric], sure=one.sure)
+
+
+def _timeline(
+    matter: AlertSubject, runs: Iterable[tuple[list[JudgedMetric], list[_Bad]]]
+) -> Timeline:
+    left: dict[AlertQuestion, Part] = {}
+    last: dict[AlertQuestion, Part] = {}
+    ever: dict[AlertQuestion, None] = {}
+    run_verdicts: list[RunVerdict] = []
+    transitions: list[Transition] = []
+    times = 0
+    for run, bad in runs:
+        worse = {one.question: _part(one, rank) for one, rank in bad}
+        good = {one.question for one in run if _is_good(one, matter.area)}
+        over = good | (_gone(run, left) if times == 1 and not bad else set())
+        left = {question: part for question, part in left.items() if question not in over} | worse
+        last = left or last
+        ever |= dict.fromkeys(worse)
+        cause = _cause(worse.values(), matter.area) if bad else None
+        run_verdict = RunVerdict(
+            run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left
+        )
+        run_verdicts.append(run_verdict)
+        is_open = bool(transitions) and not transitions[-1].change.is_end
+        if left and not is_open:
+            transitions.append(
+                Transition(
+                    TransitionKind.REOPENED if transitions else TransitionKind.OPENED, run_verdict
+                )
+            )
+        elif is_open and not left:
+            once = times == 1 and all(map(_has_luck, last, last.values()))
+            transitions.append(
+                Transition(
+                    TransitionKind.NOT_REPEATED if once else TransitionKind.RESOLVED, run_verdict
+                )
+            )
+        times = times + bool(bad) if left else 0
+    cause = _cause(last.values(), matter.area)
+    return Timeline(matter, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
+
+
+def _gone(run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, Part]) -> set[AlertQuestion]:
+    """Find what was bad once and is not there any more, though this run alone proves nothing."""
+    found = set()
+    for one in run:
+        before = left.get(one.question)
+        if one.verdict is not Verdict.INCONCLUSIVE or one.effect is None or before is None:
+            continue
+        if _has_luck(one.question, before) and one.effect / (before.effect or 1.0) < _THERE:
+            found.add(one.question)
+    return found
+
+
+def _has_luck(question: AlertQuestion, part: Part) -> bool:
+    """Whether it may have been bad by chance."""
+    kind = kind_of(question.metric)
+    return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
+
+
+def _part(one: JudgedMetric, rank: Action) -> Part:
+    return Part(one.question.metric, one.question.statistic, one.verdict, one.effect, rank)
+
+
+def _cause(parts: Iterable[Part], area: Area) -> Cause:
+    # ``find_causes`` knows nothing of controls, which fail without an engine that did.
+    found = tuple(part for cause in find_causes(parts) for part in cause.parts)
+    return Cause(area, is_better=False, parts=found)
+
+
+def _is_good(one: JudgedMetric, area: Area) -> bool:
+    if area in _BY_ABSENCE:
+        return one.question.metric != CONTROL and one.verdict not in _UNMEASURED
+    return one.verdict in _GOOD and area_for(one.question.metric, Verdict.REGRESSION) is area

@@ -1,0 +1,222 @@
+"""Was the bug of a known-bad control caught, and was the healthy engine clean beside it?
+
+Such a run is red on purpose: its contender is the baseline with a fix taken out, so a regression is
+what must be there. The bug is *caught* when a broken contract or lost answers tell its engine from
+the healthy one; times do not count, since they differ by chance. The healthy engine is *clean* when
+it broke no contract and got as many answers right as its scenario expects.
+
+Pure, so that the terminal (from a report) and the dashboard (from the index) say the same.
+``hybridwatch controls`` is stricter: it measures anew and wants the contract broken under every
+seed.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.records.role import Role, lost_fixes
+from hybridwatch.scenarios.scenario import Scenario
+
+_UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})
+"""Verdicts that show nothing of an engine that lived."""
+
+
+class Detection(Enum):
+    """What a known-bad control showed of its scenario."""
+
+    MISSED = "not caught"
+    """The engine without its fix passed: this scenario is green whatever happens."""
+    CAUGHT = "caught"
+    NOT_ASKED = "not asked"
+    """The run holds neither contracts nor answers that could be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlReading:
+    """One comparison of a control.
+
+    Attributes:
+        metric: Its id.
+        statistic: What trials were reduced to.
+        verdict: What it says.
+        old: Center of the healthy engine, base units; NaN without one.
+        new: Center of the engine without the fix.
+    """
+
+    metric: str
+    statistic: str
+    verdict: Verdict
+    old: float
+    new: float
+
+    @property
+    def kind(self) -> Kind | None:
+        """Of the metric; ``None`` of one that this hybridwatch does not know."""
+        return kind_of(self.metric)
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether it is free of a machine's noise: a contract or answers."""
+        return is_deterministic(self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionPromise:
+    """What a scenario says of its two engines.
+
+    Attributes:
+        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+        at_least: Metric to the least that a healthy engine has.
+    """
+
+    deadly: bool = False
+    at_least: tuple[tuple[str, float], ...] = ()
+
+
+NOTHING: Final = DetectionPromise()
+"""Of a scenario that nobody knows."""
+
+
+def find_promise(scenario: Scenario) -> DetectionPromise:
+    """Read off a scenario what its controls are held to."""
+    return DetectionPromise(scenario.harm == "death", tuple(scenario.expect.at_least.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBad:
+    """A known-bad control, and what it showed.
+
+    Attributes:
+        report: Its report.
+        lost: The fixes that the contender lacks on purpose.
+        detection: Whether the bug was caught.
+        by: The comparisons that caught it, contracts first.
+        baseline_violations: What the healthy engine was not clean of.
+    """
+
+    report: Report
+    lost: tuple[str, ...]
+    detection: Detection
+    by: tuple[Comparison, ...]
+    baseline_violations: tuple[str, ...]
+
+    @property
+    def scenario(self) -> str:
+        """Id of the scenario."""
+        return self.report.scenario.id
+
+    @property
+    def ok(self) -> bool:
+        """Whether the bug was caught, and nothing where there is none."""
+        return self.detection is Detection.CAUGHT and not self.baseline_violations
+
+
+@lru_cache(maxsize=1024)
+def kind_of(metric: str) -> Kind | None:
+    """Give the kind of a metric; ``None`` of one that this hybridwatch does not know."""
+    try:
+        return metric_of(metric).kind
+    except KeyError:
+        return None
+
+
+def is_deterministic(metric: str) -> bool:
+    """Whether a metric is free of a machine's noise: a contract or answers."""
+    kind = kind_of(metric)
+    return kind is not None and not kind.has_noise
+
+
+def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detection:
+    """Say what a known-bad control showed.
+
+    Args:
+        deterministic: What its comparisons of deterministic metrics say.
+        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+    """
+    if _giving_away(deadly=deadly) & set(deterministic):
+        return Detection.CAUGHT
+    return Detection.MISSED if set(deterministic) - _UNSETTLED else Detection.NOT_ASKED
+
+
+def baseline_violations_in(
+    readings: Collection[ControlReading], promise: DetectionPromise
+) -> tuple[str, ...]:
+    """Name what the healthy engine was not clean of.
+
+    Args:
+        readings: The control's comparisons.
+        promise: What its scenario says. Every contract counts broken rules, so a healthy engine
+            has 0 of each, whatever the scenario.
+    """
+    return tuple(one.metric for one in readings if _is_violation(one, dict(promise.at_least)))
+
+
+def is_control(report: Report) -> bool:
+    """Whether a report is of a known-bad control of its own scenario.
+
+    That takes one run, one code and a fix that was switched: an engine that lost its fix in any
+    other way is the worst of news. So is one that lost a fix which the scenario does not guard.
+    """
+    old, new = report.baseline, report.contender
+    return (
+        report.role is Role.KNOWN_BAD
+        and old.build.wheel_digest == new.build.wheel_digest
+        and report.scenario.fix in lost_fixes(old.build, new.build)
+    )
+
+
+def find_known_bad(report: Report, promise: DetectionPromise = NOTHING) -> KnownBad:
+    """Say what the report of a known-bad control showed, its scenario having promised that."""
+    pairs = [(_reading(comparison), comparison) for comparison in report.comparisons]
+    readings = [reading for reading, _ in pairs]
+    bad = _giving_away(deadly=promise.deadly)
+    return KnownBad(
+        report=report,
+        lost=lost_fixes(report.baseline.build, report.contender.build),
+        detection=find_detection(
+            [one.verdict for one in readings if one.is_deterministic], deadly=promise.deadly
+        ),
+        by=tuple(found for one, found in pairs if one.is_deterministic and one.verdict in bad),
+        baseline_violations=baseline_violations_in(readings, promise),
+    )
+
+
+def complaints_about(control: KnownBad) -> Iterator[str]:
+    """Say what is wrong with a control, a line each; nothing when it did what it must."""
+    if control.detection is not Detection.CAUGHT:
+        yield f"{control.scenario}: the bug was {control.detection.value}"
+    for metric in control.baseline_violations:
+        yield f"{control.scenario}: the healthy engine is not clean: {metric}"
+
+
+def _giving_away(*, deadly: bool) -> frozenset[Verdict]:
+    if deadly:
+        return frozenset({Verdict.REGRESSION, Verdict.FAILED})
+    return frozenset({Verdict.REGRESSION})
+
+
+def _is_violation(reading: ControlReading, at_least: Mapping[str, float]) -> bool:
+    if math.isnan(reading.old):
+        return reading.is_deterministic and reading.verdict is Verdict.FAILED
+    if reading.kind is Kind.EXACT:
+        return reading.old != 0
+    return reading.old < at_least.get(reading.metric, -math.inf)
+
+
+def _reading(comparison: Comparison) -> ControlReading:
+    return ControlReading(
+        comparison.metric.id,
+        comparison.statistic,
+        comparison.verdict,
+        _center(comparison.baseline),
+        _center(comparison.contender),
+    )
+
+
+def _center(summary: Summary | None) -> float:
+    return math.nan if summary is None else summary.center

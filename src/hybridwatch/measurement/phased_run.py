@@ -1,0 +1,223 @@
+"""Several sessions stage by stage: what is broken is known before anything is timed.
+
+Every session keeps its engine from its first stage to its last, so each engine is started once. It
+comes up while sessions before it are measured, as long as none of them is timed.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from hybridwatch.engines.preflight import Needs, free_memory
+from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.measurement.accuracy.harness import LmEval
+from hybridwatch.measurement.engine_pool import list_engines
+from hybridwatch.measurement.plan import TIMED_PHASES
+from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.records.run import STOPPED, Phase, Run
+from hybridwatch.system import require_wanted
+
+STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
+    (Phase.CONTRACT,),
+    (Phase.ACCURACY,),
+    TIMED_PHASES,
+)
+"""Which phases are made of every session before the next stage begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStep:
+    """One stage of one session.
+
+    Attributes:
+        session: Which one.
+        phases: What is measured of it.
+        ahead: The session whose engine comes up together with this one's; ``None`` for none.
+        next_up: The session whose engine comes up from then on; ``None`` for none.
+        clients: Whether the session's load clients get ready meanwhile.
+        last: Whether it is the session's last one, after which its engine is ended.
+    """
+
+    session: int
+    phases: tuple[Phase, ...]
+    ahead: int | None = None
+    next_up: int | None = None
+    clients: bool = False
+    last: bool = False
+
+
+def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tuple[PhaseStep, ...]:
+    """Lay out the stages of several sessions.
+
+    Args:
+        phases: What each session measures.
+        at_once: How many sessions have their engines at the same time, group by group; together
+            all of them. A group is finished before the next begins.
+    """
+    steps: list[PhaseStep] = []
+    first = 0
+    for count in at_once:
+        steps += _steps_of_group(phases, range(first, first + count))
+        first += count
+    return tuple(steps)
+
+
+def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator[PhaseStep]:
+    waiting = list(group)
+
+    def next_engine() -> int | None:
+        return waiting.pop(0) if waiting else None
+
+    for number, stage in enumerate(STAGES):
+        for session in group:
+            own = tuple(phase for phase in stage if phase in phases[session])
+            if not own:
+                continue
+            first = len(waiting) == len(group)
+            if session in waiting:
+                waiting.remove(session)
+            timed = stage == TIMED_PHASES
+            ahead = next_engine() if first and not timed else None
+            next_up = None if timed else next_engine()
+            later = {phase for after in STAGES[number + 1 :] for phase in after}
+            left = later.intersection(phases[session])
+            # Its imports take a core for seconds: they must not fall into a timed trial.
+            clients = stage == (Phase.ACCURACY,) and not left.isdisjoint(TIMED_PHASES)
+            yield PhaseStep(session, own, ahead, next_up, clients=clients, last=not left)
+
+
+def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
+    """Say how many sessions, in their order, fit into the memory at a time; one at least.
+
+    Args:
+        needs: Bytes that each session's engines need.
+        free: Bytes that there are.
+    """
+    sizes: list[int] = []
+    used = 0
+    for need in needs:
+        if sizes and used + need <= free:
+            sizes[-1] += 1
+            used += need
+        else:
+            sizes.append(1)
+            used = need
+    return tuple(sizes)
+
+
+class PhasedRun:
+    """The sessions of several scenarios, made stage by stage; a context manager.
+
+    Args:
+        requests: What to measure; no budgets, the sides of each of one build, and all on a CPU: the
+            memory of a GPU holds the engines of one session.
+    """
+
+    def __init__(self, requests: Sequence[SessionRequest]) -> None:
+        self._requests = requests
+        self._sessions: dict[int, Session] = {}
+        self._open: dict[int, ExitStack] = {}
+        self._over: set[int] = set()
+        self._folders = ExitStack()
+        self.steps = plan_steps(
+            [_phases_left(one) for one in requests],
+            group_sizes([_memory(one) for one in requests], free_memory().bytes),
+        )
+
+    def __enter__(self) -> Self:
+        """Make room for logs; no engine is started yet."""
+        folder = tempfile.TemporaryDirectory(prefix="hybridwatch-")
+        self._work = Path(self._folders.enter_context(folder))
+        self._lm_eval = self._folders.enter_context(LmEval(self._work))
+        if any(Phase.ACCURACY in step.phases for step in self.steps):
+            self._lm_eval.start_ahead()  # the first engine takes longer to come up
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every engine and client."""
+        with self._folders:
+            for number in tuple(self._open):
+                self._end(number)
+
+    def make(self, step: PhaseStep) -> Run:
+        """Make the trials of a step; the run has those of the session's earlier steps, too.
+
+        A session that fails after a whole phase is over, with failed trials for what it lacks.
+
+        Raises:
+            BuildError: The session's build cannot be switched as its label says.
+            EngineError: No engine came up at all, so there is nothing to record.
+            KeyboardInterrupt: A stop was requested; ``cut_short`` says what is worth keeping.
+        """
+        try:
+            run = self._make(step)
+        except (EngineError, BuildError) as error:
+            require_wanted()
+            self._end(step.session)
+            kept = self._cut_short(step.session, f"not measured: {error}")
+            if kept is None:
+                raise
+            return kept
+        if step.last:
+            self._end(step.session)
+        return run
+
+    def _make(self, step: PhaseStep) -> Run:
+        session = self._session(step.session)
+        session.start_ahead()
+        if step.ahead is not None:
+            self._start_ahead(step.ahead)
+        session.begin()
+        if step.next_up is not None:
+            self._start_ahead(step.next_up)
+        if step.clients:
+            session.start_clients_ahead()
+        return session.make(step.phases)
+
+    def is_over(self, session: int) -> bool:
+        """Whether nothing more is made of a session: it is whole, or it has failed."""
+        return session in self._over
+
+    def cut_short(self, session: int) -> Run | None:
+        """Give what a session has measured so far; ``None`` when it is not worth keeping."""
+        return self._cut_short(session, STOPPED)
+
+    def _cut_short(self, session: int, reason: str) -> Run | None:
+        begun = self._sessions.get(session)
+        return None if begun is None else begun.cut_short(reason)
+
+    def _session(self, number: int) -> Session:
+        if number not in self._sessions:
+            work = self._work / str(number)
+            work.mkdir(exist_ok=True)
+            session = Session(self._requests[number], work, self._lm_eval)
+            with ExitStack() as on_error:
+                on_error.enter_context(session)
+                self._open[number] = on_error.pop_all()
+            self._sessions[number] = session
+        return self._sessions[number]
+
+    def _start_ahead(self, number: int) -> None:
+        """What is wrong with it is told when its own turn comes."""
+        try:
+            self._session(number).start_ahead()
+        except (EngineError, BuildError):
+            require_wanted()
+
+    def _end(self, number: int) -> None:
+        self._over.add(number)
+        self._open.pop(number, ExitStack()).close()
+
+
+def _memory(request: SessionRequest) -> int:
+    """Bytes that the engines of a session need; its sides are of one build."""
+    build = request.sides[0].spec
+    return Needs.of(request.scenario, [build] * list_engines(request.sides)).memory
+
+
+def _phases_left(request: SessionRequest) -> tuple[Phase, ...]:
+    """Phases of which an earlier run has not made every trial."""
+    return tuple(dict.fromkeys(one.phase for one in request.left))

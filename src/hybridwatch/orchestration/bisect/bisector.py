@@ -1,0 +1,217 @@
+"""From releases down to commits, files and fixes: each list begins where the one before ended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.commits import PACKAGE, common_ancestor
+from hybridwatch.errors import BuildError, LostProbeError
+from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.candidate_lists import (
+    BuildFactory,
+    list_builds,
+    list_commits,
+    list_files,
+    list_releases,
+    release_tag,
+)
+from hybridwatch.orchestration.bisect.confirming import Confirmation, confirm
+from hybridwatch.orchestration.bisect.ends import Ends
+from hybridwatch.orchestration.bisect.fixes import switches_between
+from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
+from hybridwatch.orchestration.bisect.question import ExactQuestion
+from hybridwatch.orchestration.bisect.search import BisectSearch, SearchResult, TimedQuestion
+from hybridwatch.records.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class FixTrial:
+    """A fix that makes one build of the pair behave as the other.
+
+    Attributes:
+        fix: The fix.
+        label: The build in which it was switched.
+        holds: Whether that build behaves as the other one.
+    """
+
+    fix: str
+    label: str
+    holds: bool
+
+
+@dataclass(slots=True)
+class BisectResult:
+    """All that a search found.
+
+    Attributes:
+        findings: Of releases, commits or builds; the last one names the answer.
+        confirmation: The pair measured anew.
+        files: Of the files in which the pair differs.
+        fix_trials: Of the fixes in which the pair differs.
+        notes: What could not be done, and why.
+    """
+
+    findings: list[SearchResult] = field(default_factory=list)
+    confirmation: Confirmation | None = None
+    files: SearchResult | None = None
+    fix_trials: list[FixTrial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def answer(self) -> SearchResult:
+        """The deepest finding that knows what changed, or else the first."""
+        known = [finding for finding in self.findings if finding.question is not None]
+        return known[-1] if known else self.findings[0]
+
+    @property
+    def culprit(self) -> Candidate | None:
+        """The one candidate that is the change.
+
+        Commits that were skipped can be told apart by the file that does it, if only one of them
+        changes that file.
+        """
+        suspects = self.answer.suspects
+        if self.answer.question is None or not self.answer.is_exhausted:
+            return None
+        if len(suspects) > 1 and self.files is not None and self.files.is_found:
+            path = f"{PACKAGE}/{self.files.suspects[0].title}"
+            suspects = tuple(one for one in suspects if one.commit and path in one.commit.paths)
+        return suspects[0] if len(suspects) == 1 else None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether one candidate is the change, and its pair was found to differ again."""
+        sure = self.confirmation
+        return sure is not None and sure.holds and self.culprit is not None
+
+
+@dataclass(slots=True)
+class Bisector:
+    """Goes down, as far as there is time.
+
+    Attributes:
+        ends: Where the search begins.
+        factory: Makes builds.
+        search: Searches lists.
+        keep: Stores a run and its verdict, and gives the record's place.
+        say: Gets a line.
+    """
+
+    ends: Ends
+    factory: BuildFactory
+    search: BisectSearch
+    keep: Callable[[Run], Path]
+    say: Callable[[str], None]
+
+    def run(self) -> BisectResult:
+        """Search list after list.
+
+        Raises:
+            BuildError: An end cannot be had.
+            LostProbeError: An end will not be measured.
+            KeyboardInterrupt: A stop was requested.
+        """
+        found = BisectResult()
+        try:
+            self._run_bisector(found)
+        except LostProbeError:
+            if not found.findings:
+                raise
+        if self.search.lost:
+            found.notes.append(f"the search ended early: {self.search.lost}")
+        return found
+
+    def _run_bisector(self, found: BisectResult) -> None:
+        for candidates in self._lists(found):
+            if not found.findings:
+                self.factory.require(candidates)
+            self.say(f"{candidates.name}: {candidates.last} between {_span(candidates.ends)}")
+            try:
+                finding = self.search.search(candidates)
+            except BuildError as error:
+                if not found.findings:
+                    raise
+                found.notes.append(f"no {candidates.name} were searched: {error}")
+                continue
+            if found.findings and finding.question is None:
+                found.notes.append(
+                    f"{candidates.name} between {_span(candidates.ends)}: {finding.why_not}"
+                )
+            found.findings.append(finding)
+        self._confirm(found)
+        question = found.answer.question
+        is_sure = found.confirmation is not None and found.confirmation.holds
+        if question is not None and is_sure and self.search.may_go_on():
+            self._look_closer(found, question, *found.answer.pair)
+
+    def _confirm(self, found: BisectResult) -> None:
+        """Measure the pair side by side; by times search on while it does not hold."""
+        while (answer := found.answer).question is not None and answer.is_exhausted:
+            sure = confirm(self.search, answer.question, answer.pair, self.keep)
+            found.confirmation = sure
+            if sure.holds or not sure.ratios or not self.search.may_go_on():
+                return
+            self.say(f"  {_span(answer.pair)}, side by side: {sure.text}; the search goes on")
+            at = found.findings.index(answer)
+            found.findings[at] = self.search.reconsider(answer, sure.ratios)
+        found.confirmation = None
+
+    def _lists(self, found: BisectResult) -> Iterator[CandidateList]:
+        """Give the first list, then the commits between two releases if there is a clone."""
+        ends, repo = self.ends, self.factory.repo
+        if ends.commits is not None:
+            yield list_commits(self.factory, *ends.commits)
+            return
+        if ends.releases is None:
+            yield list_builds(self.factory, *ends.labels)
+            return
+        yield list_releases(self.factory, *ends.releases)
+        if repo is None or not found.answer.is_found or not self.search.may_go_on():
+            return
+        releases = [parse_label(one.key).spec.release for one in found.answer.pair]
+        try:
+            tags = [release_tag(repo, release) for release in releases]
+            # A release has a branch of its own; the way to the next one begins where that parted.
+            yield list_commits(self.factory, common_ancestor(repo, *tags), tags[1])
+        except BuildError as error:
+            found.notes.append(f"no commits were searched: {error}")
+
+    def _look_closer(
+        self,
+        found: BisectResult,
+        question: ExactQuestion | TimedQuestion,
+        first: Candidate,
+        last: Candidate,
+    ) -> None:
+        """Look which file, and which fix, of the pair it is."""
+        if not self.factory.has_code:
+            found.notes.append("files and fixes were not looked at: the builds are on other hosts")
+            return
+        try:
+            candidates = list_files(self.factory, first, last)
+            if candidates is not None:
+                self.say(f"files: {candidates.last} differ between {first.title} and {last.title}")
+                found.files = self.search.search(candidates)
+            switches = switches_between(first.make(), last.make())
+        except BuildError as error:
+            found.notes.append(str(error))
+            return
+        for switch in switches:
+            if not self.search.may_go_on():
+                found.notes.append("the time was spent before every fix was switched")
+                return
+            key = f"{(first if switch.is_first else last).key} {switch.label}"
+            candidate = Candidate(key, switch.label, partial(str, switch.label))
+            answer = self.search.answer(question, first, candidate)
+            if answer is ProbeAnswer.SKIPPED:
+                found.notes.append(f"{switch.label} could not be measured")
+                continue
+            became = ProbeAnswer.CHANGED if switch.is_first else ProbeAnswer.UNCHANGED
+            found.fix_trials.append(FixTrial(switch.fix, switch.label, answer is became))
+
+
+def _span(pair: tuple[Candidate, Candidate]) -> str:
+    first, last = pair
+    return f"{first.title} and {last.title}"

