@@ -60,6 +60,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "writable": "io's interface of a raw stream",
     "seekable": "io's interface of a raw stream",
     "readinto": "io's interface of a raw stream",
+    "MeasuredPublisher": "asv takes every class of its publishers",
     "load_*": "named in the tasks' YAML for lm-eval",
     "teardown": "hypothesis ends a story with it",
     "process_bind_param": "SQLAlchemy calls it",
