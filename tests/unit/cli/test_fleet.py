@@ -35,7 +35,7 @@ def plan(call, tmp_path):
 def pretend(monkeypatch):
     """Measurements that are none, in processes of their own, on this machine."""
     cluster = import_module("hybridwatch.orchestration.fleet.local_cluster").LocalCluster
-    draining = import_module("hybridwatch.orchestration.fleet.driver").Means
+    draining = import_module("hybridwatch.orchestration.fleet.driver").DriverDeps
     monkeypatch.setattr(cluster.__init__, "__defaults__", (pretended.do,))
     monkeypatch.setattr(draining.__init__, "__defaults__", (pretended.measurement,))
 

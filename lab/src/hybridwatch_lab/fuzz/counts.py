@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridwatch.system import require_wanted
+from hybridwatch.system.stopping import require_wanted
 from hybridwatch_lab.fuzz.case import FuzzCase
 from hybridwatch_lab.fuzz.engine_target import EngineTarget
 from hybridwatch_lab.fuzz.judging import Judge

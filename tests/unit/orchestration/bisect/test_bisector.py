@@ -105,7 +105,7 @@ def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, mon
         return Confirmation(holds, "+0.0%", ("", ""), "", ratios)
 
     monkeypatch.setattr("hybridwatch.orchestration.bisect.bisector.confirm", confirm)
-    monkeypatch.setattr(Bisector, "_rungs", lambda *_: [a_list(20)])
+    monkeypatch.setattr(Bisector, "_lists", lambda *_: [a_list(20)])
     monkeypatch.setattr(Bisector, "_look_closer", lambda *_: None)
     found = bisector.run()
     assert found.is_confirmed

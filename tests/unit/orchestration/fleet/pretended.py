@@ -18,7 +18,7 @@ from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpo
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
 from hybridwatch.records.codec import encode
-from hybridwatch.system import stoppable
+from hybridwatch.system.stopping import stoppable
 from tests.unit.orchestration.fleet.pretended_run import a_record
 from tests.waiting import LIMIT_S
 

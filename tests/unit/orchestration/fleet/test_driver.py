@@ -265,7 +265,7 @@ def test_a_record_of_another_job_is_refused(make_world, monkeypatch) -> None:
         words = (*work.command[:3], "made-up/other", *work.command[4:])
         return honest(replace(work, command=words), now)
 
-    monkeypatch.setattr("tests.unit.orchestration.fleet.simulated.brought", wrong)
+    monkeypatch.setattr("tests.unit.orchestration.fleet.simulated.job_result", wrong)
     world.drain()
     assert world.states() == {JOBS[0].key: "failed"}
     assert list_records(world.results) == []

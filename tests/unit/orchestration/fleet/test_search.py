@@ -69,7 +69,7 @@ def plant(monkeypatch):
 
     def plant(change=CHANGE, **how):
         monkeypatch.setattr(
-            "tests.unit.orchestration.fleet.simulated.brought", planted(change, **how)
+            "tests.unit.orchestration.fleet.simulated.job_result", planted(change, **how)
         )
 
     plant()
