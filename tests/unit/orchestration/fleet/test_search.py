@@ -35,7 +35,7 @@ class Search:
         (scenario,) = find(home() / "scenarios", ("smoke/padded-graph-rows",))
         self.rounds = 0
         self._world, self._pause = world, pause
-        world.terms = DriverSettings(look_s=60.0, wait_s=60.0, patience_s=600.0)
+        world.settings = DriverSettings(look_s=60.0, wait_s=60.0, patience_s=600.0)
         journal = open_journal(world.results, scenario.id, {"ends": "0 16"}, anew=anew)
         world.job_queue.make()
         search = FleetSearch(
@@ -220,7 +220,7 @@ def test_a_probe_that_nobody_makes_ends_the_search_and_is_cancelled(make_world, 
 
     search = Search(world, pause=wait)
     world.drain = lambda: None
-    with pytest.raises(LostProbeError, match=r"is still waiting: no driver brought it home"):
+    with pytest.raises(LostProbeError, match=r"is still waiting: no driver has run it"):
         search.find()
     assert "cancelled" in world.states().values()
 
