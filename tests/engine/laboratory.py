@@ -9,7 +9,7 @@ from typing import Any
 from hybridwatch.engines.builds import named_build
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.launch import HOST
-from hybridwatch.system import ConversingProcess
+from hybridwatch.system.guarded import ConversingProcess
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD
 

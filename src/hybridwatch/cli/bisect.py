@@ -36,9 +36,9 @@ from hybridwatch.records.store.layout import folder_of
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
 _MAX_MINUTES: Final = 120.0
 _MINUTE: Final = 60.0

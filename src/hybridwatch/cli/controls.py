@@ -31,9 +31,9 @@ from hybridwatch.reports.caught import caught_sentence
 from hybridwatch.reports.jsonform import control_to_json
 from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
 _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD = range(2)

@@ -18,8 +18,8 @@ from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.orchestration.nightly.policy import policy_here
 from hybridwatch.records.store import check_writable
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
+from hybridwatch.system.stopping import stoppable
 
 _LOCAL: Final = "local"
 _BAD_NEWS: Final = 1

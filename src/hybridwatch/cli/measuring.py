@@ -33,9 +33,9 @@ from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
 MAX_MINUTES: Final = 30.0
 """What a scenario may take until it is decided, when nobody says."""

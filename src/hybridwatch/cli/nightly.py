@@ -20,9 +20,9 @@ from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, Plan, hold
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.pull_request import title_of
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
 _BAD_NEWS: Final = 1
 _HOURS: Final = 6.0

@@ -31,8 +31,8 @@ from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.right_answers import WrongAnswer, wrong_answers
 from hybridwatch.measurement.station import Station
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, layers
+from hybridwatch.system.stopping import stoppable
 
 _BY: Final = ("transformers", "engine")
 

@@ -32,10 +32,10 @@ from hybridwatch.reports.releases.cell import Cell, State, cells_file
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.engine_log import root_of
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
 _GROUPS = ("smoke", "curated")
 

@@ -18,7 +18,7 @@ from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.engines.server import EngineServer, Stopped, free_port, is_healthy, wait_until_up
 from hybridwatch.errors import EngineError
-from hybridwatch.system import GuardedProcess
+from hybridwatch.system.guarded import GuardedProcess
 
 START_TIMEOUT_S: Final = 300.0
 """Two engines that start at once on two cores took 35 to 90 s."""

@@ -8,7 +8,7 @@ from hybridwatch.engines.deployment import Server
 from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import EngineError
 from hybridwatch.scenarios.workload import Generation
-from hybridwatch.system import ConversingProcess, without_proxy
+from hybridwatch.system.guarded import ConversingProcess, without_proxy
 
 START_TIMEOUT_S: Final = 120.0
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"

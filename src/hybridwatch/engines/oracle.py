@@ -11,7 +11,7 @@ from hybridwatch.engines.other_python import output_of
 from hybridwatch.errors import BuildError
 from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
-from hybridwatch.system import ConversingProcess
+from hybridwatch.system.guarded import ConversingProcess
 
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0
 """A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""

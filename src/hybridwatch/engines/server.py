@@ -12,7 +12,7 @@ import httpx
 
 from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.errors import EngineError, LateEngineError
-from hybridwatch.system import GuardedProcess
+from hybridwatch.system.guarded import GuardedProcess
 
 _POLL_S: Final = 0.2
 _SIGNALLED: Final = 192

@@ -19,7 +19,7 @@ import psutil
 
 from hybridwatch.measurement.gpus import Gpus, GpuWatch
 from hybridwatch.records.run import Surroundings
-from hybridwatch.system import processor_seconds
+from hybridwatch.system.guarded import processor_seconds
 
 REPETITIONS: Final = 5
 """The median of five is not moved by one or two interruptions."""

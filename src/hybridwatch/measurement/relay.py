@@ -18,7 +18,7 @@ from hybridwatch.measurement.bench import engines_of
 from hybridwatch.measurement.plan import TIMED_PHASES
 from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import STOPPED, Phase, Run
-from hybridwatch.system import require_wanted
+from hybridwatch.system.stopping import require_wanted
 
 STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
     (Phase.CONTRACT,),

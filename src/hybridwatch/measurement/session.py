@@ -43,8 +43,8 @@ from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.records.side_names import side_names
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import require_wanted
 from hybridwatch.system.engine_log import root_of
+from hybridwatch.system.stopping import require_wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from hybridwatch.errors import CampaignError
 from hybridwatch.records.store import write_run
-from hybridwatch.system import GuardedProcess
+from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch_lab.gpu.campaign import End, Journal, run_campaign, runner
 from hybridwatch_lab.gpu.campaign.journal import alone
 from hybridwatch_lab.gpu.campaign.runner import describe

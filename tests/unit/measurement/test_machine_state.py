@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.measurement import machine_state
 from hybridwatch.measurement.machine_state import REPETITIONS, Watch, kernel, kernel_seconds
-from hybridwatch.system import processor_seconds
+from hybridwatch.system.guarded import processor_seconds
 
 
 def test_kernel_does_the_same_work_every_time() -> None:

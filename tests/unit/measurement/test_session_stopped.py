@@ -12,7 +12,7 @@ from pathlib import Path
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.session import Session, SessionRequest
-from hybridwatch.system import stoppable
+from hybridwatch.system.stopping import stoppable
 from hybridwatch.scenarios.load import load_scenario
 
 class Bench:

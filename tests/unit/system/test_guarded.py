@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybridwatch.system import ConversingProcess, GuardedProcess, guard
+from hybridwatch.system import guard
+from hybridwatch.system.guarded import ConversingProcess, GuardedProcess
 from tests.waiting import LIMIT_S, has_ended, wait_until
 
 FAMILY = """
@@ -52,7 +53,7 @@ def test_family_ends_when_the_owner_is_killed(tmp_path):
     command = [sys.executable, "-c", script]
     owning = f"""
 import pathlib, time
-from hybridwatch.system import GuardedProcess
+from hybridwatch.system.guarded import GuardedProcess
 GuardedProcess({command!r}, pathlib.Path({str(log)!r}), {{}})
 time.sleep(600)
 """

@@ -16,7 +16,9 @@ OWNER = """
 import os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from hybridwatch.system import GuardedProcess, stoppable, stopping
+from hybridwatch.system import stopping
+from hybridwatch.system.guarded import GuardedProcess
+from hybridwatch.system.stopping import stoppable
 
 def start():
     command = [sys.executable, "-c", "import time; time.sleep(600)"]

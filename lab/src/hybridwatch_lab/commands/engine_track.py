@@ -11,9 +11,9 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import Table
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.releases.outcome import Tracked
 from hybridwatch_lab.releases.track import newer_releases, track
 

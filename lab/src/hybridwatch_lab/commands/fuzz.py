@@ -24,9 +24,9 @@ from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.records.completion import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import stoppable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.fuzz.judging import Judge
 from hybridwatch_lab.fuzz.room import room_of
 from hybridwatch_lab.fuzz.scenario_file import render

@@ -10,8 +10,8 @@ from hybridwatch.cli.options import examples
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.measurement.testbed import facts_of
 from hybridwatch.scenarios.load import find
-from hybridwatch.system import stoppable
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.commands import gpu_campaign, gpu_pack
 
 _BAD_NEWS: Final = 1

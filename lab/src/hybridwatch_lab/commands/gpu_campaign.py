@@ -14,8 +14,8 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.records.store import check_writable
-from hybridwatch.system import stoppable
 from hybridwatch.system.home import home, shipped_engine
+from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.gpu.campaign import Campaign, End, Entry, load_plan, run_campaign
 from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, Plan, Subject
 

@@ -24,9 +24,9 @@ from hybridwatch.reports.stacked import Table
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.own_faults import Half, Mutant
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system import require_wanted, stoppable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import require_wanted, stoppable
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import HEALTHY, Cell, State
 from hybridwatch_lab.mutants.hunt import Effort, Hunt

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridwatch.system import require_wanted
+from hybridwatch.system.stopping import require_wanted
 from hybridwatch_lab.fuzz.judging import Judge
 from hybridwatch_lab.fuzz.stage import Stage
 from hybridwatch_lab.fuzz.story import Story

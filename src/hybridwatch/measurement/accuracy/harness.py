@@ -16,7 +16,7 @@ from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy.answers import NO_TEXT, read_answers
 from hybridwatch.measurement.accuracy.evaluate import Request
 from hybridwatch.records.run import Answer
-from hybridwatch.system import ConversingProcess, GuardedProcess, without_proxy
+from hybridwatch.system.guarded import ConversingProcess, GuardedProcess, without_proxy
 
 TASKS: Final = Path(__file__).parent / "tasks"
 """Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""

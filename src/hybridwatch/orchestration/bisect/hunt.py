@@ -35,7 +35,7 @@ from hybridwatch.orchestration.bisect.posterior.timed import (
 )
 from hybridwatch.orchestration.bisect.question import Question, Wanted, exact_question, is_exact
 from hybridwatch.records.run import Phase
-from hybridwatch.system import require_wanted
+from hybridwatch.system.stopping import require_wanted
 
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""

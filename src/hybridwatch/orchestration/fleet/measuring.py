@@ -20,7 +20,7 @@ from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.naming import BULK_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file
-from hybridwatch.system import GuardedProcess
+from hybridwatch.system.guarded import GuardedProcess
 
 RESULTS_WORD: Final = "{results}"
 _LOG_BYTES: Final = 4 * 2**20

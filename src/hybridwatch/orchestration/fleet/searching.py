@@ -30,7 +30,7 @@ from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
 from hybridwatch.records.store.layout import run_id_of
 from hybridwatch.scenarios.digest import digest
-from hybridwatch.system import require_wanted
+from hybridwatch.system.stopping import require_wanted
 
 FEWEST_TRIALS: Final = 7
 """``hybridwatch run`` makes no fewer timed trials a side."""

@@ -18,7 +18,7 @@ from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
 from hybridwatch.orchestration.fleet.proof import Shown
 from hybridwatch.orchestration.fleet.roll import Roll
 from hybridwatch.records.codec import encode
-from hybridwatch.system import stoppable
+from hybridwatch.system.stopping import stoppable
 from tests.unit.orchestration.fleet.pretended_run import a_record
 from tests.waiting import LIMIT_S
 

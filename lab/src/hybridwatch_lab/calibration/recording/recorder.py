@@ -17,8 +17,8 @@ from hybridwatch.measurement.budget import Budget, Standing
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
-from hybridwatch.system import stoppable
 from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.calibration.sessions import BASELINE, SAME, recorded, write_sessions
 
 _SCENARIO: Final = "smoke/single-token-extend"
