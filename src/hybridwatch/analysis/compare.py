@@ -27,6 +27,28 @@ _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
 )
 
+COUNT_BAND: Final = 0.005
+"""Counts have no margin: any significant change is relevant. To call two counts the same still
+takes a band; half a per cent is one host read in 200 steps."""
+_BY_BLOCK: Final = (
+    "The two trials of a block share the state of the machine, so the change is the typical one "
+    "within a block; without a change either trial is as likely to be the larger, in every metric."
+)
+_BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
+_NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
+_QUESTIONS: Final = (
+    "Questions are answered independently of each other; without a change as many answers are lost "
+    "as won."
+)
+_ONE_ARITHMETIC: Final = (
+    "The sides round alike but for which requests share a step, so only a choice between tokens "
+    "within {bound:g} nats of each other may fall otherwise: one request tells."
+)
+_TWO_ARITHMETICS: Final = (
+    "The sides may round sums otherwise, so a choice between tokens within {bound:g} nats of each "
+    "other may fall otherwise; any other change is real."
+)
+
 
 def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
     """Compare two sides whose trials each repeat one count (``Pair.repeats``).
@@ -57,17 +79,6 @@ def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
         return Verdict.INCONCLUSIVE
     worse = draft.metric.better.is_worse(new - old)
     return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT
-
-
-COUNT_BAND: Final = 0.005
-"""Counts have no margin: any significant change is relevant. To call two counts the same still
-takes a band; half a per cent is one host read in 200 steps."""
-
-_BY_BLOCK: Final = (
-    "The two trials of a block share the state of the machine, so the change is the typical one "
-    "within a block; without a change either trial is as likely to be the larger, in every metric."
-)
-_BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
 
 
 def compare_trials(
@@ -130,13 +141,6 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary) -> Comparis
 
 def _band(draft: Comparison) -> float:
     return draft.metric.margin or COUNT_BAND
-
-
-_NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
-_QUESTIONS: Final = (
-    "Questions are answered independently of each other; without a change as many answers are lost "
-    "as won."
-)
 
 
 def compare(pair: Pair, noise: float | None = None) -> Comparison:
@@ -280,16 +284,6 @@ def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Compar
 
 def _share(answers: Answers) -> Summary:
     return Summary(float(np.mean(answers.values)), answers.values)
-
-
-_ONE_ARITHMETIC: Final = (
-    "The sides round alike but for which requests share a step, so only a choice between tokens "
-    "within {bound:g} nats of each other may fall otherwise: one request tells."
-)
-_TWO_ARITHMETICS: Final = (
-    "The sides may round sums otherwise, so a choice between tokens within {bound:g} nats of each "
-    "other may fall otherwise; any other change is real."
-)
 
 
 def compare_tokens(metric: Metric, tokens: Tokens) -> Comparison:

@@ -26,6 +26,9 @@ from hybridwatch.scenarios.scenario import Expect
 NOTHING: Final = Expected({}, {})
 _CLAIMS: Final = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE})
 """Verdicts by which a side that is wrong would pass."""
+EXPECTED: Final = "expected"
+"""Label of the baseline of such a report."""
+_ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for the baseline."
 
 
 def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
@@ -108,12 +111,6 @@ def _broken(
             yield f"{metric}: expected {words} {bound:g}, found {worst:g}"
         elif not exact and fmean(found) < bound:
             yield f"{metric}: expected {words} {bound:g}, found {fmean(found):.4g}"
-
-
-EXPECTED: Final = "expected"
-"""Label of the baseline of such a report."""
-
-_ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for the baseline."
 
 
 def report_alone(side: OneSide) -> Report:

@@ -24,6 +24,7 @@ from hybridwatch.analysis.verdict import Comparison, Family
 from hybridwatch.metrics import Kind, Metric
 
 _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
+FALSE_DISCOVERY_RATE: Final = 0.05
 
 
 def family_of(metric: Metric, action: Action = Action.BLOCK) -> str:
@@ -35,9 +36,6 @@ def families_of(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
     """Count the tests of each family, in order of appearance."""
     found = Counter(one.family for one in comparisons if one.family)
     return tuple(Family(name, tests) for name, tests in found.items())
-
-
-FALSE_DISCOVERY_RATE: Final = 0.05
 
 
 def controlled(p_values: Sequence[float]) -> tuple[tuple[float, float], ...]:

@@ -26,6 +26,15 @@ from hybridwatch.analysis.verdict import Interval
 
 Ranks = npt.NDArray[np.int64]
 Alternative = Literal["two-sided", "less", "greater"]
+CONFIDENCE: Final = 0.95
+SETTLING_TRIALS: Final = 4
+"""Below this the smallest two-sided p-value, 2 / C(2n, n), stays above 0.05: 0.1 at n = 3."""
+RESAMPLES: Final = 4000
+SEED: Final = 20260401
+"""Any constant: the same record must always give the same interval."""
+_EXACT_TRIALS: Final = 60
+"""Both sides together. Up to here the exact distribution is fast; beyond it the normal
+approximation is as good."""
 
 
 def doubled_midranks(values: Sequence[float] | npt.NDArray[np.float64]) -> Ranks:
@@ -105,18 +114,6 @@ def _shares(ranks: tuple[int, ...], size: int | None) -> Any:
     for rank in ranks:
         ways[1:, rank:] += ways[:-1, : total + 1 - rank].copy()
     return ways[size] / ways[size].sum()
-
-
-CONFIDENCE: Final = 0.95
-SETTLING_TRIALS: Final = 4
-"""Below this the smallest two-sided p-value, 2 / C(2n, n), stays above 0.05: 0.1 at n = 3."""
-
-RESAMPLES: Final = 4000
-SEED: Final = 20260401
-"""Any constant: the same record must always give the same interval."""
-_EXACT_TRIALS: Final = 60
-"""Both sides together. Up to here the exact distribution is fast; beyond it the normal
-approximation is as good."""
 
 
 def rank_p(

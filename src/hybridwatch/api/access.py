@@ -24,6 +24,13 @@ _BURST_S: Final = 2.0
 """A full bucket holds what comes in so many seconds."""
 _MOST: Final = 10_000
 """Buckets that are kept; of more, those are forgotten that were not used for the longest time."""
+_log: Final = logging.getLogger(__name__)
+_LOOK_S: Final = 2.0
+"""How long a token that was revoked is still taken."""
+_NOTE_S: Final = 60.0
+"""How often it is noted that a token is in use: a write to the database each time."""
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_REALM: Final = 'Bearer realm="hybridwatch"'
 
 
 class Limits:
@@ -61,15 +68,6 @@ class Limits:
                 "address without",
                 headers={"retry-after": str(math.ceil((1 - left) / self._per_s))},
             )
-
-
-_log: Final = logging.getLogger(__name__)
-_LOOK_S: Final = 2.0
-"""How long a token that was revoked is still taken."""
-_NOTE_S: Final = 60.0
-"""How often it is noted that a token is in use: a write to the database each time."""
-_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-_REALM: Final = 'Bearer realm="hybridwatch"'
 
 
 class Access:

@@ -26,6 +26,8 @@ from hybridwatch.database.tokens import Scope
 
 _AROUND: Final = 2**16
 """Bytes of a form beside its files."""
+_DIGITS: Final = 32
+_VERSION: Final = version("hybridwatch")
 
 
 async def received(request: Request, upload: Upload) -> dict[str, bytes]:
@@ -94,10 +96,6 @@ def _too_long(most: int) -> ProblemError:
     return ProblemError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said, field="body", headers={"connection": "close"}
     )
-
-
-_DIGITS: Final = 32
-_VERSION: Final = version("hybridwatch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ _MOST_SHARE: Final = 0.1
 """Of the time at most this is spent on making one value anew, however long that takes."""
 
 _Value = TypeVar("_Value")
+_MOST_BYTES: Final = 32 * 2**20
+_LOOK_S: Final = 2.0
+"""How old an answer may be: a look lists every record."""
+_READ_S: Final = 10.0
+"""How old the scenarios and the policy may be: reading them takes longer, and they move seldom."""
 
 
 class Aging(Generic[_Value]):
@@ -88,9 +93,6 @@ class Aging(Generic[_Value]):
             self._until = self._at_latest = 0.0
 
 
-_MOST_BYTES: Final = 32 * 2**20
-
-
 class KeptAnswers:
     """The answers that were asked for last, by their tag; threads share it."""
 
@@ -112,12 +114,6 @@ class KeptAnswers:
             while self._bytes > _MOST_BYTES:
                 self._bytes -= len(self._bodies.popitem(last=False)[1])
         return body
-
-
-_LOOK_S: Final = 2.0
-"""How old an answer may be: a look lists every record."""
-_READ_S: Final = 10.0
-"""How old the scenarios and the policy may be: reading them takes longer, and they move seldom."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.records.store.address import RESULTS_VARIABLE, results_folder
 from hybridwatch.system.home import home_or_shipped, is_extending
 
+_RESULTS: Final = Path("results")
+_Verb = Callable[..., Any]
+
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all; folders on the way are made.
@@ -28,11 +31,6 @@ def write_file(path: Path, content: bytes) -> None:
         with suppress(OSError):
             half.unlink()
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-_RESULTS: Final = Path("results")
-
-_Verb = Callable[..., Any]
 
 
 def examples(*commands: str) -> str:

@@ -20,6 +20,8 @@ from hybridwatch.scenarios.workload_yaml import Carried, scenarios_of
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped
 
+_WRONG = 2  # exit status: a file says something we do not understand
+
 
 def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
     """Write a scenario for each load of a workload, and say what it does not carry over.
@@ -43,9 +45,6 @@ def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
 
 def _made_to_json(files: list[Path], carried: Carried) -> dict[str, object]:
     return {"written": [str(path) for path in files], "notes": list(carried.notes)}
-
-
-_WRONG = 2  # exit status: a file says something we do not understand
 
 
 @click.command(

@@ -13,6 +13,11 @@ CELL: Final = ("scenario", "version", "digest", "testbed", "metric", "statistic"
 """What makes numbers a series: only these may be compared."""
 HISTORY: Final = ("scenario", "testbed", "metric", "statistic")
 """What is drawn in one chart: a series for each definition of the scenario."""
+STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "metric", "statistic")
+"""What makes two verdicts answers to one question."""
+OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
+"""What a verdict says itself."""
+_BEFORE_ALL: Final = -(2**62)
 
 
 def every_level(last: int, *which: ColumnElement[bool]) -> Select[Any]:
@@ -82,14 +87,6 @@ def last_medians(last: int, n: int) -> Select[Any]:
         .where(ranked.c.age <= n)
         .order_by(ranked.c.series, ranked.c.pair, ranked.c.age.desc())
     )
-
-
-STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "metric", "statistic")
-"""What makes two verdicts answers to one question."""
-OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
-"""What a verdict says itself."""
-
-_BEFORE_ALL: Final = -(2**62)
 
 
 def question_columns() -> Iterator[ColumnElement[Any]]:

@@ -31,6 +31,10 @@ print(json.dumps({
     "has_plugin": plugin is not None and "hybridwatch-engine" in held,
 }))
 """
+_ENGINES: Final = "engines"
+_END: Final = 10
+"""Lines of an error that are shown."""
+_NO_VARIABLES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,6 @@ def look_at(python: Path) -> Installed:
         held=tuple(raw["held"]),
         has_plugin=raw["has_plugin"],
     )
-
-
-_ENGINES: Final = "engines"
 
 
 def unspaced_interpreter(build: BuildSpec, work: Path) -> Path:
@@ -153,11 +154,6 @@ def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> 
     script = folder / "bin" / "python"
     script.write_text(f'#!/bin/sh\n{sees}exec {called} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
-
-
-_END: Final = 10
-"""Lines of an error that are shown."""
-_NO_VARIABLES: Final[Mapping[str, str]] = {}
 
 
 def output_of(

@@ -34,6 +34,26 @@ _FILES: Final = {
 }
 """Version of control groups to the files of the limit and of the use, and to what of the use the
 kernel gives back when somebody needs it."""
+_GIB: Final = 1024**3
+_MIB: Final = 1024**2
+SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - looked at, never written to
+CACHE_VARIABLE: Final = "VLLM_CPU_KVCACHE_SPACE"
+"""What a CPU engine sets aside for its caches, GiB; it refuses to start where that is not free."""
+_PROCESS_BYTES: Final = 1 * _GIB
+"""An engine of an embedded model took 0.65 GiB, a load client not quite half of that."""
+_SHARED_BYTES: Final = 1 * _MIB
+"""An engine took one page, for a semaphore; without that page it ends at its start."""
+_PORTS: Final = 64
+"""Of an engine, the client and us: fifteen listened, and 37 connections were open or closing."""
+_TEMPORARY_BYTES: Final = 64 * _MIB
+_CONNECT_S: Final = 2.0
+OLDEST_DRIVER: Final[Mapping[int, str]] = {12: "525", 13: "580"}
+"""Major version of CUDA to the oldest branch of drivers that runs all its minor versions (NVIDIA,
+CUDA Compatibility, "Minor Version Compatibility")."""
+_SHOWN: Final = 5
+"""Versions that a message lists where another one is missing: the newest."""
+_TOOLKIT = re.compile(r"^cuda-toolkit==(\d+)\.(\d+)", re.MULTILINE)
+_NO_WHEEL = re.compile(r"satisfies the requirement (\S+)(?:.*?\(from versions: (.*?)\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +111,6 @@ def _of_statistics(folder: Path, name: str) -> int:
         if key == name:
             return int(value)
     return 0
-
-
-_GIB: Final = 1024**3
-_MIB: Final = 1024**2
-
-SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - looked at, never written to
-CACHE_VARIABLE: Final = "VLLM_CPU_KVCACHE_SPACE"
-"""What a CPU engine sets aside for its caches, GiB; it refuses to start where that is not free."""
-
-_PROCESS_BYTES: Final = 1 * _GIB
-"""An engine of an embedded model took 0.65 GiB, a load client not quite half of that."""
-
-_SHARED_BYTES: Final = 1 * _MIB
-"""An engine took one page, for a semaphore; without that page it ends at its start."""
-
-_PORTS: Final = 64
-"""Of an engine, the client and us: fifteen listened, and 37 connections were open or closing."""
-
-_TEMPORARY_BYTES: Final = 64 * _MIB
-_CONNECT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,17 +254,6 @@ def _size(count: int) -> str:
     if count >= _GIB:
         return f"{count / _GIB:.1f} GiB"
     return f"{count / _MIB:.1f} MiB" if count >= _MIB else f"{count // 1024} KiB"
-
-
-OLDEST_DRIVER: Final[Mapping[int, str]] = {12: "525", 13: "580"}
-"""Major version of CUDA to the oldest branch of drivers that runs all its minor versions (NVIDIA,
-CUDA Compatibility, "Minor Version Compatibility")."""
-
-_SHOWN: Final = 5
-"""Versions that a message lists where another one is missing: the newest."""
-
-_TOOLKIT = re.compile(r"^cuda-toolkit==(\d+)\.(\d+)", re.MULTILINE)
-_NO_WHEEL = re.compile(r"satisfies the requirement (\S+)(?:.*?\(from versions: (.*?)\))?")
 
 
 def cuda_version(build: BuildSpec) -> tuple[int, int] | None:

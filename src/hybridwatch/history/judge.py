@@ -19,6 +19,9 @@ from hybridwatch.errors import ComparisonError
 from hybridwatch.records.run import UNKNOWN, Run
 from hybridwatch.records.store import BASELINES, RecordReader, find_record, read_baselines
 
+PINNED: Final = "pinned"
+_MARK: Final = "#"
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -127,10 +130,6 @@ def machines_apart(baseline: Chosen, contender: Chosen) -> tuple[str, ...]:
     if left.id == UNKNOWN and baseline.run.id != contender.run.id:
         return ("neither side says where it was measured: ingest with --testbed",)
     return ()
-
-
-PINNED: Final = "pinned"
-_MARK: Final = "#"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,11 @@ from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.severity import ORDER
 from hybridwatch.records.role import Role
 
+CONTROL: Final = "control, bad on purpose"
+"""What a run, or its contender, is called whose verdict is expected to be bad."""
+_ALONE: Final = "One build alone: part of the histories; compare it with another run."
+_TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "sha256")
+
 
 @kept_of_one_index
 def latest_comparisons(index: Index, /) -> pd.DataFrame:
@@ -30,12 +35,6 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
     places = zip(latest["scenario"], latest["testbed"], latest["digest"], strict=True)
     goes_on = np.fromiter((place not in ended for place in places), bool, len(latest))
     return latest[goes_on & ~latest["record"].isin(controls)]
-
-
-CONTROL: Final = "control, bad on purpose"
-"""What a run, or its contender, is called whose verdict is expected to be bad."""
-_ALONE: Final = "One build alone: part of the histories; compare it with another run."
-_TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "sha256")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ for name in sys.argv[1:]:
     found["seconds"] = round(time.perf_counter() - began, 2)
     print(json.dumps({name: found}), flush=True)
 """
+HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"
+"""Environment variable with the name of a host whose histories are its own: it becomes part of the
+testbed's id, so that machines of one kind are told apart."""
+_GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +174,6 @@ def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, 
             "text": answer.json()["choices"][0]["text"],
             "flags": dict(bench.identify(0).flags),
         }
-
-
-HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"
-"""Environment variable with the name of a host whose histories are its own: it becomes part of the
-testbed's id, so that machines of one kind are told apart."""
-
-_GIB = 1024**3
 
 
 def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:

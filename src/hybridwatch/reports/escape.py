@@ -10,14 +10,6 @@ from typing import Final
 
 from hybridwatch.system.plain_text import visible
 
-
-def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table in Markdown; its texts are escaped already."""
-    ruler = "|".join("-" for _ in heads)
-    lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]
-    return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
-
-
 _ELLIPSIS: Final = "\u2026"
 _BREAK: Final = "\u200b"
 """A zero-width space. A host looks for @name, #1 and addresses of mail after it has undone every
@@ -38,6 +30,13 @@ _PIECES: Final = re.compile(r"[0-9a-f]{6}(?=[0-9a-f])", re.IGNORECASE)
 """What looks like a commit, and pieces that are too short for one."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LIST_START: Final = re.compile(r"([-+=]|\d+[.)])")
+
+
+def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown; its texts are escaped already."""
+    ruler = "|".join("-" for _ in heads)
+    lines = [" | ".join(heads), *(" | ".join(row) for row in rows)]
+    return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
 
 
 def escape(text: str, longest: int = 300) -> str:

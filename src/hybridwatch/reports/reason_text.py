@@ -15,6 +15,9 @@ from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, 
 from hybridwatch.metrics import Kind
 
 PlaceOf: TypeAlias = Callable[[Report], str]
+_LEAST_DIGITS: Final = 3
+_MOST_DIGITS: Final = 17
+"""With so many digits no two numbers look the same."""
 
 
 def blind_sentence(blindness: Blindness, place_of: PlaceOf | None = None) -> str:
@@ -51,11 +54,6 @@ def _reach(spot: BlindSpot) -> str:
 def _name(spot: BlindSpot, place_of: PlaceOf | None) -> str:
     place = f" ({place_of(spot.report)})" if place_of else ""
     return f"{name_of(spot.comparison).removesuffix(' median')}{place}"
-
-
-_LEAST_DIGITS: Final = 3
-_MOST_DIGITS: Final = 17
-"""With so many digits no two numbers look the same."""
 
 
 def because(comparison: Comparison, level: float) -> str:

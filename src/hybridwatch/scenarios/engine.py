@@ -10,6 +10,9 @@ from hybridwatch.scenarios.part import Concurrency, Contradiction, Count, Part, 
 from hybridwatch.scenarios.pattern import MAX_RANKS
 from hybridwatch.scenarios.validation_text import quoted
 
+_OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
+"""Graph modes with graphs of a model's parts, which only a compiled model has."""
+
 
 class Speculation(Part):
     """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
@@ -54,10 +57,6 @@ def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradictio
         value = getattr(speculation, key)
         if value is not None:
             yield key, f'expected only with method "ngram", found {value}'
-
-
-_OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
-"""Graph modes with graphs of a model's parts, which only a compiled model has."""
 
 
 class EngineArgs(Part):

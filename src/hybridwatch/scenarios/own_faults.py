@@ -22,6 +22,14 @@ FILES: Final = "*.toml"
 
 Kind = Literal["fixes", "mutants"]
 """What a folder has: the folder of the home is called so, and the entry point ``hybridwatch.``."""
+OWN: Final = "own"
+Half = Literal["first", "second", "own"]
+MECHANISMS: Final = (
+    *("slot lifetime", "block table", "condense and move", "conv window", "chunk boundary"),
+    *("prefix hit", "preemption", "resume", "accepted counts", "draft rows", "padding"),
+    *("dummy runs", "transfer", "scheduler budget", "sampler", "dtype", "speed", "host sync"),
+)
+"""What can be wrong in an engine, in the order of tables."""
 
 
 def own_folders(kind: Kind) -> tuple[Path, ...]:
@@ -61,17 +69,6 @@ def _of_a_package(point: EntryPoint) -> Path:
             f"entry point {point.name} of {point.group}: expected a package, found {point.value}"
         )
     return Path(spec.submodule_search_locations[0])
-
-
-OWN: Final = "own"
-Half = Literal["first", "second", "own"]
-
-MECHANISMS: Final = (
-    *("slot lifetime", "block table", "condense and move", "conv window", "chunk boundary"),
-    *("prefix hit", "preemption", "resume", "accepted counts", "draft rows", "padding"),
-    *("dummy runs", "transfer", "scheduler budget", "sampler", "dtype", "speed", "host sync"),
-)
-"""What can be wrong in an engine, in the order of tables."""
 
 
 class Mutant(BaseModel):

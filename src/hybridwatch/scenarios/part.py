@@ -7,6 +7,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
+Concurrency = Annotated[int, Field(ge=1, le=8192)]
+Rate = Annotated[float, Field(ge=0.001, le=100_000)]
+"""Per second."""
+Seed = Annotated[int, Field(ge=0)]
+Contradiction = tuple[str, str]
+"""The key at fault, as seen from the table that has the rule, and what is wrong with it."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -37,17 +46,6 @@ class Choice:
         if text not in self.known and text not in set(self.more()):
             raise PydanticCustomError("choice", "none of those that are known")
         return text
-
-
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
-Concurrency = Annotated[int, Field(ge=1, le=8192)]
-Rate = Annotated[float, Field(ge=0.001, le=100_000)]
-"""Per second."""
-Seed = Annotated[int, Field(ge=0)]
-
-Contradiction = tuple[str, str]
-"""The key at fault, as seen from the table that has the rule, and what is wrong with it."""
 
 
 class Part(BaseModel):

@@ -21,15 +21,15 @@ from hybridwatch.system import guard, stopping
 from hybridwatch.system.engine_log import excerpt, first_cause
 
 _LOOPBACK: Final = "127.0.0.1,localhost"
+_LIBC: Final = ctypes.CDLL(None)
+TAIL_LINES: Final = 40
+_END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
 def without_proxy() -> dict[str, str]:
     """Variables that keep loopback requests from a proxy, on top of what is exempt already."""
     exempt = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy")}
     return {name: ",".join(filter(None, (hosts, _LOOPBACK))) for name, hosts in exempt.items()}
-
-
-_LIBC: Final = ctypes.CDLL(None)
 
 
 def processor_seconds(pid: int) -> float:
@@ -70,10 +70,6 @@ def _clock_of(pid: int) -> int:
     if error:
         raise OSError(error, "clock_getcpuclockid")
     return clock.value
-
-
-TAIL_LINES: Final = 40
-_END_S: Final = 2 * guard.GRACE_S + 5.0
 
 
 class GuardedProcess:

@@ -26,6 +26,21 @@ from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 
 VERSION: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
+FORMAT: Final = "asv"
+_VERSION: Final = 2
+_KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
+_INVERSE: Final = {
+    INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
+}
+_UNITS: Final = {
+    "seconds": Unit.SECONDS,
+    "share": Unit.RATIO,
+    **{unit.value: unit for unit in Unit},
+}
+_FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
+_FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
+_LABEL: Final = 128
+"""asv's own limit of an environment's name in a file name."""
 
 
 def is_first(root: Node) -> bool:
@@ -86,23 +101,6 @@ def _environment(root: Node) -> str:
     needed = root.value.get("requirements") or {}
     parts = [f"{name}{version or ''}" for name, version in sorted(needed.items())]
     return "-".join([f"py{root.at('python').text()}", *parts]) if parts else UNKNOWN
-
-
-FORMAT: Final = "asv"
-_VERSION: Final = 2
-_KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
-_INVERSE: Final = {
-    INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
-}
-_UNITS: Final = {
-    "seconds": Unit.SECONDS,
-    "share": Unit.RATIO,
-    **{unit.value: unit for unit in Unit},
-}
-_FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
-_FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
-_LABEL: Final = 128
-"""asv's own limit of an environment's name in a file name."""
 
 
 @dataclass(frozen=True, slots=True)

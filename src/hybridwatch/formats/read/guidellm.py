@@ -24,6 +24,16 @@ from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
 _NEWEST_FORM: Final = 2
 """``metadata.version`` from 0.7 on."""
 _STRATEGY: Final = ("type_", "streams", "rate")
+FORMAT: Final = "guidellm"
+_SERIES: Final = {
+    "ttft": ("time_to_first_token_ms", 1000.0),
+    "tpot": ("inter_token_latency_ms", 1000.0),
+    "e2el": ("request_latency", 1.0),
+}
+"""Metric, guidellm's name for it, and parts of a second."""
+_SLACK: Final = 0.01
+_SLACK_S: Final = 0.1
+"""How much longer than the work the time called measured may be."""
 
 
 def is_old(root: Node) -> bool:
@@ -125,18 +135,6 @@ def _without_folder(value: Any) -> Any:
 
 def _shown(value: Any) -> Any:
     return short(value) if isinstance(value, str) else _without_folder(value)
-
-
-FORMAT: Final = "guidellm"
-_SERIES: Final = {
-    "ttft": ("time_to_first_token_ms", 1000.0),
-    "tpot": ("inter_token_latency_ms", 1000.0),
-    "e2el": ("request_latency", 1.0),
-}
-"""Metric, guidellm's name for it, and parts of a second."""
-_SLACK: Final = 0.01
-_SLACK_S: Final = 0.1
-"""How much longer than the work the time called measured may be."""
 
 
 def release_of(document: Document) -> str | None:

@@ -21,6 +21,18 @@ from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.naming import BULK_SUFFIX, stem_of
 from hybridwatch.records.run import Run
 
+_LIKELY: Final = (".json", ".jsonl")
+_LARGEST_COMPANION: Final = 64 * 1024**2
+_SHOWN: Final = 40
+_KEPT: Final = 256
+"""Parsed files that are kept: companions are asked for by each of their neighbours."""
+_Test = Callable[[Document], bool]
+_VERSIONS: Final[Mapping[str, Callable[[Document], str | None]]] = {
+    "guidellm": guidellm.release_of,
+    "aiperf": aiperf.version_of,
+}
+"""Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
+
 
 def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:
     """Read a record, and keep its bytes: what is added to the store is what was checked.
@@ -87,15 +99,6 @@ def companion_of(document: Document) -> Companion | None:
     return next((one for one in COMPANIONS if one.fits(document)), None)
 
 
-_LIKELY: Final = (".json", ".jsonl")
-_LARGEST_COMPANION: Final = 64 * 1024**2
-_SHOWN: Final = 40
-_KEPT: Final = 256
-"""Parsed files that are kept: companions are asked for by each of their neighbours."""
-
-_Test = Callable[[Document], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file."""
@@ -134,12 +137,6 @@ FORMATS: Final = (
 
 KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
 """What is looked for, in words."""
-
-_VERSIONS: Final[Mapping[str, Callable[[Document], str | None]]] = {
-    "guidellm": guidellm.release_of,
-    "aiperf": aiperf.version_of,
-}
-"""Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
 
 
 def companion(document: Document) -> str | None:

@@ -38,6 +38,13 @@ _MEDIANS: Final = ("ttft", "tpot", "itl", "e2el", "engine_cpu_time", "metadata_b
 _HIGHER: Final = ", higher is better"
 _UNITS: Final[Mapping[Unit, str]] = {Unit.SECONDS: "seconds", Unit.RATIO: "share"}
 """asv writes 0.004 ``seconds`` as 4 ms, and takes any other word as it is: "0.25 1" of a ratio."""
+IN_DOUBT: Final = math.inf
+"""Noise of a side whose times say nothing: too few trials, or a restless machine."""
+_NORMAL: Final = 2.5758
+"""Quantile of the normal distribution for an interval of 99 %."""
+_WEIGHTLESS: Final = (-1e308, 1e308)
+"""Finite ends whose distance is not: asv gives the value the weight 0, and looks for no step in it,
+while it takes a missing or an infinite interval for one of the usual width."""
 
 
 class Form(Enum):
@@ -170,16 +177,6 @@ def _lower(metric: Metric) -> tuple[str, Form, str]:
     inverse = {"seconds_": _UNITS[Unit.SECONDS], "steps_per_token": "step/tok"}
     units = (text for start, text in inverse.items() if name.startswith(start))
     return name, Form.INVERSE, next(units, f"1/({unit})")
-
-
-IN_DOUBT: Final = math.inf
-"""Noise of a side whose times say nothing: too few trials, or a restless machine."""
-
-_NORMAL: Final = 2.5758
-"""Quantile of the normal distribution for an interval of 99 %."""
-_WEIGHTLESS: Final = (-1e308, 1e308)
-"""Finite ends whose distance is not: asv gives the value the weight 0, and looks for no step in it,
-while it takes a missing or an infinite interval for one of the usual width."""
 
 
 def noise_of(subject: Subject, side: OneSide, learned: float | None) -> float | None:

@@ -35,6 +35,17 @@ _HTML: Final = {"html_block", "html_inline"}
 _ENDS: Final = {"softbreak", "hardbreak"}
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("text_join")
 """Joined texts would hide which characters were written as escapes or entities."""
+_MOST_BYTES: Final = 4 * 2**20
+_Number = Annotated[int, Field(gt=0)]
+_MAY_WRITE: Final = frozenset({"admin", "maintain", "write"})
+"""GitHub answers ``write`` for the role maintain, and ``read`` for triage."""
+_HINTS: Final = {
+    401: "the token in GITHUB_TOKEN is not valid",
+    403: "the token in GITHUB_TOKEN may not do this: it takes the permission `pull-requests: read`",
+}
+_RETRIED: Final = frozenset({"GET"})
+_NOBODY: Final = 404
+_BOT: Final = "Bot"
 
 
 def addressed_to_us(body: str) -> list[str]:
@@ -75,11 +86,6 @@ def _lines(inline: Token) -> Iterator[str]:
         else:
             line += child.content if child.type == "text" else "\0"
     yield line
-
-
-_MOST_BYTES: Final = 4 * 2**20
-
-_Number = Annotated[int, Field(gt=0)]
 
 
 class _Part(BaseModel):
@@ -167,17 +173,6 @@ def read_claim(event: Path, repository: str) -> Claim | None:
         author=found.comment.user.id,
         body=found.comment.body,
     )
-
-
-_MAY_WRITE: Final = frozenset({"admin", "maintain", "write"})
-"""GitHub answers ``write`` for the role maintain, and ``read`` for triage."""
-_HINTS: Final = {
-    401: "the token in GITHUB_TOKEN is not valid",
-    403: "the token in GITHUB_TOKEN may not do this: it takes the permission `pull-requests: read`",
-}
-_RETRIED: Final = frozenset({"GET"})
-_NOBODY: Final = 404
-_BOT: Final = "Bot"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,20 @@ from github.Organization import Organization
 
 from hybridwatch.errors import GithubError
 
+PUBLIC_API: Final = "https://api.github.com"
+_TIMEOUT_S: Final = 20
+_RETRIES: Final = 4
+_LONGEST_WAIT_S: Final = 120.0
+"""A job that waits longer for a rate limit costs more than starting it again."""
+_PAGE: Final = 100
+_INSTALLATION: Final = "ghs_"
+"""How the tokens of jobs and apps begin; REST does not say whose they are, GraphQL does."""
+_VIEWER: Final = "query { viewer { databaseId } }"
+_SHOWN: Final = 300
+_HIDDEN: Final = "***"
+_REQUESTS: Final = logging.getLogger("github.Requester")
+"""Where PyGithub logs what it sent and what came back."""
+
 
 class _Discretion(logging.Filter):
     """Lets everything be logged but a secret."""
@@ -45,22 +59,6 @@ def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[N
         yield
     finally:
         logger.removeFilter(discretion)
-
-
-PUBLIC_API: Final = "https://api.github.com"
-
-_TIMEOUT_S: Final = 20
-_RETRIES: Final = 4
-_LONGEST_WAIT_S: Final = 120.0
-"""A job that waits longer for a rate limit costs more than starting it again."""
-_PAGE: Final = 100
-_INSTALLATION: Final = "ghs_"
-"""How the tokens of jobs and apps begin; REST does not say whose they are, GraphQL does."""
-_VIEWER: Final = "query { viewer { databaseId } }"
-_SHOWN: Final = 300
-_HIDDEN: Final = "***"
-_REQUESTS: Final = logging.getLogger("github.Requester")
-"""Where PyGithub logs what it sent and what came back."""
 
 
 @dataclass(frozen=True, slots=True)

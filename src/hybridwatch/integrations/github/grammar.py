@@ -28,6 +28,23 @@ _SWITCH: Final = re.compile(r"([~+])([^~+]*)")
 _NEAR: Final = 0.6
 _MINUTES_UNASKED: Final = 120
 _WAYS: Final = tuple(way.value for way in Wanted)
+GRAMMAR: Final = f"""\
+@hybridwatch help
+@hybridwatch run SCENARIO... [--build BUILD [--build BUILD]] [--known-bad] [--trials N]
+@hybridwatch compare [RUN [RUN]]
+@hybridwatch bisect SCENARIO --good END --bad END [--metric METRIC] [--find regression|fix]
+                    [--max-minutes N]
+@hybridwatch explain [METRIC] [--of VERDICT]
+
+SCENARIO  an id or a group, {MOST_SCENARIOS} at the most; bisect takes an id
+BUILD     an engine build, with fixes and faults switched by ~ and +
+END       an engine build, or the release of one
+RUN       the beginning of a run's id, or latest
+VERDICT   the beginning of a verdict's id, or latest
+N         {TRIALS[0]} to {TRIALS[-1]} trials, {MINUTES[0]} to {MINUTES[-1]} minutes
+"""
+"""The grammar, as ``docs/pull-request-commands.md`` has it too."""
+HELP: Final = f"One command a comment, on a line of its own:\n\n```\n{GRAMMAR}```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,23 +303,3 @@ def _unknown(word: str, what: str, known: Collection[str]) -> str:
     near = get_close_matches(word, sorted(known), n=1, cutoff=_NEAR)
     hint = f"did you mean {near[0]}?" if near else "ask for help to see what there is"
     return f"no such {what}: {word[:_LONGEST_SHOWN]}; {hint}"
-
-
-GRAMMAR: Final = f"""\
-@hybridwatch help
-@hybridwatch run SCENARIO... [--build BUILD [--build BUILD]] [--known-bad] [--trials N]
-@hybridwatch compare [RUN [RUN]]
-@hybridwatch bisect SCENARIO --good END --bad END [--metric METRIC] [--find regression|fix]
-                    [--max-minutes N]
-@hybridwatch explain [METRIC] [--of VERDICT]
-
-SCENARIO  an id or a group, {MOST_SCENARIOS} at the most; bisect takes an id
-BUILD     an engine build, with fixes and faults switched by ~ and +
-END       an engine build, or the release of one
-RUN       the beginning of a run's id, or latest
-VERDICT   the beginning of a verdict's id, or latest
-N         {TRIALS[0]} to {TRIALS[-1]} trials, {MINUTES[0]} to {MINUTES[-1]} minutes
-"""
-"""The grammar, as ``docs/pull-request-commands.md`` has it too."""
-
-HELP: Final = f"One command a comment, on a line of its own:\n\n```\n{GRAMMAR}```"

@@ -24,6 +24,17 @@ _NAMED: Final = 10
 _DIGITS: Final = 10
 """Of a commit."""
 _WORDS: Final = {Wanted.REGRESSION: "worse", Wanted.FIX: "better"}
+MOST: Final = 3
+"""Suspects that are told; of more, nobody is."""
+_MARKER: Final = re.compile(r"<!-- hybridwatch suspect: ([0-9a-f]{40}) (one|some) -->\s*\Z")
+_HINTS: Final = {
+    401: "the token in GITHUB_TOKEN is not valid",
+    403: "the token in GITHUB_TOKEN may not do this: it takes the permission "
+    "`pull-requests: write`",
+}
+_RETRIED: Final = frozenset({"GET"})
+_UNKNOWN: Final = frozenset({404, 409, 422})
+"""How GitHub says that a repository has no such commit."""
 
 
 def answer_text(found: SearchAnswer) -> str:
@@ -89,20 +100,6 @@ def _name(suspect: Suspect) -> str:
 def _repeat(found: SearchAnswer) -> Iterator[str]:
     if found.repeat:
         yield f"To measure it again:\n\n{fenced(found.repeat)}"
-
-
-MOST: Final = 3
-"""Suspects that are told; of more, nobody is."""
-
-_MARKER: Final = re.compile(r"<!-- hybridwatch suspect: ([0-9a-f]{40}) (one|some) -->\s*\Z")
-_HINTS: Final = {
-    401: "the token in GITHUB_TOKEN is not valid",
-    403: "the token in GITHUB_TOKEN may not do this: it takes the permission "
-    "`pull-requests: write`",
-}
-_RETRIED: Final = frozenset({"GET"})
-_UNKNOWN: Final = frozenset({404, 409, 422})
-"""How GitHub says that a repository has no such commit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,13 @@ from hybridwatch.integrations.github.door import discreet
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.reports.escape import one_line
 
+_TIMEOUT_S: Final = 20.0
+_SHOWN: Final = 200
+_BUSY: Final = frozenset({408, 425, 429})
+_NOBODY: Final = frozenset({401, 403, 404, 410})
+"""The address, or the key to it, is wrong: whatever is sent there meets the same answer."""
+_LOG: Final = logging.getLogger("httpx")
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -84,14 +91,6 @@ def secret_of(variable: str, form: str, expected: str) -> str:
             f"{variable}: expected {expected}, found something else, which is not shown"
         )
     return found
-
-
-_TIMEOUT_S: Final = 20.0
-_SHOWN: Final = 200
-_BUSY: Final = frozenset({408, 425, 429})
-_NOBODY: Final = frozenset({401, 403, 404, 410})
-"""The address, or the key to it, is wrong: whatever is sent there meets the same answer."""
-_LOG: Final = logging.getLogger("httpx")
 
 
 class Http:

@@ -23,6 +23,8 @@ from hybridwatch.integrations.notify.outbox import Outbox, Step
 _PAUSES_S: Final = (1.0, 5.0)
 """Before the second and the third try."""
 _LONGEST_WAIT_S: Final = 60.0
+_PATIENCE_S: Final = 120.0
+"""How long to wait while another process sends."""
 
 
 @dataclass(slots=True)
@@ -104,10 +106,6 @@ class Sender:
                     raise
                 self._sleep(max(pause, error.wait_s))
         return door.deliver(message, self._outbox.place(message))
-
-
-_PATIENCE_S: Final = 120.0
-"""How long to wait while another process sends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,17 @@ from hybridwatch.scenarios.part import Part, refuse
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
 
+MATRIX_FILE: Final = "fleet.toml"
+"""In the home, when nobody names another one."""
+FIRST: Final = 1_000_000
+"""Priority of what a host has to show before it measures anything."""
+_Name = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
+]
+_Text = Annotated[str, Field(pattern=r"\S", description="a text")]
+_Priority = Annotated[int, Field(ge=-1000, le=1000)]
+_Minutes = Annotated[float, Field(gt=0, le=1440)]
+
 
 def github_matrix(jobs: Sequence[Job], testbeds: Mapping[str, Testbed]) -> dict[str, Any]:
     """Give what ``strategy.matrix`` of a job takes by ``fromJSON``."""
@@ -77,19 +88,6 @@ def _words(testbed: Testbed) -> list[str]:
 
 def _minutes(job: Job) -> int:
     return max(1, round(job.wish.minutes))
-
-
-MATRIX_FILE: Final = "fleet.toml"
-"""In the home, when nobody names another one."""
-FIRST: Final = 1_000_000
-"""Priority of what a host has to show before it measures anything."""
-
-_Name = Annotated[
-    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
-]
-_Text = Annotated[str, Field(pattern=r"\S", description="a text")]
-_Priority = Annotated[int, Field(ge=-1000, le=1000)]
-_Minutes = Annotated[float, Field(gt=0, le=1440)]
 
 
 class _Steady(Part):

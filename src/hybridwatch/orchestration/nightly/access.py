@@ -26,6 +26,20 @@ HOSTS: Final = "HYBRIDWATCH_DASHBOARD_HOSTS"
 NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?")
 _HEADER: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]*)?", re.IGNORECASE)
 _LOCAL: Final = "localhost"
+PASSWORD: Final = "HYBRIDWATCH_DASHBOARD_PASSWORD"  # noqa: S105 (a name, no password)
+PEOPLE: Final = "HYBRIDWATCH_DASHBOARD_PEOPLE"
+LOGIN: Final = "HYBRIDWATCH_DASHBOARD_LOGIN"
+"""Set by us for the server: a login was set up when it started, so nobody gets in without."""
+SHORTEST: Final = 12
+"""Characters of a password. A wrong one waits a second, which is nothing to who tries many."""
+_SECRETS: Final = Path(".streamlit") / "secrets.toml"
+_NEEDED: Final = (
+    "client_id",
+    "client_secret",
+    "cookie_secret",
+    "redirect_uri",
+    "server_metadata_url",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +95,6 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(name)
     except ValueError:
         return None
-
-
-PASSWORD: Final = "HYBRIDWATCH_DASHBOARD_PASSWORD"  # noqa: S105 (a name, no password)
-PEOPLE: Final = "HYBRIDWATCH_DASHBOARD_PEOPLE"
-LOGIN: Final = "HYBRIDWATCH_DASHBOARD_LOGIN"
-"""Set by us for the server: a login was set up when it started, so nobody gets in without."""
-
-SHORTEST: Final = 12
-"""Characters of a password. A wrong one waits a second, which is nothing to who tries many."""
-
-_SECRETS: Final = Path(".streamlit") / "secrets.toml"
-_NEEDED: Final = (
-    "client_id",
-    "client_secret",
-    "cookie_secret",
-    "redirect_uri",
-    "server_metadata_url",
-)
 
 
 class AccessError(HybridwatchError):

@@ -45,6 +45,9 @@ from hybridwatch.system.plain_text import visible
 BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
 LINE_VARIABLE: Final = "HYBRIDWATCH_LINE"
 CONSOLE_VARIABLE: Final = "HYBRIDWATCH_CONSOLE"
+RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
+Values = Mapping[str, Found]
+"""By the name of a benchmark."""
 
 
 def labels() -> tuple[str, ...]:
@@ -85,12 +88,6 @@ def can_run(scenario: Scenario) -> bool:
         BuildError: A label names no build.
     """
     return all(scenario.fits(parse_label(label).spec.accelerator) for label in labels())
-
-
-RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
-
-Values = Mapping[str, Found]
-"""By the name of a benchmark."""
 
 
 def measured(scenario: Scenario, wanted: Sequence[Tracked]) -> Values:

@@ -32,6 +32,8 @@ from hybridwatch.records.store.reader import read_file
 
 EXAMPLES: Final = "examples.txt"
 _MOST_LISTED_BYTES: Final = 2**20
+BASELINES: Final = "baselines.toml"
+_MOST_BYTES: Final = 2**20
 
 
 def read_examples(results: Path) -> frozenset[str]:
@@ -47,10 +49,6 @@ def read_examples(results: Path) -> frozenset[str]:
         return frozenset()
     except (OSError, ValueError, RecordError) as error:
         raise RecordError(f"{path}: expected the ids of runs: {error}") from error
-
-
-BASELINES: Final = "baselines.toml"
-_MOST_BYTES: Final = 2**20
 
 
 class Baseline(BaseModel):

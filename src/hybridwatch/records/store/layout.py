@@ -17,6 +17,7 @@ LATEST: Final = "latest"
 
 _NAMED: Final = 3
 """How many candidates an error message lists."""
+RECORDS: Final = "records"
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:
@@ -78,8 +79,6 @@ def _nothing(results: Path, answering: Answering) -> str:
         return "no such folder; name one with --results"
     return f"holds no {answering.noun} yet{answering.remedy}"
 
-
-RECORDS: Final = "records"
 
 _ANSWERING: Final = Answering(
     noun="record",

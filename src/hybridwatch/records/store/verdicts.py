@@ -30,6 +30,9 @@ from hybridwatch.system.atomic_file import create, make_folder
 VERDICT_SCHEMA: Final = 1
 
 _Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+VERDICTS: Final = "verdicts"
+_ID: Final = 8
+"""Characters of a run's id, and of a digest in a name."""
 
 
 class _Wire(BaseModel):
@@ -133,12 +136,6 @@ def _digest_of(content: Mapping[str, Any]) -> str:
     # How the file is laid out does not count, what it says does.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-VERDICTS: Final = "verdicts"
-
-_ID: Final = 8
-"""Characters of a run's id, and of a digest in a name."""
 
 
 def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:

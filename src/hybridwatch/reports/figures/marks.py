@@ -30,6 +30,12 @@ AXIS: Final[dict[str, Any]] = {
     "visible": False,
 }
 """Layout of ``yaxis2``, on which the rules go from bottom to top."""
+MARK: Final = "#D9480F"
+"""3:1 on white and on near-black."""
+_MACHINE: Final = "#7A7F87"
+_SHADE: Final = "rgba(217,72,15,0.12)"
+_ROOM: Final = 0.04
+_SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +165,6 @@ def _x(mark: Mark) -> str:
 
 def _lines(text: str) -> str:
     return escaped(text).replace("\n", "<br>")
-
-
-MARK: Final = "#D9480F"
-"""3:1 on white and on near-black."""
-_MACHINE: Final = "#7A7F87"
-_SHADE: Final = "rgba(217,72,15,0.12)"
-_ROOM: Final = 0.04
-_SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
 
 def mark_place(
