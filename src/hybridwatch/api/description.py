@@ -42,8 +42,9 @@ def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     # As they are read: what has a default may be absent.
     _, found = models_json_schema([(model, "validation") for model in models], ref_template=_AT)
     for one in found["$defs"].values():
-        # What each attribute means is in docs/json.md.
-        one["description"] = one["description"].partition("\n\nAttributes:")[0]
+        # What each attribute means is in docs/json.md. An older pydantic leaves dataclasses bare.
+        if "description" in one:
+            one["description"] = one["description"].partition("\n\nAttributes:")[0]
     paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for route in ROUTES:
         paths[f"{PREFIX}{route.path}"]["get"] = _operation(route, is_open)

@@ -1,16 +1,19 @@
 """What the index tells about a store is what alerts are derived from."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
 
 from hybridwatch.analysis.alerts import Status, TransitionKind, build_alerts
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.schema import VERDICT
 from hybridwatch.history.judged import judged_from
 from hybridwatch.records.identity import FixState
-from tests.builders import BASELINE, CONTENDER, NIGHTLY, a_build
+from hybridwatch.records.store import write_run
+from tests.builders import BASELINE, CONTENDER, NIGHTLY, STARTED, a_build, a_run
 from tests.unit.analysis.alerts.builders import noon
 from tests.unit.database.stores import add, opened
 
@@ -35,6 +38,19 @@ def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
     ]
     assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "nightly")
     assert median.cause.lead.effect == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize(("lost", "told"), [((6, 0), []), ((6, 6), []), ((24, 0), ["0"])])
+def test_answers_lost_by_chance_are_no_news(tmp_path, lost, told) -> None:
+    """Six of 120 lost and none won is red by itself; two nights of that are still no change."""
+    for number, wrong in enumerate(lost):
+        moment = STARTED + timedelta(days=number)
+        sides = ({"accuracy.recall": "0" * some + "1" * (120 - some)} for some in (0, wrong))
+        write_run(tmp_path, a_run(*sides, id=f"{number:08x}", builds=UPGRADE, started_at=moment))
+    judged = judged_from(opened(tmp_path).index)
+    red = [one.run_id[-1] for one in judged if one.verdict is Verdict.REGRESSION]
+    assert red == [str(number) for number, wrong in enumerate(lost) if wrong]
+    assert [alert.opened_by.run_id[-1] for alert in alerts(tmp_path)] == told
 
 
 def test_matters_without_bad_news_are_left_out(tmp_path) -> None:
