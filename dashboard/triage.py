@@ -70,7 +70,7 @@ def picked(source: Source) -> AlertGroup | None:
         alerts = alerts_here(source) if any(wanted) else ()
     except TriageError:
         return None  # the page says so
-    keyed = ((group, one.matter.key) for group in alerts for one in group.members)
+    keyed = ((group, one.subject.key) for group in alerts for one in group.members)
     return next((group for group, key in keyed if key in wanted), None)
 
 

@@ -95,7 +95,7 @@ def _lost(alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]) -> It
     """Say of each alert why its answer was not kept, with the way to it."""
     here = Address("alerts", ())
     for alert in alerts:
-        errors = [failed[k] for one in alert.members if (k := one.matter.key) in failed]
+        errors = [failed[k] for one in alert.members if (k := one.subject.key) in failed]
         if not errors:
             continue
         error, way = errors[0], Link(render_alert_name(alert), render_address(alert.key, here))

@@ -54,7 +54,7 @@ def open_alert(
 
     def opened() -> AppTest:
         page = page_of("alerts")
-        page.query_params["alert"] = alert_in(results).matter.key
+        page.query_params["alert"] = alert_in(results).subject.key
         return run_again(page)
 
     return opened
@@ -167,7 +167,7 @@ def test_one_answer_for_those_with_a_tick(
     page = run_again(page)
     tick(page, "smoke/second")
     send(page, "expected since the upgrade")
-    closed = [a.matter.scenario for a in alerts_in(results) if a.status is Status.CLOSED]
+    closed = [a.subject.scenario for a in alerts_in(results) if a.status is Status.CLOSED]
     assert closed == ["smoke/second"]
 
 
@@ -175,7 +175,7 @@ def test_who_was_slower_with_one_of_many_is_told_and_keeps_the_others(
     results: Path, three: list[Alert], open_list: Callable[[], AppTest]
 ) -> None:
     page = open_list()
-    second = next(alert for alert in three if alert.matter.scenario == "smoke/second")
+    second = next(alert for alert in three if alert.subject.scenario == "smoke/second")
     with open_triage(results) as triage:
         triage.decide(second, acknowledge("mine"), "Ben", datetime.now(UTC))
     tick(page, "All 3 shown")
@@ -379,6 +379,6 @@ def test_an_answer_on_the_page_of_one_member_is_kept_with_all(
     write_run(results, broken_run(id="0000beef", scenario="smoke/second"))
     (group,) = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
     page = page_of("alerts")
-    page.query_params["alert"] = group.members[1].matter.key
+    page.query_params["alert"] = group.members[1].subject.key
     do(run_again(page), Deed.ACKNOWLEDGE, "Acknowledge", "known")
     assert [one.status for one in alerts_in(results)] == [Status.ACKNOWLEDGED] * 2

@@ -58,17 +58,17 @@ class Change:
 
 def places_of(alert: AlertGroup) -> frozenset[Place]:
     """Where an alert says that it shows."""
-    return frozenset((one.matter.scenario, one.matter.testbed) for one in alert.members)
+    return frozenset((one.subject.scenario, one.subject.testbed) for one in alert.members)
 
 
 def area_of(alert: AlertGroup) -> Area:
     """What an alert says is affected."""
-    return alert.lead.matter.area
+    return alert.lead.subject.area
 
 
 def builds_of(alert: AlertGroup) -> tuple[str, str]:
     """Baseline and contender that an alert is about."""
-    return alert.lead.matter.baseline, alert.lead.matter.contender
+    return alert.lead.subject.baseline, alert.lead.subject.contender
 
 
 def key_of(alert: AlertGroup) -> str:

@@ -13,8 +13,8 @@ from hybridwatch.database.points import Point
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import CELL
 from hybridwatch.errors import ComparisonError
+from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import metric_of
 from hybridwatch.records.store import read_run
@@ -136,7 +136,7 @@ def _run(store: Snapshot, named: Named) -> dict[str, Any]:
     return one
 
 
-@kept_of_one_index
+@cached_per_index
 def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
     """Give every run by its id, the newest first."""
     roles = index.roles()
@@ -144,14 +144,14 @@ def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
     return {name: row_to_json(row, roles.get(row.record, ALONE)) for name, row in found.items()}
 
 
-@kept_of_one_index
+@cached_per_index
 def _points(
     index: Index, /, scenario: str, version: int, digest: str, testbed: str, *metric: str
 ) -> Sequence[Point]:
     return index.points(scenario, version, digest, testbed, *metric)
 
 
-@kept_of_one_index
+@cached_per_index
 def _series(index: Index, /) -> Mapping[str, dict[str, Any]]:
     """Give every series by its id, which is the same on every machine."""
     found = {}

@@ -201,6 +201,6 @@ class StoreView:
             place.results, self._index.get(), self._checkout.get(), now, place.triage
         )
         by_key = {alert.key: alert_to_json(alert) for alert in found}
-        by_member = {one.matter.key: alert for alert in found for one in alert.members}
+        by_member = {one.subject.key: alert for alert in found for one in alert.members}
         stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()
         return Alerts(by_member, by_key, stamp)

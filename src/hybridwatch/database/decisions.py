@@ -87,7 +87,7 @@ class Triage:
             TriageError: There is no such name, or the database cannot be written.
         """
         checked_name("who", who)
-        key = alert.matter.key
+        key = alert.subject.key
         check_other(act, key)
         with self._database.writing() as connection:
             is_first = not self._has_acts(connection)
@@ -122,7 +122,7 @@ class Triage:
             try:
                 self.decide(alert, act, who, now)
             except TriageError as error:
-                failed[alert.matter.key] = error
+                failed[alert.subject.key] = error
         return failed
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ def _key_by_line(about: Mapping[str, str]) -> str:
 
 def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
     return {
-        "alert": alert.matter.key,
+        "alert": alert.subject.key,
         "number": entry.number,
         "about": _about(alert, entry.seen),
         "at": entry.at,
@@ -235,7 +235,7 @@ def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
 
 def _about(alert: Alert, seen: Seen) -> str:
     parts = [asdict(part) for part in seen.parts]
-    return json.dumps({**alert.matter.facts(), "parts": parts}, sort_keys=True)
+    return json.dumps({**alert.subject.facts(), "parts": parts}, sort_keys=True)
 
 
 def _parts(about: str) -> tuple[SeenPart, ...]:

@@ -233,7 +233,7 @@ ACT: Final = Table(
 )
 """What people did about alerts, a row for each act, only ever added.
 
-``about`` is JSON, so that the table can be read without us: the matter, and under ``parts`` the
+``about`` is JSON, so that the table can be read without us: the subject, and under ``parts`` the
 metrics that were bad when the person acted. Acts of the time when every metric had an alert of its
 own have no ``parts`` and stand under the keys of their metrics (``Question.key``).
 """

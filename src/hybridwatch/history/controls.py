@@ -26,7 +26,7 @@ from hybridwatch.analysis.detection import (
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.history.kept import kept_of_one_index
+from hybridwatch.history.cached import cached_per_index
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.role import Role, lost_fixes
@@ -249,7 +249,7 @@ def _tallies(index: Index) -> Mapping[str, _Tally]:
     return found
 
 
-@kept_of_one_index
+@cached_per_index
 def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
     names = ("metric", "statistic", "verdict", "old", "new")
     wanted = index.verdicts(records=[record], only=names)

@@ -5,13 +5,13 @@ from typing import TypeAlias
 
 from hybridwatch.analysis.succession import in_place_of, successors
 from hybridwatch.database.queries import Index
-from hybridwatch.history.kept import kept_of_one_index
+from hybridwatch.history.cached import cached_per_index
 
 Place: TypeAlias = tuple[str, str, str]
 """A scenario, a testbed, and the digest of a definition."""
 
 
-@kept_of_one_index
+@cached_per_index
 def ended_definitions(index: Index, /) -> Mapping[Place, str]:
     """Give the digest that goes on today in place of each definition that has ended."""
     runs = index.runs()

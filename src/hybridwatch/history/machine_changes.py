@@ -24,7 +24,7 @@ from hybridwatch.analysis.change_point import ChangePoint
 from hybridwatch.analysis.change_point.noise import compute_noise
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
-from hybridwatch.history.kept import kept_of_one_index
+from hybridwatch.history.cached import cached_per_index
 from hybridwatch.metrics import Kind, Metric, metric_of
 from hybridwatch.records.role import Role
 
@@ -124,7 +124,7 @@ class MachineChange:
         return values * np.exp(np.where(is_moved, -metric.better.worse * self.slower, 0.0))
 
 
-@kept_of_one_index
+@cached_per_index
 def machine_changes(index: Index, /) -> tuple[MachineChange, ...]:
     """Find every change of a testbed's machine, oldest first."""
     machines = index.machines()

@@ -74,7 +74,7 @@ def _of_alerts(alerts: Iterable[Alert]) -> Iterator[tuple[str, str]]:
             yield entry.seen.run_id, f"{entry.who} acted on an alert of it"
         if not (alert.status is Status.CLOSED or alert.status.is_over):
             for run_verdict in (alert.opened_by, alert.bad):
-                yield run_verdict.run_id, f"an alert rests on it: {alert.matter.scenario}"
+                yield run_verdict.run_id, f"an alert rests on it: {alert.subject.scenario}"
 
 
 def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,9 @@ import pandas as pd
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
+from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.controls import bad_on_purpose, list_roles
 from hybridwatch.history.definitions import ended_definitions
-from hybridwatch.history.kept import kept_of_one_index
 from hybridwatch.history.severity import ORDER
 from hybridwatch.records.role import Role
 
@@ -23,7 +23,7 @@ _ALONE: Final = "One build alone: part of the histories; compare it with another
 _TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "sha256")
 
 
-@kept_of_one_index
+@cached_per_index
 def latest_comparisons(index: Index, /) -> pd.DataFrame:
     """Give ``Index.latest_verdicts`` without those of controls; to be read only.
 
@@ -82,7 +82,7 @@ class RunRow:
         return f"{self.started_at:%Y-%m-%d %H:%M} · {verdict} · {builds} · {self.run}"
 
 
-@kept_of_one_index
+@cached_per_index
 def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, RunRow]:
     """List every readable run, or those of one scenario, by its id, the newest first."""
     runs = index.runs(scenario)
@@ -112,7 +112,7 @@ def runs_by_id(index: Index, /, scenario: str | None = None) -> Mapping[str, Run
     return MappingProxyType(found)
 
 
-@kept_of_one_index
+@cached_per_index
 def list_contenders(index: Index, /) -> Mapping[str, tuple[str, str]]:
     """Give the label and the release of what each run measured last, by the run's id."""
     runs = index.runs()

@@ -48,11 +48,11 @@ def place_of(group: AlertGroup) -> str:
 
     Two scenarios are both named; one testbed is not.
     """
-    matters = [alert.matter for alert in group.current]
-    first, *others = sorted({matter.scenario for matter in matters})
+    subjects = [alert.subject for alert in group.current]
+    first, *others = sorted({subject.scenario for subject in subjects})
     more = others[0] if len(others) == 1 else f"{len(others)} more scenarios"
     place = f"{first} and {more}" if others else first
-    testbeds = {matter.testbed for matter in matters}
+    testbeds = {subject.testbed for subject in subjects}
     return f"{place} on {plural(len(testbeds), 'testbed')}" if len(testbeds) > 1 else place
 
 

@@ -94,11 +94,11 @@ class DecisionItem(Shape):
 class MemberItem(Shape):
     """One place where a cause shows."""
 
-    key: str = kept_at("matter.key")
-    scenario: str = kept_at("matter.scenario")
-    testbed: str = kept_at("matter.testbed")
-    baseline: str = kept_at("matter.baseline")
-    contender: str = kept_at("matter.contender")
+    key: str = kept_at("subject.key")
+    scenario: str = kept_at("subject.scenario")
+    testbed: str = kept_at("subject.testbed")
+    baseline: str = kept_at("subject.baseline")
+    contender: str = kept_at("subject.contender")
     status: Status
     effect: Number = kept_at("cause.lead.effect")
     run_id: str = kept_at("bad.run_id")
@@ -108,11 +108,11 @@ class AlertItem(Shape):
     """Bad news of one cause, and what became of it."""
 
     key: str
-    scenario: str = kept_at("lead.matter.scenario")
-    area: Area = kept_at("lead.matter.area")
-    testbed: str = kept_at("lead.matter.testbed")
-    baseline: str = kept_at("lead.matter.baseline")
-    contender: str = kept_at("lead.matter.contender")
+    scenario: str = kept_at("lead.subject.scenario")
+    area: Area = kept_at("lead.subject.area")
+    testbed: str = kept_at("lead.subject.testbed")
+    baseline: str = kept_at("lead.subject.baseline")
+    contender: str = kept_at("lead.subject.contender")
     status: Status
     action: Action = kept_at("rank")
     what: str = kept_at("text.what")

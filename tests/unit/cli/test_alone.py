@@ -71,7 +71,7 @@ def test_the_dashboard_has_an_open_alert_until_the_engine_is_mended(call) -> Non
         return find_alerts(results, open_index(results), Checkout(), now)
 
     (alert,) = alerts()
-    assert (alert.matter.baseline, alert.matter.contender) == ("expected", BASELINE.label)
+    assert (alert.subject.baseline, alert.subject.contender) == ("expected", BASELINE.label)
     assert alert.cause.lead.metric == WRONG
     stored(GOOD, id="22222222", started_at=RECENT + timedelta(minutes=1))
     (after,) = alerts()

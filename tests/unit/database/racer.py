@@ -27,7 +27,7 @@ def act(triage: Triage, alert: Alert, name: str) -> str:
 def overrule(triage: Triage, alert: Alert, name: str) -> str:
     """The planted defect: whoever is told acts again without asking anybody."""
     while act(triage, alert, name) != "won":
-        alert = look(triage, alert.matter.scenario)
+        alert = look(triage, alert.subject.scenario)
     return "won"
 
 

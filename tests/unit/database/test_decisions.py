@@ -41,7 +41,7 @@ from hybridwatch.database.decisions import EARLIER_FILE, Triage, open_triage
 from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
-from tests.unit.analysis.alerts.builders import MATTER, QUESTION, alert_of, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, nights, noon
 from tests.unit.analysis.alerts.test_act import HOSTILE
 
 BAD = Verdict.REGRESSION
@@ -83,7 +83,7 @@ def test_every_act_is_read_back_by_another(triage, place, tmp_path) -> None:
         alert = alert_of(BAD, decisions=known)
         known = triage.decide(alert, act, f"Ann {number}", noon(number))
     with open_triage(tmp_path) as other:
-        assert other.decisions() == {MATTER.key: known}
+        assert other.decisions() == {SUBJECT.key: known}
     assert [entry.act for entry in known.entries] == acts()
     assert [entry.number for entry in known.entries] == list(range(1, 11))
     assert known.entries[3].at == noon(3)
@@ -96,7 +96,7 @@ def test_hostile_texts_come_back_as_they_were(triage, words) -> None:
     (alert,) = build_alerts(nights(BAD, about=odd), {}, noon(0))
     who = words.replace("\n", "").replace("\t", "")
     triage.decide(alert, note(words), who, noon(0))
-    (entry,) = triage.decisions()[alert.matter.key].entries
+    (entry,) = triage.decisions()[alert.subject.key].entries
     assert (entry.act.text, entry.who) == (words, who)
 
 
@@ -107,7 +107,7 @@ def test_times_are_kept_in_utc_wherever_they_were_taken(triage) -> None:
         [replace(judged, started_at=judged.started_at.astimezone(tokyo))], {}, noon(0)
     )
     kept = triage.decide(alert, note("x"), "Ann", noon(0).astimezone(tokyo))
-    (entry,) = triage.decisions()[MATTER.key].entries
+    (entry,) = triage.decisions()[SUBJECT.key].entries
     assert (entry,) == kept.entries
     assert (entry.at, entry.seen.started_at) == (noon(0), judged.started_at)
     assert {entry.at.tzinfo, entry.seen.started_at.tzinfo} == {UTC}
@@ -125,10 +125,10 @@ def test_whoever_did_not_see_the_last_act_is_told(triage) -> None:
     with pytest.raises(TriageConflict, match=r"Ann \(2026-11-16 12:00 UTC\): acknowledge") as told:
         triage.decide(stale, mute(noon(5), noon(1)), "Bob", noon(1))
     assert told.value.meanwhile == first.entries
-    assert triage.decisions() == {MATTER.key: first}
+    assert triage.decisions() == {SUBJECT.key: first}
     again = alert_of(BAD, decisions=told.value.decisions)
     triage.decide(again, note("agreed"), "Bob", noon(1))
-    assert triage.decisions()[MATTER.key].version == 2
+    assert triage.decisions()[SUBJECT.key].version == 2
 
 
 def test_whoever_saw_acts_that_are_gone_is_told(triage, place, tmp_path) -> None:
@@ -192,12 +192,12 @@ def test_the_race_would_see_somebody_overruled(tmp_path) -> None:
 def test_threads_share_one(triage) -> None:
     def work(number: int) -> int:
         about = replace(QUESTION, scenario=f"s{number}")
-        matter = replace(MATTER, scenario=about.scenario)
+        subject = replace(SUBJECT, scenario=about.scenario)
         for _ in range(5):
             decided = triage.decisions()
             (alert,) = build_alerts(nights(BAD, about=about), decided, noon(0))
             triage.decide(alert, note("x"), f"thread {number}", noon(0))
-        version: int = triage.decisions()[matter.key].version
+        version: int = triage.decisions()[subject.key].version
         return version
 
     with ThreadPoolExecutor(8) as pool:
@@ -226,7 +226,7 @@ def test_readers_do_not_wait_for_a_writer(tmp_path) -> None:
         with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as writer:
             writer.execute("BEGIN IMMEDIATE")
             writer.execute("DELETE FROM triage_act")
-            assert triage.decisions()[MATTER.key].version == 1
+            assert triage.decisions()[SUBJECT.key].version == 1
 
 
 def test_a_file_put_back_is_the_one_that_is_read(tmp_path) -> None:
@@ -234,7 +234,7 @@ def test_a_file_put_back_is_the_one_that_is_read(tmp_path) -> None:
         triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
         (tmp_path / DATABASE_FILE).unlink()
         triage.decide(alert_of(BAD), note("y"), "Ann", noon(0))
-        assert triage.decisions()[MATTER.key].version == 1
+        assert triage.decisions()[SUBJECT.key].version == 1
 
 
 def test_half_made_tables_are_completed(triage, place) -> None:
@@ -256,7 +256,7 @@ def test_newer_tables_are_left_alone(triage, place) -> None:
 def test_an_act_that_nobody_knows_is_named(triage, place) -> None:
     triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
     by_hand(place, "UPDATE triage_act SET deed = 'burn'")
-    with pytest.raises(TriageError, match=rf"act 1 on alert {MATTER.key}: 'burn'"):
+    with pytest.raises(TriageError, match=rf"act 1 on alert {SUBJECT.key}: 'burn'"):
         triage.decisions()
 
 
@@ -414,7 +414,7 @@ def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> N
         (alert,) = build_alerts(nights(BAD, about=replace(QUESTION, contender=label)), {}, noon(0))
         triage.decide(alert, assign(f"Person {number}"), "Ann", noon(number))
         triage.decide(
-            replace(alert, decisions=triage.decisions()[alert.matter.key]),
+            replace(alert, decisions=triage.decisions()[alert.subject.key]),
             acknowledge(f"known on {label}"),
             "Ann",
             noon(number),
@@ -439,14 +439,14 @@ def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:
     shown = build_alerts([one for each in about for one in nights(BAD, about=each)], {}, noon(0))
     first = triage.decide(shown[1], note("mine"), "Bob", noon(0))
     failed = triage.decide_all(shown, accept("the new level"), "Ann", noon(0))
-    assert list(failed) == [shown[1].matter.key]
-    conflict = failed[shown[1].matter.key]
+    assert list(failed) == [shown[1].subject.key]
+    conflict = failed[shown[1].subject.key]
     assert isinstance(conflict, TriageConflict)
     assert conflict.meanwhile == first.entries
     kept = triage.decisions()
-    assert {kept[shown[at].matter.key].answer.act for at in (0, 2)} == {accept("the new level")}
+    assert {kept[shown[at].subject.key].answer.act for at in (0, 2)} == {accept("the new level")}
 
 
 def test_an_alert_is_no_duplicate_of_itself(triage) -> None:
     with pytest.raises(TriageError, match="expected another alert, found this one"):
-        triage.decide(alert_of(BAD), duplicate(MATTER.key), "Ann", noon(0))
+        triage.decide(alert_of(BAD), duplicate(SUBJECT.key), "Ann", noon(0))

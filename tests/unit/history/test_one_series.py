@@ -82,7 +82,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
     index = measured(tmp_path, build)
     (alert,) = open_alerts(tmp_path, index)
     assert alert.opened_by.started_at == night_of(FAULT_AT)
-    assert (alert.matter.baseline, alert.matter.contender) == (BASELINE.label, line)
+    assert (alert.subject.baseline, alert.subject.contender) == (BASELINE.label, line)
     assert len(alert.timeline.run_verdicts) == NIGHTS
 
     (mine,) = [one for one in histories(index) if one.name == line]
@@ -97,7 +97,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
 
     topics = gather_topics(TopicPlace(tmp_path, index, Checkout()), NOW)
     assert [topic.key for topic in topics if topic.standing is TopicStatus.OPEN] == [
-        alert.matter.key
+        alert.subject.key
     ]
 
 

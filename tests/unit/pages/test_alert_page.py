@@ -36,12 +36,12 @@ def keep(results: Path, number: int, run: Run, **changes) -> str:
 
 
 def of(results: Path, area: Area) -> Alert:
-    (found,) = (alert for alert in alerts(results) if alert.matter.area is area)
+    (found,) = (alert for alert in alerts(results) if alert.subject.area is area)
     return found
 
 
 def page_of(results: Path, area: Area) -> Document:
-    return view(results, "alerts", alert=of(results, area).matter.key)
+    return view(results, "alerts", alert=of(results, area).subject.key)
 
 
 def section(document: Document, title: str) -> tuple[Block, ...]:
@@ -66,7 +66,7 @@ def test_a_dead_engine_is_one_alert_with_its_reason_and_the_end_of_its_log(tmp_p
     keep(tmp_path, 1, GOOD)
     keep(tmp_path, 2, dead_contender())
     (alert,) = alerts(tmp_path)
-    assert alert.matter.area is Area.ENGINE
+    assert alert.subject.area is Area.ENGINE
     document = page_of(tmp_path, Area.ENGINE)
     assert "an illegal memory access" in "\n".join(words_of(document))
     (log,) = (b for b in section(document, "How it ended") if isinstance(b, Code))
@@ -82,7 +82,7 @@ def test_what_a_start_may_explain_is_an_alert_once_it_repeats(tmp_path: Path) ->
         assert alerts(tmp_path) == ()
     keep(tmp_path, 3, slow_contender(1.09), builds=builds)
     (alert,) = alerts(tmp_path)
-    assert (alert.matter.area, alert.opened_by.run_id) == (Area.SPEED, "00000001")
+    assert (alert.subject.area, alert.opened_by.run_id) == (Area.SPEED, "00000001")
 
 
 def test_what_one_session_says_of_two_releases_is_said(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_one_session_says_of_two_releases_is_said(tmp_path: Path) -> None:
 def test_a_slow_down_is_one_alert_with_every_metric_on_its_page(tmp_path: Path) -> None:
     keep(tmp_path, 1, slow_contender(1.2))
     (alert,) = alerts(tmp_path)
-    assert alert.matter.area is Area.SPEED
+    assert alert.subject.area is Area.SPEED
     evidence = rows(page_of(tmp_path, Area.SPEED), "Every comparison")
     assert len(evidence) == len(alert.cause.parts)
     assert len(evidence) > 4
@@ -173,7 +173,7 @@ def test_without_a_good_run_the_baseline_is_what_it_is_compared_with(tmp_path: P
 
 def test_a_record_that_broke_since_it_was_indexed_is_told(tmp_path: Path) -> None:
     keep(tmp_path, 1, slow_contender(1.2))
-    source, key = source_of(tmp_path), of(tmp_path, Area.SPEED).matter.key
+    source, key = source_of(tmp_path), of(tmp_path, Area.SPEED).subject.key
     (record,) = (tmp_path / "records").rglob("*.json")
     record.write_text("{", encoding="utf-8")
     document = open_view(source, address("alerts", alert=key))
@@ -188,7 +188,7 @@ def test_a_run_leads_to_its_history_its_comparison_and_its_alert(tmp_path: Path)
         "compare?scenario=smoke%2Fpadded-graph-rows&baseline=00000001%230&contender=00000001%231"
     )
     assert found["the history of these builds"].startswith("scenario?scenario=")
-    assert found["alert: slower"] == f"alerts?alert={of(tmp_path, Area.SPEED).matter.key}"
+    assert found["alert: slower"] == f"alerts?alert={of(tmp_path, Area.SPEED).subject.key}"
 
 
 def test_a_run_without_an_alert_has_no_way_to_one(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_a_planted_fault_does_is_no_alert(tmp_path: Path) -> None:
     put(tmp_path, 1, slower=2.0, builds=(healthy, replace(same, label=f"{same.label}+slow-step")))
     assert alerts(tmp_path) == ()
     put(tmp_path, 2, slower=2.0, builds=UPGRADE)  # as bad, and nobody wanted it
-    assert {alert.matter.contender for alert in alerts(tmp_path)} == {UPGRADE[1].label}
+    assert {alert.subject.contender for alert in alerts(tmp_path)} == {UPGRADE[1].label}
 
 
 def test_a_known_bad_control_that_is_not_caught_is_an_alert_until_it_is(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_known_bad_control_that_is_not_caught_is_an_alert_until_it_is(tmp_path
     (missed,) = alerts(tmp_path)
     assert (missed.cause.lead.metric, missed.bad.verdict) == (CONTROL, Verdict.FAILED)
     assert (missed.status, missed.rank) == (Status.OPEN, Action.BLOCK)
-    document = view(tmp_path, "alerts", alert=missed.matter.key)
+    document = view(tmp_path, "alerts", alert=missed.subject.key)
     assert "nothing told it from the healthy engine" in said(document)
     put(tmp_path, 2, broken=312.0, builds=KNOWN_BAD)
     (caught,) = alerts(tmp_path)
@@ -126,11 +126,11 @@ def three_answered(results: Path) -> None:
     put(results, 3, broken=7.0, builds=UPGRADE, scenario="smoke/other")
     put(results, 4, broken=7.0, builds=UPGRADE, scenario="smoke/third")
     put(results, 5, builds=UPGRADE, scenario="smoke/third")
-    by_name = {f"{a.matter.scenario} {a.matter.area.value}": a for a in alerts(results)}
+    by_name = {f"{a.subject.scenario} {a.subject.area.value}": a for a in alerts(results)}
     known = by_name["smoke/padded-graph-rows speed"]
     act(results, known, acknowledge("the new scheduler"), "Ada", 5)
     act(results, by_name["smoke/other contract"], mute(NOW + timedelta(days=3), NOW, ""), "Ben", 4)
-    known = next(a for a in alerts(results) if a.matter == known.matter)
+    known = next(a for a in alerts(results) if a.subject == known.subject)
     act(results, known, assign("Cleo"), "Ada", 3)
 
 
@@ -173,7 +173,7 @@ def test_one_alert_tells_its_whole_story_and_leads_back(tmp_path: Path) -> None:
     (alert,) = alerts(tmp_path)
     issue = "https://github.com/vllm-project/vllm/issues/57720"
     act(tmp_path, alert, link(issue), "Ada")
-    document = view(tmp_path, "alerts", alert=alert.matter.key, status="open")
+    document = view(tmp_path, "alerts", alert=alert.subject.key, status="open")
     happened = rows(document, "What happened, the newest first")
     assert [row[1].split(":")[0] for row in happened] == [
         "Ada linked an issue",
@@ -191,14 +191,14 @@ def test_one_alert_tells_its_whole_story_and_leads_back(tmp_path: Path) -> None:
     }
     assert links[issue] == issue
     assert links["Alerts"] == "alerts?status=open"
-    assert document.address.values("alert") == (alert.matter.key,)
+    assert document.address.values("alert") == (alert.subject.key,)
 
 
 def test_a_long_story_is_folded(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     for number in range(9):
         act(tmp_path, alerts(tmp_path)[0], note(f"note {number}"), "Ada", 9 - number)
-    document = view(tmp_path, "alerts", alert=alerts(tmp_path)[0].matter.key)
+    document = view(tmp_path, "alerts", alert=alerts(tmp_path)[0].subject.key)
     folded = next(b for b in document.blocks if type(b).__name__ == "Folded")
     assert getattr(folded, "title", "") == "What happened (10)"
 
@@ -209,7 +209,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     (alert,) = alerts(tmp_path)
     for document in (
         view(tmp_path, "alerts"),
-        view(tmp_path, "alerts", alert=alert.matter.key),
+        view(tmp_path, "alerts", alert=alert.subject.key),
     ):
         assert f"{HOSTILE} acknowledged: {HOSTILE}" in said(document)
     cell = build_cell(table(view(tmp_path, "alerts"), "Alerts").rows[0][1])

@@ -101,7 +101,7 @@ def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault:
 
 def test_each_member_has_a_page_that_leads_to_the_others(one_fault: Path) -> None:
     for alert in alerts(one_fault):
-        page = view(one_fault, "alerts", alert=alert.matter.key)
+        page = view(one_fault, "alerts", alert=alert.subject.key)
         assert not page.complaints
         cells = [row[0] for row in rows(page, "Where it shows")]
         assert sum("(below)" in cell for cell in cells) == 1

@@ -8,6 +8,7 @@ from hybridwatch_lab.calibration import (
     comparisons,
     noisy_machine,
     online,
+    onsets,
     places,
     reports,
     sequential_runs,
@@ -33,6 +34,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     online.on_known_noise,
     synthetic.on_finished_series,
     places.of_places,
+    onsets.of_onsets,
     telling.of_telling,
 )
 """Those that need nothing from outside and tell the same on any machine."""

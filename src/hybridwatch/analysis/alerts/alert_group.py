@@ -41,7 +41,7 @@ class AlertGroup:
     @property
     def key(self) -> str:
         """The key of the member that opened first: it stays when others join or recover."""
-        return min(self.members, key=_opening).matter.key
+        return min(self.members, key=_opening).subject.key
 
     @property
     def status(self) -> Status:
@@ -112,10 +112,10 @@ def group_alerts(alerts: Sequence[Alert], builds: Mapping[str, str]) -> tuple[Al
         if not found or opened - found[-1][0].opened_by.started_at >= _NIGHT:
             found.append([])
         found[-1].append(alert)
-    urgency = {alert.matter.key: place for place, alert in enumerate(alerts)}
+    urgency = {alert.subject.key: place for place, alert in enumerate(alerts)}
 
     def place(alert: Alert) -> int:
-        return urgency[alert.matter.key]
+        return urgency[alert.subject.key]
 
     groups = [
         AlertGroup(tuple(sorted(one, key=place))) for found in nights.values() for one in found
@@ -124,10 +124,10 @@ def group_alerts(alerts: Sequence[Alert], builds: Mapping[str, str]) -> tuple[Al
 
 
 def _kind(alert: Alert, builds: Mapping[str, str]) -> _Kind:
-    matter = alert.matter
-    build = builds.get(alert.opened_by.run_id) or matter.key
-    return build, matter.area, matter.compares_releases, alert.cause.lead.metric == CONTROL
+    subject = alert.subject
+    build = builds.get(alert.opened_by.run_id) or subject.key
+    return build, subject.area, subject.compares_releases, alert.cause.lead.metric == CONTROL
 
 
 def _opening(alert: Alert) -> tuple[datetime, str, str]:
-    return (*alert.opened_by.place, alert.matter.key)
+    return (*alert.opened_by.place, alert.subject.key)

@@ -1,6 +1,6 @@
 """What verdicts and alerts are about.
 
-A verdict answers a question about one metric. An alert is about a matter: everything in one area
+A verdict answers a question about one metric. An alert is about a subject: everything in one area
 that is bad for the same reason, so that an engine that died is one alert and not one for each
 metric that it took along.
 """
@@ -64,7 +64,7 @@ class AlertSubject:
 
     @property
     def key(self) -> str:
-        """A name for addresses and tables; equal for equal matters, on every machine."""
+        """A name for addresses and tables; equal for equal subjects, on every machine."""
         return _key(_json(self.facts()))
 
     @property

@@ -61,7 +61,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Bad news about one matter, and what became of it.
+    """Bad news about one subject, and what became of it.
 
     ``muted_until`` is set when the status is muted.
     """
@@ -72,9 +72,9 @@ class Alert:
     muted_until: datetime | None = None
 
     @property
-    def matter(self) -> AlertSubject:
+    def subject(self) -> AlertSubject:
         """What it is about."""
-        return self.timeline.matter
+        return self.timeline.subject
 
     @property
     def cause(self) -> Cause:
@@ -150,7 +150,7 @@ def answered(
     Args:
         timelines: What the verdicts say. Of the newest ones alone, one that came back counts as
             still acknowledged.
-        decided: What people did, by the key of the matter, and by the keys that single metrics had
+        decided: What people did, by the key of the subject, and by the keys that single metrics had
             when each had an alert of its own. Others than ``timelines`` hold are passed over.
         now: With a time zone.
 
@@ -165,7 +165,7 @@ def answered(
 def _decisions(timeline: Timeline, decided: Mapping[str, Decisions]) -> Decisions:
     if not decided:
         return UNDECIDED
-    own = decided.get(timeline.matter.key, UNDECIDED)
+    own = decided.get(timeline.subject.key, UNDECIDED)
     earlier = tuple(_of_metrics(timeline, decided))
     return replace(own, earlier=own.earlier + earlier) if earlier else own
 
@@ -174,7 +174,7 @@ def _of_metrics(timeline: Timeline, decided: Mapping[str, Decisions]) -> Iterato
     """Yield what was decided about the metrics of an alert when each had one of its own."""
     for question in timeline.questions:
         for entry in decided.get(question.key, UNDECIDED).all:
-            if area_for(question.metric, entry.seen.verdict) is timeline.matter.area:
+            if area_for(question.metric, entry.seen.verdict) is timeline.subject.area:
                 part = SeenPart(question.metric, question.statistic, entry.seen.effect)
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))
 
@@ -195,7 +195,7 @@ def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
     if None not in answers:
         return Alert(timeline, Status.ACKNOWLEDGED, decisions)
     asked_for = decisions.answer is not None and decisions.answer.act.deed is Deed.REOPEN
-    is_known = timeline.matter.compares_releases and not asked_for
+    is_known = timeline.subject.compares_releases and not asked_for
     return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
@@ -256,7 +256,7 @@ def _urgency(alert: Alert) -> tuple[int, bool, int, float, tuple[str, ...]]:
     return (
         _READING[alert.status],
         alert.rank is not Action.BLOCK,
-        _SEVERITY[alert.matter.area],
+        _SEVERITY[alert.subject.area],
         -alert.opened_by.started_at.timestamp(),
-        tuple(alert.matter.facts().values()),
+        tuple(alert.subject.facts().values()),
     )

@@ -1,4 +1,4 @@
-"""What the verdicts of one matter say: when it went bad, and when it was good again.
+"""What the verdicts of one subject say: when it went bad, and when it was good again.
 
 Pure, and without what people said about it: a timeline depends on the records and the policy alone,
 so it can be kept as long as these stay the same.
@@ -14,7 +14,7 @@ every other        a regression, or an expecta-    equivalent or improved
                    (lower), *watch* not
 =================  ==============================  =============================================
 
-A matter is over when every metric that was bad since it opened has been shown good. What shows
+A subject is over when every metric that was bad since it opened has been shown good. What shows
 nothing (inconclusive, not comparable, not in the run) leaves it as it was.
 
 A regression that may be chance, such as the luck of a start, is not bad by itself. What chance can
@@ -58,13 +58,13 @@ _PLACE: Final = attrgetter("started_at", "run_id")
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What one run says of a matter.
+    """What one run says of a subject.
 
     Attributes:
         run_id: The contender's run.
         started_at: When it started, with a time zone.
         cause: What was bad in it; ``None`` if nothing was.
-        is_good: Whether it showed a metric of the matter good.
+        is_good: Whether it showed a metric of the subject good.
         is_over: Whether nothing that was bad is left to be shown good.
     """
 
@@ -93,7 +93,7 @@ class RunVerdict:
 
 
 class TransitionKind(Enum):
-    """What a run did to a matter."""
+    """What a run did to a subject."""
 
     OPENED = "opened"
     RESOLVED = "resolved"
@@ -109,7 +109,7 @@ class TransitionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A change of a matter, and the run that made it."""
+    """A change of a subject, and the run that made it."""
 
     change: TransitionKind
     by: RunVerdict
@@ -117,17 +117,17 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Everything that the verdicts say of one matter that was bad at least once.
+    """Everything that the verdicts say of one subject that was bad at least once.
 
     Attributes:
-        matter: What it is about.
+        subject: What it is about.
         run_verdicts: What each run of these builds says, oldest first.
         transitions: How it opened, resolved and reopened; never empty.
         cause: What is bad and was not shown good since; once it is over, what was bad last.
         questions: What was ever bad, the oldest first.
     """
 
-    matter: AlertSubject
+    subject: AlertSubject
     run_verdicts: tuple[RunVerdict, ...]
     transitions: tuple[Transition, ...]
     cause: Cause
@@ -172,7 +172,7 @@ class Timeline:
 def build_timelines(
     judged: Iterable[JudgedMetric], policy: Policy = STRICT
 ) -> tuple[Timeline, ...]:
-    """Put verdicts together by matter.
+    """Put verdicts together by subject.
 
     Args:
         judged: Verdicts in any order. With earlier ones, timelines say when it began; with the
@@ -181,7 +181,7 @@ def build_timelines(
         policy: What becomes of which metric.
 
     Returns:
-        One for each matter that was ever bad.
+        One for each subject that was ever bad.
     """
     pairs: defaultdict[tuple[str, ...], list[JudgedMetric]] = defaultdict(list)
     for one in judged:
@@ -210,8 +210,8 @@ def _timelines(
     ]
     for area in dict.fromkeys(one.area for run in bad for one, _ in run):
         mine = [[each for each in run if each[0].area is area] for run in bad]
-        matter = AlertSubject(scenario, area, *sides)
-        yield _timeline(matter, zip(runs, mine, strict=True))
+        subject = AlertSubject(scenario, area, *sides)
+        yield _timeline(subject, zip(runs, mine, strict=True))
 
 
 def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
@@ -219,7 +219,7 @@ def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
 
 
 def _timeline(
-    matter: AlertSubject, runs: Iterable[tuple[list[JudgedMetric], list[_Bad]]]
+    subject: AlertSubject, runs: Iterable[tuple[list[JudgedMetric], list[_Bad]]]
 ) -> Timeline:
     left: dict[AlertQuestion, Part] = {}
     last: dict[AlertQuestion, Part] = {}
@@ -229,12 +229,12 @@ def _timeline(
     times = 0
     for run, bad in runs:
         worse = {one.question: _part(one, rank) for one, rank in bad}
-        good = {one.question for one in run if _is_good(one, matter.area)}
+        good = {one.question for one in run if _is_good(one, subject.area)}
         over = good | (_gone(run, left) if times == 1 and not bad else set())
         left = {question: part for question, part in left.items() if question not in over} | worse
         last = left or last
         ever |= dict.fromkeys(worse)
-        cause = _cause(worse.values(), matter.area) if bad else None
+        cause = _cause(worse.values(), subject.area) if bad else None
         run_verdict = RunVerdict(
             run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left
         )
@@ -254,8 +254,8 @@ def _timeline(
                 )
             )
         times = times + bool(bad) if left else 0
-    cause = _cause(last.values(), matter.area)
-    return Timeline(matter, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
+    cause = _cause(last.values(), subject.area)
+    return Timeline(subject, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
 
 
 def _gone(run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, Part]) -> set[AlertQuestion]:

@@ -87,7 +87,7 @@ def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
         *(
             _alert_topic(alert, group, place)
             for group in groups
-            for alert in sorted(group.members, key=lambda one: one.matter.key != group.key)
+            for alert in sorted(group.members, key=lambda one: one.subject.key != group.key)
         ),
         *_gap_topics(found, place),
         *(_machine_topic(one, place, now) for one in machines if one.slower),
@@ -96,11 +96,11 @@ def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
 
 def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
     return Topic(
-        key=alert.matter.key,
+        key=alert.subject.key,
         standing=_STANDINGS[alert.status],
         rank=alert.rank,
-        scenarios=(alert.matter.scenario,),
-        testbed=alert.matter.testbed,
+        scenarios=(alert.subject.scenario,),
+        testbed=alert.subject.testbed,
         is_gap=False,
         seen=_seen_text(alert.seen),
         since=lambda seen: since(alert, _seen_of(seen)),
@@ -111,17 +111,17 @@ def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
 
 def _content_of(group: AlertGroup, place: TopicPlace) -> Content:
     lead, text = group.lead, group_text(group, _report_of(group.lead, place))
-    matters = [alert.matter for alert in group.current]
-    many = len(matters) > 1
+    subjects = [alert.subject for alert in group.current]
+    many = len(subjects) > 1
     return Content(
         what=f"{text.what} in {place_of(group)}" if many else text.what,
         detail=text.detail,
-        scenario=_only({matter.scenario for matter in matters}),
-        testbed=_only({matter.testbed for matter in matters}),
+        scenario=_only({subject.scenario for subject in subjects}),
+        testbed=_only({subject.testbed for subject in subjects}),
         rank=group.rank.value,
-        area=lead.matter.area.value,
-        baseline=_only({matter.baseline for matter in matters}),
-        contender=lead.matter.contender,
+        area=lead.subject.area.value,
+        baseline=_only({subject.baseline for subject in subjects}),
+        contender=lead.subject.contender,
         run=lead.bad.run_id,
         since=_moment(group.opened_by.started_at),
         metrics=tuple(
@@ -139,14 +139,14 @@ def _only(names: set[str]) -> str:
 
 
 def _member(alert: Alert) -> str:
-    matter, change = alert.matter, change_of(alert.cause.lead)
-    where = f"{matter.scenario} on {matter.testbed} against {matter.baseline}"
+    subject, change = alert.subject, change_of(alert.cause.lead)
+    where = f"{subject.scenario} on {subject.testbed} against {subject.baseline}"
     return where if change == numbers.ABSENT else f"{where}: {alert.cause.lead.metric} {change}"
 
 
 def _report_of(alert: Alert, place: TopicPlace) -> Report | None:
     """Read why the engine failed, which is all that the index does not have."""
-    if alert.matter.area is not Area.ENGINE:
+    if alert.subject.area is not Area.ENGINE:
         return None
     row = runs_by_id(place.index).get(alert.bad.run_id)
     entry = load_entry(place.results / row.record) if row else None

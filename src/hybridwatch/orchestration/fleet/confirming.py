@@ -71,7 +71,7 @@ def asked(
     jobs = []
     for alert in unanswered:
         job = by_run.get(alert.bad.run_id)
-        batch_id = f"confirm {alert.matter.key[:8]}"
+        batch_id = f"confirm {alert.subject.key[:8]}"
         if job is None or (job.purpose is Purpose.CONFIRM and job.batch_id != batch_id):
             continue  # what lies between two builds is another alert's search
         mine = {one.job.builds: one.run_id for one in known if one.job.batch_id == batch_id}

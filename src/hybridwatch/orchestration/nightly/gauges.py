@@ -88,7 +88,7 @@ def _newest(index: Index) -> _Values:
 
 def _alerts(alerts: Iterable[Alert]) -> _Values:
     return Counter(
-        (one.matter.scenario, one.matter.testbed, one.status.value, one.rank.value)
+        (one.subject.scenario, one.subject.testbed, one.status.value, one.rank.value)
         for one in alerts
     )
 

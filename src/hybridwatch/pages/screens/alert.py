@@ -66,7 +66,7 @@ _CHANGED: Final = {
 
 def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
     """Tell everything about one alert, below the ways to others."""
-    matter, entry = alert.matter, source.entry(alert.bad.run_id)
+    subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = _own(alert, entry)
     text = alert_text(alert, report)
     blocks = (
@@ -82,8 +82,8 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
         Section("How it stands", (Facts(tuple(_facts(alert, source))),)),
         *_timeline(alert, source),
     )
-    lead = f"{matter.contender} against {matter.baseline} on {matter.testbed}"
-    return Document(f"{matter.scenario}: {text.what.lower()}", blocks, lead=lead)
+    lead = f"{subject.contender} against {subject.baseline} on {subject.testbed}"
+    return Document(f"{subject.scenario}: {text.what.lower()}", blocks, lead=lead)
 
 
 def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
@@ -108,7 +108,7 @@ def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
 
 def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
     """Say what ended the engine, with the end of its log."""
-    if alert.matter.area is not Area.ENGINE or report is None:
+    if alert.subject.area is not Area.ENGINE or report is None:
         return
     death = death_of(report, alert.cause)
     if death is None:

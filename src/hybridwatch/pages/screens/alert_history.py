@@ -22,40 +22,40 @@ _FEWEST: Final = 2
 
 def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     """Draw the leading metric of both builds over time; over releases where a build has one run."""
-    matter, opened = alert.matter, alert.opened_by
+    subject, opened = alert.subject, alert.opened_by
     lead = alert.cause.lead
     metric, _ = render_name(lead.metric, lead.statistic)
     if metric is None:
         return
-    subject = ChartSubject(metric, lead.statistic)
-    series = source.index.series(matter.scenario, matter.testbed, metric.id, lead.statistic)
-    over_releases, names = _names(series, (matter.contender, matter.baseline))
+    charted = ChartSubject(metric, lead.statistic)
+    series = source.index.series(subject.scenario, subject.testbed, metric.id, lead.statistic)
+    over_releases, names = _names(series, (subject.contender, subject.baseline))
     if not names:
         return
-    machines = () if over_releases else changes_on(matter.testbed, source.index)
+    machines = () if over_releases else changes_on(subject.testbed, source.index)
     lines = build_lines(
         series,
         metric,
         newest=_NEWEST,
         over_releases=over_releases,
         builds=names,
-        settings=source.index.settings(matter.scenario),
+        settings=source.index.settings(subject.scenario),
         machines=machines,
     )
-    chart = build_chart(subject, lines, matter.scenario, over_releases=over_releases)
+    chart = build_chart(charted, lines, subject.scenario, over_releases=over_releases)
     chart = with_machine(chart, machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",
-        scenario=matter.scenario,
-        testbed=matter.testbed,
-        metric=subject.label,
-        build=dict.fromkeys((matter.baseline, matter.contender)),
+        scenario=subject.scenario,
+        testbed=subject.testbed,
+        metric=charted.label,
+        build=dict.fromkeys((subject.baseline, subject.contender)),
     )
     hint = "The upright line is the run that opened the alert. "
     way = Paragraph((hint, Link("The whole history", view), "."), quiet=True)
     lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
-    title = f"{subject.label} until then" if lost else f"When {subject.label} changed"
+    title = f"{charted.label} until then" if lost else f"When {charted.label} changed"
     yield Section(title, (chart, way))
 
 

@@ -54,7 +54,7 @@ _NONE: Final = "none picked"
 def show(source: Source, query: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its history."""
     alerts = alerts_here(source)
-    by_key = {one.matter.key: (group, one) for group in alerts for one in group.members}
+    by_key = {one.subject.key: (group, one) for group in alerts for one in group.members}
     picked = _picked(alerts, query)
     filters = _filters(alerts, query)
     chosen = [alert for alert in alerts if _is_chosen(alert, filters)]
@@ -94,13 +94,13 @@ def render_alert_name(group: AlertGroup) -> str:
 
 def _name(place: str, alert: Alert) -> str:
     what = alert_text(alert).what.lower()
-    return f"{place}: {what} \N{MIDDLE DOT} {alert.matter.contender}"
+    return f"{place}: {what} \N{MIDDLE DOT} {alert.subject.contender}"
 
 
 def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> Choice:
     """Let the reader pick one; a member has an address of its own."""
     members = (one for group in alerts for one in group.members)
-    named = {one.matter.key: _name(one.matter.scenario, one) for one in members}
+    named = {one.subject.key: _name(one.subject.scenario, one) for one in members}
     every = Link(plural(len(alerts), "alert"), address("alerts", status=_ALL))
     instead = ("See ", every, " of this store.")
     return query.subject("Alert", "alert", {"": _NONE, **named}, (instead,), "")
@@ -116,7 +116,7 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[Choice, ..
         _ALL: f"all ({len(alerts)})",
     }
     names = sorted({alert.decisions.assignee for alert in alerts} - {""})
-    scenarios = {one.matter.scenario for alert in alerts for one in alert.members}
+    scenarios = {one.subject.scenario for alert in alerts for one in alert.members}
     return (
         query.one("Show", "status", statuses, _STANDING),
         query.many("Scenario", "scenario", _same(scenarios)),
@@ -135,7 +135,7 @@ def _is_chosen(alert: AlertGroup, filters: Sequence[Choice]) -> bool:
         fits.get(status.value, alert.status.value == status.value)
         and (
             not scenario.chosen
-            or any(one.matter.scenario in scenario.chosen for one in alert.members)
+            or any(one.subject.scenario in scenario.chosen for one in alert.members)
         )
         and (not assigned.chosen or alert.decisions.assignee in assigned.chosen)
     )
@@ -181,14 +181,14 @@ def _list(part: PagePart[AlertGroup], count: str, here: Address, source: Source)
 
 def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inline, ...]:
     alert, last = group.lead, group.decisions.all[-1:]
-    matters = [one.matter for one in group.current]
-    against = common((matter.baseline for matter in matters), "build")
-    testbeds = common((matter.testbed for matter in matters), "testbed")
+    subjects = [one.subject for one in group.current]
+    against = common((subject.baseline for subject in subjects), "build")
+    testbeds = common((subject.testbed for subject in subjects), "testbed")
     return (
         alert.cause.lead.verdict,
         Cell(Link(place_of(group), render_address(group.key, here)), _happened(group, source)),
         Cell(change_of(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect),
-        Cell(alert.matter.contender, f"against {against}, {testbeds}"),
+        Cell(alert.subject.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
         _did(last[0], source) if last else "nobody yet",
@@ -198,7 +198,7 @@ def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inlin
 def _happened(group: AlertGroup, source: Source) -> str:
     """Say what happened; of an engine that failed as its run's headline does, with the reason."""
     text = group_text(group).sentence()
-    if group.lead.matter.area is Area.ENGINE:
+    if group.lead.subject.area is Area.ENGINE:
         return engine_message(group.lead.bad.run_id, source) or text
     return shortened(text)
 
@@ -216,8 +216,8 @@ def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> 
     )
     rows = tuple(
         (
-            Cell(_way_to(one, shown, here), f"{one.matter.baseline} → {one.matter.contender}"),
-            one.matter.testbed,
+            Cell(_way_to(one, shown, here), f"{one.subject.baseline} → {one.subject.contender}"),
+            one.subject.testbed,
             Cell(change_of(one.cause.lead), raw=one.cause.lead.effect),
             since(one.opened_by, source),
             Cell(status_line(one), compute_rank(one)),
@@ -230,8 +230,8 @@ def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> 
 
 
 def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
-    name = one.matter.scenario
-    return f"{name} (below)" if one is shown else Link(name, render_address(one.matter.key, here))
+    name = one.subject.scenario
+    return f"{name} (below)" if one is shown else Link(name, render_address(one.subject.key, here))
 
 
 def _shown_by(alert: Alert, source: Source) -> Line:

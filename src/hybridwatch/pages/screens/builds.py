@@ -215,7 +215,7 @@ def _between_releases(source: Source) -> Iterator[Section]:
     found = [
         group
         for group in alerts_here(source)
-        if group.lead.matter.compares_releases and not group.status.is_over
+        if group.lead.subject.compares_releases and not group.status.is_over
     ]
     if not found:
         return
@@ -229,12 +229,12 @@ def _between_releases(source: Source) -> Iterator[Section]:
     found.sort(key=lambda group: group.opened_by.place, reverse=True)
     rows = tuple(
         (
-            group.lead.matter.contender,
+            group.lead.subject.contender,
             Link(
                 group_text(group).sentence(f" in {place_of(group)}"),
                 address("alerts", alert=group.key),
             ),
-            common((one.matter.baseline for one in group.current), "release"),
+            common((one.subject.baseline for one in group.current), "release"),
             since(group.opened_by, source),
             Cell(status_line(group)),
         )

@@ -36,7 +36,7 @@ def machine_notice(source: Source, since: datetime) -> Iterator[Notice]:
 def notice_beside(alert: Alert, source: Source) -> Iterator[Notice]:
     """Say that the machine changed on the night on which an alert opened."""
     opened = alert.opened_by.started_at
-    for one in changes_on(alert.matter.testbed, source.index):
+    for one in changes_on(alert.subject.testbed, source.index):
         if one.slower and one.before < opened <= one.at + _NIGHT:
             lines = (_sentence(one), _BESIDE)
             yield Notice(FieldKind.QUIET, "The machine changed on that night, too", lines)

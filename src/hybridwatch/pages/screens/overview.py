@@ -113,13 +113,13 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     return frame[kept]
 
 
-def _is_chosen(filters: Sequence[Choice], matter: AlertSubject) -> bool:
-    """Whether a matter is among what is asked for."""
+def _is_chosen(filters: Sequence[Choice], subject: AlertSubject) -> bool:
+    """Whether a subject is among what is asked for."""
     group, build, testbed = (set(choice.chosen) for choice in filters)
     return (
-        (not group or matter.scenario.partition("/")[0] in group)
-        and (not build or bool(build & {matter.baseline, matter.contender}))
-        and (not testbed or matter.testbed in testbed)
+        (not group or subject.scenario.partition("/")[0] in group)
+        and (not build or bool(build & {subject.baseline, subject.contender}))
+        and (not testbed or subject.testbed in testbed)
     )
 
 

@@ -64,7 +64,7 @@ class _Change:
     """What one run changed.
 
     Attributes:
-        matter: What it is about.
+        subject: What it is about.
         verdict: What the run says of it.
         text: What happened, with the numbers of that run.
         run: Its id.
@@ -74,7 +74,7 @@ class _Change:
         stands: Whether it is bad, and still is.
     """
 
-    matter: AlertSubject
+    subject: AlertSubject
     verdict: Verdict
     text: str
     run: str
@@ -113,7 +113,7 @@ def news_section(
     changes = [
         _transition_news(timeline, transition, source)
         for timeline in timelines
-        if is_wanted(timeline.matter)
+        if is_wanted(timeline.subject)
         for transition in timeline.transitions
         if transition.by.started_at >= moment
     ]
@@ -132,11 +132,11 @@ def news_section(
 
 
 def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
-    matter = one.matter
-    sides = f"{matter.baseline} → {matter.contender} · {matter.testbed}"
+    subject = one.subject
+    sides = f"{subject.baseline} → {subject.contender} · {subject.testbed}"
     return (
         one.verdict,
-        Cell(Link(matter.scenario, one.to), sides),
+        Cell(Link(subject.scenario, one.to), sides),
         one.text,
         Cell(
             When(one.at, f"{one.at:%Y-%m-%d}"),
@@ -151,12 +151,12 @@ def _transition_news(timeline: Timeline, transition: Transition, source: Source)
     by, ended = transition.by, transition.change.is_end
     stands = transition is timeline.transitions[-1] and not ended
     return _Change(
-        matter=timeline.matter,
+        subject=timeline.subject,
         verdict=Verdict.EQUIVALENT if ended or by.cause is None else by.cause.lead.verdict,
         text=_ended(timeline, transition) if ended else _worse(timeline, by, source),
         run=by.run_id,
         at=by.started_at,
-        to=address("alerts", alert=timeline.matter.key),
+        to=address("alerts", alert=timeline.subject.key),
         now=_now(timeline, stands=stands, ended=ended),
         stands=stands,
     )
@@ -165,7 +165,7 @@ def _transition_news(timeline: Timeline, transition: Transition, source: Source)
 def _worse(timeline: Timeline, by: RunVerdict, source: Source) -> str:
     if is_control(timeline) or by.cause is None:
         return alert_text(timeline).sentence()
-    message = engine_message(by.run_id, source) if timeline.matter.area is Area.ENGINE else ""
+    message = engine_message(by.run_id, source) if timeline.subject.area is Area.ENGINE else ""
     return message or cause_sentence(by.cause)
 
 
@@ -195,15 +195,15 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterato
     for row in verdict_rows(latest):
         if since[row.question] >= moment:
             area = area_of(row.metric, Verdict.IMPROVEMENT)
-            matter = AlertSubject(row.scenario, area, row.baseline, row.contender, row.testbed)
+            subject = AlertSubject(row.scenario, area, row.baseline, row.contender, row.testbed)
             effect = None if math.isnan(row.effect) else row.effect
             part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
-            found.setdefault((row.run, matter), []).append((part, row))
-    for (run, matter), parts in found.items():
+            found.setdefault((row.run, subject), []).append((part, row))
+    for (run, subject), parts in found.items():
         (cause,) = find_causes(part for part, _ in parts)
         begun = min(since[row.question] for _, row in parts)
         yield _Change(
-            matter=matter,
+            subject=subject,
             verdict=Verdict.IMPROVEMENT,
             text=cause_sentence(cause),
             run=run,

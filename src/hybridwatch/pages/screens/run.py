@@ -142,7 +142,7 @@ def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
     for timeline in stories_with(run.id, source):
-        way = address("alerts", alert=timeline.matter.key)
+        way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
 

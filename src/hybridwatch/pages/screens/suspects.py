@@ -134,10 +134,10 @@ def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
         in_clone = not all(_TAG.fullmatch(end) for end in ends)
     if ends[0] == ends[1]:
         return  # nothing lies between a build and itself
-    metric = "alive" if alert.matter.area is Area.ENGINE else lead.metric
+    metric = "alive" if alert.subject.area is Area.ENGINE else lead.metric
     if metric.startswith(f"{ACCURACY}."):
         metric = ""  # which contract broke is for the search to say
-    command = bisect_command(alert.matter.scenario, *ends, metric, in_clone=in_clone)
+    command = bisect_command(alert.subject.scenario, *ends, metric, in_clone=in_clone)
     title = "Search for the release, commit or file"
     yield Command(command, title + (", in a clone of vLLM" if in_clone else ""))
 
@@ -179,8 +179,8 @@ def _ends(alert: Alert, source: Source) -> _Ends | None:
     if answers is None:
         return _Ends("", opened.run_id, _BESIDE)
     mine = answers[
-        (answers["baseline"] == alert.matter.baseline)
-        & (answers["contender"] == alert.matter.contender)
+        (answers["baseline"] == alert.subject.baseline)
+        & (answers["contender"] == alert.subject.contender)
     ]
     sized = _sized(mine, alert)
     bad = int((sized["started_at"] < pd.Timestamp(opened.started_at)).sum())
@@ -189,7 +189,7 @@ def _ends(alert: Alert, source: Source) -> _Ends | None:
         place = find_onset(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
         runs = sized["run"].tolist()
         return _Ends(runs[place.first - 1], runs[place.last], _PLACED) if place else None
-    wanted = _MEASURED if alert.matter.area in _BY_ABSENCE else _GOOD
+    wanted = _MEASURED if alert.subject.area in _BY_ABSENCE else _GOOD
     for some in (mine, answers):
         is_earlier = some["started_at"] < pd.Timestamp(opened.started_at)
         good = some.loc[is_earlier & some["verdict"].isin(wanted), "run"]
@@ -204,10 +204,10 @@ def _answers(alert: Alert, source: Source) -> pd.DataFrame | None:
     row = runs_by_id(source.index).get(opened.run_id)
     if opened.cause is None or row is None:
         return None
-    lead, found = opened.cause.lead, source.index.verdicts(scenario=alert.matter.scenario)
+    lead, found = opened.cause.lead, source.index.verdicts(scenario=alert.subject.scenario)
     wanted = {
         "digest": row.digest,
-        "testbed": alert.matter.testbed,
+        "testbed": alert.subject.testbed,
         "metric": lead.metric,
         "statistic": lead.statistic,
     }

@@ -21,7 +21,7 @@ QUESTION = AlertQuestion(
     contender="nightly",
     testbed="epyc-9654-2c-linux",
 )
-MATTER = AlertSubject(
+SUBJECT = AlertSubject(
     QUESTION.scenario, Area.SPEED, QUESTION.baseline, QUESTION.contender, QUESTION.testbed
 )
 MONDAY = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
@@ -48,6 +48,6 @@ def nights(*verdicts: Verdict, effect=-0.1, about=QUESTION) -> list[JudgedMetric
 
 def alert_of(*verdicts: Verdict, decisions: Decisions | None = None, now=None) -> Alert:
     """The one alert that the nights' verdicts give."""
-    decided = {MATTER.key: decisions} if decisions else {}
+    decided = {SUBJECT.key: decisions} if decisions else {}
     (alert,) = build_alerts(nights(*verdicts), decided, now or noon(len(verdicts) - 1))
     return alert

@@ -18,7 +18,7 @@ from hybridwatch.analysis.alerts import (
 )
 from hybridwatch.analysis.alerts.act import Act
 from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import MATTER, QUESTION, night, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, night, nights, noon
 
 BAD, GOOD = Verdict.REGRESSION, Verdict.EQUIVALENT
 OTHER = replace(QUESTION, testbed="h100")
@@ -47,10 +47,10 @@ def test_what_one_build_does_in_one_night_is_one_alert_wherever_it_shows() -> No
         replace(QUESTION, baseline="cpu-0.26.0"),
     ]
     (group,) = folded(*(bad_in(one, hours=at) for at, one in enumerate(places)))
-    assert {one.matter.testbed for one in group.members} == {QUESTION.testbed, "h100"}
+    assert {one.subject.testbed for one in group.members} == {QUESTION.testbed, "h100"}
     assert len(group.members) == 4
     assert group.status is Status.OPEN
-    assert group.key == MATTER.key, "the first that opened gives the key"
+    assert group.key == SUBJECT.key, "the first that opened gives the key"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_comes_back_later_is_an_alert_of_its_own() -> None:
 def answers_to(alerts, act: Act, hours: float) -> dict[str, Decisions]:
     at = noon(1) + timedelta(hours=hours)
     return {
-        one.matter.key: Decisions((DecisionEntry(1, at, "ada", act, one.seen),)) for one in alerts
+        one.subject.key: Decisions((DecisionEntry(1, at, "ada", act, one.seen),)) for one in alerts
     }
 
 

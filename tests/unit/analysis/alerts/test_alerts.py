@@ -26,7 +26,7 @@ from hybridwatch.analysis.alerts import (
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import MATTER, QUESTION, alert_of, night, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, night, nights, noon
 
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 WARN = Policy((Rule("*", action=Action.WARN),))
@@ -38,7 +38,7 @@ def after(*acts: tuple[Act, int], verdicts=(BAD, BAD, BAD, BAD), effect=-0.1) ->
     known = Decisions()
     for act, day in acts:
         seen_so_far = nights(*verdicts[: day + 1], effect=effect)
-        (alert,) = build_alerts(seen_so_far, {MATTER.key: known}, noon(day))
+        (alert,) = build_alerts(seen_so_far, {SUBJECT.key: known}, noon(day))
         entry = DecisionEntry(known.version + 1, noon(day), "Ann", act, alert.seen)
         known = Decisions((*known.entries, entry))
     return known
@@ -130,7 +130,7 @@ def test_acknowledged_stays_while_the_trouble_stays() -> None:
 
 @pytest.mark.parametrize("other", [Verdict.FAILED, Verdict.MISSING])
 def test_acknowledged_does_not_cover_another_trouble(other) -> None:
-    decided = {MATTER.key: after((acknowledge("known"), 0))}
+    decided = {SUBJECT.key: after((acknowledge("known"), 0))}
     both = build_alerts(nights(BAD, other), decided, noon(1))
     assert [(alert.status, alert.cause.lead.verdict) for alert in both] == [
         (Status.OPEN, other),
@@ -141,7 +141,7 @@ def test_acknowledged_does_not_cover_another_trouble(other) -> None:
 @pytest.mark.parametrize(("effect", "status"), [(-0.2, Status.ACKNOWLEDGED), (-0.21, Status.OPEN)])
 def test_acknowledged_does_not_cover_more_than_twice_the_effect(effect, status) -> None:
     first, second = nights(BAD, BAD)
-    decided = {MATTER.key: after((acknowledge("known"), 0))}
+    decided = {SUBJECT.key: after((acknowledge("known"), 0))}
     (alert,) = build_alerts([first, replace(second, effect=effect)], decided, noon(1))
     assert alert.status is status
 
@@ -151,7 +151,7 @@ def test_acknowledged_as_a_warning_does_not_cover_what_blocks() -> None:
     unsure = replace(first, sure=False)
     (before,) = build_alerts([unsure], {}, noon(0))
     entry = DecisionEntry(1, noon(0), "Ann", acknowledge("maybe noise"), before.seen)
-    decided = {MATTER.key: Decisions((entry,))}
+    decided = {SUBJECT.key: Decisions((entry,))}
     (alert,) = build_alerts([unsure, second], decided, noon(1))
     assert (alert.status, alert.rank) == (Status.OPEN, Action.BLOCK)
 
@@ -164,7 +164,7 @@ def test_acknowledged_ends_with_a_recovery() -> None:
 
 def test_acknowledged_holds_where_only_the_newest_verdict_is_told() -> None:
     newest = nights(BAD, BAD)[-1]
-    decided = {MATTER.key: after((acknowledge("known"), 0))}
+    decided = {SUBJECT.key: after((acknowledge("known"), 0))}
     (alert,) = build_alerts([newest], decided, noon(1))
     assert alert.status is Status.ACKNOWLEDGED
 
@@ -235,7 +235,7 @@ def test_the_newest_issue_and_assignee_count_and_every_note_stays() -> None:
 
 
 def test_decisions_without_verdicts_give_no_alert() -> None:
-    assert build_alerts([], {MATTER.key: after((note("x"), 0))}, noon(0)) == ()
+    assert build_alerts([], {SUBJECT.key: after((note("x"), 0))}, noon(0)) == ()
 
 
 def about(scenario: str) -> AlertQuestion:
@@ -254,9 +254,9 @@ def test_what_is_urgent_comes_first() -> None:
     ]
     (known,) = build_alerts(nights(BAD, about=about("known")), {}, noon(0))
     entry = DecisionEntry(1, noon(0), "Ann", acknowledge("known"), known.seen)
-    decided = {known.matter.key: Decisions((entry,))}
+    decided = {known.subject.key: Decisions((entry,))}
     alerts = build_alerts(random.Random(3).sample(told, len(told)), decided, noon(1), policy)
-    assert [alert.matter.scenario for alert in alerts] == [
+    assert [alert.subject.scenario for alert in alerts] == [
         "failed",
         "slow-newer",
         "slow-older",
@@ -268,12 +268,12 @@ def test_what_is_urgent_comes_first() -> None:
 
 def test_a_key_is_stable_and_of_every_part() -> None:
     # Stored in databases and in addresses: it must never change.
-    stored = replace(MATTER, contender="cpu-0.28.0")
+    stored = replace(SUBJECT, contender="cpu-0.28.0")
     assert stored.key == "dc768cdd2fbb607e016b5b5bfdbd6588"
     texts = [part for part in AlertSubject.__slots__ if part != "area"]
-    others = {replace(MATTER, **{part: "x"}).key for part in texts}  # type: ignore[arg-type]
-    others.add(replace(MATTER, area=Area.HOST).key)
-    assert len(others | {MATTER.key}) == 6
+    others = {replace(SUBJECT, **{part: "x"}).key for part in texts}  # type: ignore[arg-type]
+    others.add(replace(SUBJECT, area=Area.HOST).key)
+    assert len(others | {SUBJECT.key}) == 6
 
 
 def test_the_key_of_a_metric_is_the_one_that_its_alert_had() -> None:
@@ -281,9 +281,9 @@ def test_the_key_of_a_metric_is_the_one_that_its_alert_had() -> None:
 
 
 def test_parts_cannot_be_shifted_into_each_other() -> None:
-    one = replace(MATTER, contender='a","scenario":"b', scenario="c")
-    assert one.key != replace(MATTER, contender="a", scenario='b","scenario":"c').key
+    one = replace(SUBJECT, contender='a","scenario":"b', scenario="c")
+    assert one.key != replace(SUBJECT, contender="a", scenario='b","scenario":"c').key
 
 
 def test_hostile_names_have_a_key() -> None:
-    assert len(replace(MATTER, contender="\ud800\x00\u202e<b>").key) == 32
+    assert len(replace(SUBJECT, contender="\ud800\x00\u202e<b>").key) == 32

@@ -36,7 +36,7 @@ def test_a_store_tells_the_whole_history_of_an_alert(tmp_path) -> None:
         (TransitionKind.RESOLVED, "00000003"),
         (TransitionKind.REOPENED, "00000004"),
     ]
-    assert (median.matter.baseline, median.matter.contender) == (BASELINE.label, "nightly")
+    assert (median.subject.baseline, median.subject.contender) == (BASELINE.label, "nightly")
     assert median.cause.lead.effect == pytest.approx(1.0, rel=0.1)
 
 

@@ -51,7 +51,7 @@ def one_of(judged, decisions: Decisions | None = None, day: int = 9, policy: Pol
     (alert,) = build_alerts(judged, {}, noon(day), policy)
     if decisions is None:
         return alert
-    (alert,) = build_alerts(judged, {alert.matter.key: decisions}, noon(day), policy)
+    (alert,) = build_alerts(judged, {alert.subject.key: decisions}, noon(day), policy)
     return alert
 
 
@@ -62,20 +62,20 @@ def answer(judged, act, day: int) -> Decisions:
 
 def test_a_dead_engine_is_one_alert() -> None:
     alert = one_of(every(0, FAILED))
-    assert alert.matter.area is Area.ENGINE
+    assert alert.subject.area is Area.ENGINE
     assert len(alert.cause.parts) == len(EVERYTHING)
 
 
 def test_a_slow_down_is_one_alert_led_by_what_users_feel() -> None:
     alert = one_of(every(0, BAD, SPEED))
-    assert alert.matter.area is Area.SPEED
+    assert alert.subject.area is Area.SPEED
     assert alert.cause.lead.metric in {"ttft", "tpot", "output_throughput"}
     assert len(alert.cause.parts) == len(SPEED)
 
 
 def test_different_areas_are_different_alerts_the_most_severe_first() -> None:
     night_one = run(0, ttft=BAD, accuracy__recall=BAD, contract__equal_output=BAD, itl=FAILED)
-    areas = [alert.matter.area for alert in build_alerts(night_one, {}, noon(0))]
+    areas = [alert.subject.area for alert in build_alerts(night_one, {}, noon(0))]
     assert areas == [Area.ENGINE, Area.ANSWERS, Area.CONTRACT, Area.SPEED]
 
 
@@ -104,7 +104,7 @@ def test_a_slow_down_is_over_once_every_metric_of_it_was_shown_good() -> None:
 
 def test_a_dead_engine_says_nothing_of_how_slow_it_was() -> None:
     slow, dead = run(0, ttft=BAD), run(1, ttft=FAILED)
-    areas = {a.matter.area: a.status for a in build_alerts([*slow, *dead], {}, noon(1))}
+    areas = {a.subject.area: a.status for a in build_alerts([*slow, *dead], {}, noon(1))}
     assert areas == {Area.ENGINE: Status.OPEN, Area.SPEED: Status.OPEN}
 
 
@@ -164,7 +164,7 @@ def test_a_duplicate_is_closed_while_the_trouble_stays() -> None:
 def test_a_missed_control_is_no_engine_that_died() -> None:
     question = replace(QUESTION, metric=CONTROL, statistic="")
     missed = JudgedMetric(question, FAILED, None, "0", night(0))
-    assert one_of([missed]).matter.area is Area.OTHER
+    assert one_of([missed]).subject.area is Area.OTHER
     caught = JudgedMetric(question, GOOD, None, "1", night(1))
     assert one_of([missed, caught]).status is Status.RESOLVED
 

@@ -41,8 +41,8 @@ def test_one_topic_stands_for_one_cause_and_not_for_a_metric(tmp_path) -> None:
     assert slower.detail.startswith("ttft +5")
     assert [one.metric for one in contract.metrics] == ["contract.padded_rows_prefilling"]
     assert slower.run == "00000001"
-    (alert,) = (one for one in alerts(tmp_path) if one.matter.key == found[1].key)
-    assert slower.link == f"https://watch.example.org/alerts?alert={alert.matter.key}"
+    (alert,) = (one for one in alerts(tmp_path) if one.subject.key == found[1].key)
+    assert slower.link == f"https://watch.example.org/alerts?alert={alert.subject.key}"
 
 
 def test_a_dead_engine_is_one_topic_and_its_reason_is_told(tmp_path) -> None:

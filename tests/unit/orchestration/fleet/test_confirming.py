@@ -21,7 +21,7 @@ def alert(run_id: str, key: str = "abcdefab1234", status: Status = Status.OPEN):
     return SimpleNamespace(
         status=status,
         bad=SimpleNamespace(run_id=run_id),
-        matter=SimpleNamespace(key=key),
+        subject=SimpleNamespace(key=key),
     )
 
 

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from hybridwatch.history.kept import kept_of_one_index
+from hybridwatch.history.cached import cached_per_index
 
 
 class Index:
@@ -13,7 +13,7 @@ class Index:
 def test_an_index_is_asked_once_until_another_one_is_asked() -> None:
     asked: list[tuple[object, str]] = []
 
-    @kept_of_one_index
+    @cached_per_index
     def ask(index: Index, /, word: str) -> str:
         asked.append((index, word))
         return word.upper()
@@ -27,7 +27,7 @@ def test_an_index_is_asked_once_until_another_one_is_asked() -> None:
 
 
 def test_an_index_is_let_go_once_another_one_is_asked() -> None:
-    @kept_of_one_index
+    @cached_per_index
     def ask(index: Index, /) -> list[Index]:
         return [index]
 

@@ -11,7 +11,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def kept_of_one_index(
+def cached_per_index(
     ask: Callable[Concatenate[_I, _P], _R],
 ) -> Callable[Concatenate[_I, _P], _R]:
     """Make a function remember what it said of the index that it was asked last."""
