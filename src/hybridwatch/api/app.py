@@ -19,23 +19,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hybridwatch.api.description import describe
 from hybridwatch.api.problem import ProblemError
 from hybridwatch.api.routes import PREFIX, ROUTES, WRITES
-from hybridwatch.api.serving import Desk, answering, tag_of, tagged
+from hybridwatch.api.serving import AppState, answering, tag_of, tagged
 from hybridwatch.errors import HybridwatchError
 
 _log: Final = logging.getLogger(__name__)
 _SOON_S: Final = 5
 
 
-def make_app(desk: Desk, allow: Callable[[str], bool]) -> Starlette:
+def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
     """Make the server.
 
     Args:
-        desk: What it serves, and whom.
+        state: What it serves, and whom.
         allow: Whether it answers under this name, as in the header ``Host``.
     """
-    described = json.dumps(describe(desk.access.is_open)).encode()
+    described = json.dumps(describe(state.access.is_open)).encode()
     return Starlette(
-        routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(desk)],
+        routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],
         middleware=[Middleware(_NamedHosts, allow=allow)],
         exception_handlers={
             ProblemError: _problem,
@@ -46,11 +46,11 @@ def make_app(desk: Desk, allow: Callable[[str], bool]) -> Starlette:
     )
 
 
-def _addresses(desk: Desk) -> Iterator[Address]:
+def _addresses(state: AppState) -> Iterator[Address]:
     reads = {route.path: route for route in ROUTES}
     writes = {write.path: write for write in WRITES}
     for path in dict.fromkeys([*reads, *writes]):
-        answer = answering(desk, reads.get(path), writes.get(path))
+        answer = answering(state, reads.get(path), writes.get(path))
         yield Address(f"{PREFIX}{path}", answer, methods=_METHODS)
 
 

@@ -99,7 +99,7 @@ def _too_long(most: int) -> ProblemError:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class AppState:
     """What it takes to answer.
 
     Attributes:
@@ -159,14 +159,14 @@ class Desk:
         return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
 
 
-def answering(desk: Desk, reads: Route | None, writes: Write | None) -> Callable[..., object]:
+def answering(state: AppState, reads: Route | None, writes: Write | None) -> Callable[..., object]:
     """Give what answers at one address."""
 
     async def answer(request: Request) -> Response:
         if request.method == "POST" and writes is not None:
-            return await desk.write(writes, request)
+            return await state.write(writes, request)
         if request.method in {"GET", "HEAD"} and reads is not None:
-            return await run_in_threadpool(desk.read, reads, request)
+            return await run_in_threadpool(state.read, reads, request)
         allowed = ["GET, HEAD"] * (reads is not None) + ["POST"] * (writes is not None)
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(allowed)})
 

@@ -9,7 +9,7 @@ import uvicorn
 
 from hybridwatch.api.access import Access, Limits
 from hybridwatch.api.app import make_app
-from hybridwatch.api.serving import Desk
+from hybridwatch.api.serving import AppState
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import examples, takes_results
@@ -66,7 +66,7 @@ def command(
     view = StoreView(Place(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
-    app = make_app(Desk(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)
+    app = make_app(AppState(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)
     # Who asks is who connects: a header that says otherwise is a stranger's.
     uvicorn.run(
         app, host=host, port=port, log_level="warning", access_log=False, proxy_headers=False
