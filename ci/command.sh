@@ -14,6 +14,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${GITHUB_TOKEN:?}" "${GITHUB_REPOSITORY:?}" "${GITHUB_EVENT_PATH:?}" "${GITHUB_OUTPUT:?}"
 bin=.venv-bot/bin # `make bot`
 test -d "$bin" || bin=.venv/bin
-baseline=${BASELINE:-$(ci/cpu-builds.sh | tail -n 1)}
+baseline=${BASELINE:-$(ci/release-builds.sh | tail -n 1)}
 "$bin/hybridwatch" answer comment "$GITHUB_EVENT_PATH" --repo "$GITHUB_REPOSITORY" --job "$GITHUB_OUTPUT" \
     --build "$baseline" --build "${CONTENDER:-$baseline}"

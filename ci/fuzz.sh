@@ -3,7 +3,7 @@
 # (--help). A failing case lies in results/fuzz/ as a scenario file, and the status is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-BUILD=${BUILD:-$(ci/cpu-builds.sh | tail -n 1)}
+BUILD=${BUILD:-$(ci/release-builds.sh | tail -n 1)}
 MINUTES=${MINUTES:-10}
 
 # A build with switched fixes has the environment of the plain one.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # One night: environments, then `hybridwatch nightly`, which locks, bounds, logs and goes on where an
 # interrupted night was. Arguments are its own (--help). BUILD is watched, BASELINE measured in turn
-# with it; without BASELINE it is an A/A night.
+# with it; without BASELINE it is an A/A night, without BUILD one of the newest release for ACCELERATOR
+# (cpu, cuda).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-BUILD=${BUILD:-$(ci/cpu-builds.sh | tail -n 1)}
+BUILD=${BUILD:-$(ci/release-builds.sh "${ACCELERATOR:-cpu}" | tail -n 1)}
 BASELINE=${BASELINE:-$BUILD}
 
 mkdir -p .asv

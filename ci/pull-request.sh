@@ -14,7 +14,7 @@ source=${SOURCE:+$(realpath "$SOURCE")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 : "${PULL_REQUEST:?the number of the pull request}"
-baseline=${BASELINE:-$(ci/cpu-builds.sh | tail -n 1)}
+baseline=${BASELINE:-$(ci/release-builds.sh | tail -n 1)}
 contender=${CONTENDER:-$baseline}
 read -ra scenarios <<<"${SCENARIOS:-smoke}"
 

@@ -3,7 +3,7 @@
 # RELEASES names the builds; those of engine/builds.toml that run on a CPU when not set.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-known=$(ci/cpu-builds.sh)
+known=$(ci/release-builds.sh)
 RELEASES=${RELEASES:-$known}
 
 # asv draws commits, so each release is one. Author and dates are fixed, hence the hashes: numbers from

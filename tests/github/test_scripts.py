@@ -171,7 +171,7 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
 
 def script_in(folder: Path) -> Path:
     """Copy the script, and what it asks for the newest build, as they lie in a checkout."""
-    for name in ("ci/pull-request.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
+    for name in ("ci/pull-request.sh", "ci/release-builds.sh", "engine/builds.toml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     return folder / "ci" / "pull-request.sh"

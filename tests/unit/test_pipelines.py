@@ -1,5 +1,6 @@
 """What pipelines start: they call the script of the night only, and the scripts are shell."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -44,9 +45,7 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(path):
 
 
 def test_a_second_night_that_gets_ready_is_refused(tmp_path):
-    for file in ("ci/nightly.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / file, tmp_path / file)
+    copy_scripts(tmp_path, "ci/nightly.sh", "ci/release-builds.sh", "engine/builds.toml")
     (tmp_path / ".asv").mkdir()
     lock = tmp_path / ".asv" / "nightly.lock"
     held = f"flock {lock} bash {tmp_path}/ci/nightly.sh"
@@ -55,13 +54,43 @@ def test_a_second_night_that_gets_ready_is_refused(tmp_path):
     assert "another night is getting ready" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("build", "line", "called"),
+    [
+        ("", "", "nightly --build {newest} --baseline {newest} gpu --hours 5"),
+        ("mine", "nightly", "nightly --build mine --baseline mine gpu --hours 5 --line nightly"),
+    ],
+)
+def test_a_gpu_night_is_of_the_newest_release_or_of_a_stated_line(tmp_path, build, line, called):
+    copy_scripts(tmp_path, "ci/nightly.sh", "ci/release-builds.sh", "engine/builds.toml")
+    verb = tmp_path / ".venv" / "bin" / "hybridwatch"
+    verb.parent.mkdir(parents=True)
+    verb.write_text('#!/bin/sh\necho "$@"\n')
+    verb.chmod(0o755)
+    (step,) = yaml.safe_load(PIPELINES[1].read_text())["steps"]
+    # Buildkite replaces "$$" by "$", and "${BUILD:-}" by what the schedule sets.
+    env = os.environ | step["env"] | {"BUILD": build, "BASELINE": "", "LINE": line, "MAKE": "true"}
+    command = step["command"].replace("$$", "$")
+    told = subprocess.check_output(["bash", "-c", command], cwd=tmp_path, env=env, text=True)
+    newest = [name for name, one in load_builds(ROOT).items() if shipped_for(one, "cuda")][-1]
+    assert told.strip() == called.format(newest=newest)
+
+
+def shipped_for(build, accelerator):
+    return build.accelerator == accelerator and not (build.origin or build.variant_of)
+
+
+def copy_scripts(place, *files):
+    for file in files:
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, place / file)
+
+
 def test_releases_become_commits_that_are_the_same_everywhere(tmp_path):
     heads = []
     for name in ("one", "two"):
         place = tmp_path / name
-        for file in ("ci/releases.sh", "ci/cpu-builds.sh", "engine/builds.toml"):
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, place / file)
+        copy_scripts(place, "ci/releases.sh", "ci/release-builds.sh", "engine/builds.toml")
         subprocess.run(["bash", "ci/releases.sh", "--repository-only"], cwd=place, check=True)
         told = subprocess.check_output(
             ["git", "-C", place / ".asv" / "releases", "log", "--reverse", "--format=%H %s"],
