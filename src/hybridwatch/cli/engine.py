@@ -146,7 +146,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     console = Console()
     console.print(table)
     for build in builds if everything else ():
-        named = [f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.fixes.items()]
+        named = [f"{'+' if wanted else '~'}{fix}" for fix, wanted in build.switches.items()]
         if digest := code.get(build.environment):
             named.insert(0, f"code {digest[:12]}")
         if named:
@@ -155,7 +155,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
 
 
 def _switched(build: BuildSpec) -> str:
-    put_in = sum(build.fixes.values())
+    put_in = sum(build.switches.values())
     counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
     return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
 
@@ -215,7 +215,7 @@ def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
         "distribution": build.distribution,
         "lock_digest": lock_digest(build),
         "code_digest": code_digest,
-        "fixes": {fix: "apply" if wanted else "revert" for fix, wanted in build.fixes.items()},
+        "fixes": build.fixes,
         "state": state(build).value,
     }
 

@@ -10,11 +10,11 @@ import os.path
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from hybridwatch.engines.builds_file import BuildsFile, build_variant, read_file
+from hybridwatch.engines.builds_file import BuildEntry, BuildsFile, build_variant, read_file
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import FIXES, list_parts, own_fixes
 from hybridwatch.scenarios.own_faults import own_faults
@@ -55,48 +55,21 @@ _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class BuildSpec:
-    """A named build: what its environment holds and how its engine is started.
+class BuildSpec(BuildEntry):
+    """A named build: its table, and where its environment and its lock lie.
 
     Attributes:
-        name: The entry of ``engine/builds.toml``.
-        release: The vLLM release.
-        accelerator: ``cpu`` or ``cuda``.
-        distribution: The package that brings vLLM.
-        python: Oldest Python that can make the environment, such as ``3.11``.
-        torch: The requirement installed first.
-        lock: File of all requirements.
-        fixes: Fix id to whether it shall be in; fixes not named stay as released.
-        env: Environment variables of the engine's processes.
-        flags: Arguments of the engine's server.
+        name: Of its table.
+        lock_file: File of all requirements.
         home: The home or checkout that its environment lies in.
-        newest_python: Newest Python that can make the environment; any when ``None``.
         variant_of: The build that this one is with other fixes; empty when it is none's. They have
             one environment, and in a session one engine as far as the fixes allow.
-        base: The build whose packages and compiled parts it has under Python code of its own; empty
-            when its environment has everything itself.
-        origin: Where a build that somebody added has its code from: what kind of place
-            (``source``, ``wheel``, ``commit`` of an ``index``, or ``python``), and which; of a
-            ``source`` also the ``commit``, where it is not what lies there; empty for builds with a
-            lock.
     """
 
     name: str
-    release: str
-    accelerator: str
-    distribution: str
-    python: str
-    torch: str
-    lock: Path
-    fixes: Mapping[str, bool]
-    env: Mapping[str, str]
-    flags: Mapping[str, str]
+    lock_file: Path
     home: Path
-    newest_python: str | None = None
     variant_of: str = ""
-    base: str = ""
-    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def made_by(self) -> str:
@@ -255,7 +228,7 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     )
     fixes = {fix: switched[fix] for fix in words.fixes if fix in switched}
     planted = tuple(fault for fault in words.faults if fault in switched)
-    switches = {**_of_parts(spec.fixes), **_of_parts(named.fixes), **_of_parts(fixes)}
+    switches = {**_of_parts(spec.switches), **_of_parts(named.switches), **_of_parts(fixes)}
     runner = next((runner for runner in RUNNERS if runner in switched), None)
     return BuildRequest(label, spec, switches, planted, code, model_runner=runner)
 
@@ -342,16 +315,13 @@ def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> B
     key, entry = f"{file.shown}: builds.{quoted(name)}", file.entries[name]
     if not _NAME.fullmatch(name):
         raise BuildError(f"{key}: expected lower-case letters, digits, dots and hyphens as name")
-    fields: dict[str, Any] = entry.model_dump()
-    fixes = {fix: switch == "apply" for fix, switch in entry.fixes.items()}
-    known = {
-        "name": name,
-        "lock": _lock(key, entry.lock, locks),
-        "fixes": fixes,
-        "home": folder,
-        "variant_of": build_variant(file.tables[name]),
-    }
-    return BuildSpec(**{**fields, **known})
+    return BuildSpec(
+        **entry.model_dump(),
+        name=name,
+        lock_file=_lock(key, entry.lock, locks),
+        home=folder,
+        variant_of=build_variant(file.tables[name]),
+    )
 
 
 def _lock(key: str, name: str, folders: Sequence[Path]) -> Path:

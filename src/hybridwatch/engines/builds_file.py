@@ -23,7 +23,24 @@ Python = Annotated[str, Field(pattern=r"^3\.\d+$", description="a version such a
 
 
 class BuildEntry(BaseModel):
-    """One ``[builds.<name>]`` table, with what the build that it is like says."""
+    """One ``[builds.<name>]`` table, with what the build that it is like says.
+
+    Attributes:
+        release: The vLLM release.
+        distribution: The package that brings vLLM.
+        python: Oldest Python that can make the environment.
+        newest_python: Newest one; any when ``None``.
+        torch: The requirement installed first.
+        lock: File of all requirements, from the folder of the file that names it.
+        fixes: What is switched; other fixes stay as released.
+        env: Environment variables of the engine's processes.
+        flags: Arguments of the engine's server.
+        base: The build whose packages and compiled parts it has under Python code of its own; empty
+            when its environment has everything itself.
+        origin: Where an added build has its code from: what kind of place (``source``, ``wheel``,
+            ``commit`` of an ``index``, or ``python``), and which; of a ``source`` also the
+            ``commit``, where it is not what lies there; empty for builds with a lock.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -41,6 +58,11 @@ class BuildEntry(BaseModel):
     origin: dict[Literal["source", "commit", "wheel", "index", "python"], Text] = Field(
         default_factory=dict
     )
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        """Fix id to whether it shall be in."""
+        return {fix: switch == "apply" for fix, switch in self.fixes.items()}
 
 
 class _BuildsFile(BaseModel):

@@ -62,7 +62,7 @@ def state(build: BuildSpec) -> InstallState:
 
 def lock_digest(build: BuildSpec) -> str:
     """Return the SHA-256 of the build's lock file, in hexadecimal."""
-    return hashlib.sha256(build.lock.read_bytes()).hexdigest()
+    return hashlib.sha256(build.lock_file.read_bytes()).hexdigest()
 
 
 def environment_digest(build: BuildSpec) -> str:
@@ -174,8 +174,8 @@ def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
         yield build.torch, (*index, build.torch)
     yield (
-        f"{build.distribution}=={build.release} and the rest of {build.lock.name}",
-        ("--no-deps", "--requirement", str(build.lock)),
+        f"{build.distribution}=={build.release} and the rest of {build.lock_file.name}",
+        ("--no-deps", "--requirement", str(build.lock_file)),
     )
 
 

@@ -261,7 +261,7 @@ def cuda_version(build: BuildSpec) -> tuple[int, int] | None:
 
     ``None`` when the lock does not say, as that of a build for CPUs.
     """
-    found = _TOOLKIT.search(build.lock.read_text(encoding="utf-8"))
+    found = _TOOLKIT.search(build.lock_file.read_text(encoding="utf-8"))
     return (int(found[1]), int(found[2])) if found else None
 
 

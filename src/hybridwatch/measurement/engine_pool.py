@@ -138,7 +138,7 @@ class EnginePool:
             served_name=self.scenario.model,
             engine=_on_runner(self.scenario.engine, side),
             graph_replay=spec.accelerator == "cpu",
-            fixes=dict(spec.fixes) | _at_start(side),
+            fixes=spec.switches | _at_start(side),
             environment=spec.env,
             flags=spec.flags,
             accelerator=spec.accelerator,

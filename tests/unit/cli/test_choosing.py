@@ -166,7 +166,7 @@ def test_a_scenario_is_that_of_the_first_builds_model_runner(checkout):
 )
 def test_a_release_chooses_where_nobody_does(checkout, release, accelerator, runner):
     side = parse_label("tiny-1.0")
-    spec = replace(side.spec, release=release, accelerator=accelerator)
+    spec = side.spec.model_copy(update={"release": release, "accelerator": accelerator})
     (scenario,) = find(checkout / "scenarios", ("smoke/padded",))
     assert find_model_runner(scenario, replace(side, spec=spec)) == runner
     assert find_model_runner(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"

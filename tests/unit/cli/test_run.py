@@ -481,7 +481,7 @@ def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkou
     result = call(checkout, Machine(), *brief, "--line", "nightly", monkeypatch=monkeypatch)
     assert result.exit_code == 0, result.output
     assert [side.line for side in asked] == ["nightly", "nightly"], "two sides of one build"
-    other = replace(asked[0], spec=replace(asked[0].spec, name="other"), line=None)
+    other = replace(asked[0], spec=asked[0].spec.model_copy(update={"name": "other"}), line=None)
     assert [side.line for side in on_line([other, asked[1]], "pr-1")] == [None, "pr-1"]
     result = call(checkout, Machine(), *brief, "--line", "two words", monkeypatch=monkeypatch)
     assert result.exit_code == 2

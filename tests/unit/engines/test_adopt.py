@@ -68,7 +68,7 @@ def test_what_is_installed_becomes_the_build_and_its_lock(environment, packages,
     told = subprocess.check_output([build.interpreter, "-c", where], text=True)
     assert Path(told.strip()).resolve() == environment.resolve()
     assert not (environment / MARKER).exists()
-    assert "vllm==0.33.1.dev7+gabc" in build.lock.read_text().splitlines()
+    assert "vllm==0.33.1.dev7+gabc" in build.lock_file.read_text().splitlines()
     assert (into / "scenarios").resolve() == CHECKOUT / "scenarios"
     assert (into / "oracles").resolve() == CHECKOUT / "oracles"
 

@@ -36,7 +36,7 @@ def test_the_shipped_builds_load_and_their_locks_pin_everything():
     for build in load_builds(CHECKOUT).values():
         if build.origin:  # somebody's own, on this machine
             continue
-        lines = build.lock.read_text().splitlines()
+        lines = build.lock_file.read_text().splitlines()
         pins = [line for line in lines if line and not line.startswith("#")]
         assert f"{build.distribution}=={build.release}" in pins
         assert build.torch in pins
@@ -53,7 +53,7 @@ def test_a_build_has_paths_switches_and_variables(checkout):
     build = named_build("tiny-1.0", checkout)
     assert build.environment == checkout / ".engines" / "tiny-1.0"
     assert build.interpreter == checkout / ".engines" / "tiny-1.0" / "bin" / "python"
-    assert build.fixes == {"stale-block-table": True, "single-token-extend": False}
+    assert build.switches == {"stale-block-table": True, "single-token-extend": False}
     assert build.env == {"OMP_NUM_THREADS": "1"}
     assert build.flags == {}
 
@@ -276,7 +276,7 @@ def test_a_build_like_another_says_only_what_differs(checkout):
     builds.write_text(BUILDS + LIKE)
     first, second = load_builds(checkout).values()
     assert (second.name, second.release) == ("tiny-1.1", "1.1")
-    assert (second.env, second.fixes, second.lock) == (first.env, first.fixes, first.lock)
+    assert (second.env, second.fixes, second.lock_file) == (first.env, first.fixes, first.lock_file)
 
 
 VARIANT = """

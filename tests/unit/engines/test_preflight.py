@@ -1,7 +1,6 @@
 """What does not fit a build is told in one line before anything is made; no GPU is needed."""
 
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pynvml
@@ -114,7 +113,7 @@ def test_a_driver_that_shows_no_gpu_is_told(build, monkeypatch):
 
 
 def test_where_the_lock_names_no_cuda_any_driver_will_do(build, monkeypatch):
-    build.lock.write_text("six==1.17.0\n")
+    build.lock_file.write_text("six==1.17.0\n")
     assert cuda_version(build) is None
     pretend(monkeypatch, Card())
     require_gpu(build)
@@ -143,7 +142,7 @@ def test_with_a_gpu_it_is_the_missing_environment_that_is_told(build, monkeypatc
 )
 def test_another_python_is_told(build, monkeypatch, oldest, newest, expected):
     have_gpu(monkeypatch, Card())
-    unfit = replace(build, python=oldest, newest_python=newest)
+    unfit = build.model_copy(update={"python": oldest, "newest_python": newest})
     with pytest.raises(BuildError, match=rf"^huge-1\.0 needs Python {expected}; this is 3\.\d"):
         install(unfit, say=lambda _: None)
     require_python(build)

@@ -76,7 +76,7 @@ def rewrite(file: Path, old: str, new: str) -> None:
 
 def test_a_fix_is_named_whole_where_every_part_is_switched():
     builds = load_builds(CHECKOUT)
-    assert builds["cuda-0.32.0-reverted"].fixes == {
+    assert builds["cuda-0.32.0-reverted"].switches == {
         "padded-rows-prefilling": False,
         "single-token-extend": False,
         "draft-max-seq-len": False,
@@ -89,7 +89,7 @@ def test_a_fix_is_named_whole_where_every_part_is_switched():
         "connector-hits": False,
         "external-hits": False,
     }
-    assert builds["cuda-0.21.0-reverted"].fixes == {
+    assert builds["cuda-0.21.0-reverted"].switches == {
         "stale-block-table-finished-rows": False,
         "stale-padded-rows": False,
         "resumed-block-split": False,

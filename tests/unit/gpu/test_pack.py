@@ -445,7 +445,7 @@ def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:
         ResolveQuestion(
             requirements=[f"{build.distribution}=={build.release}"],
             machine=read_machine(path),
-            lock=lock_lines(build.lock.read_text().splitlines()),
+            lock=lock_lines(build.lock_file.read_text().splitlines()),
             left_out=left_out.packages,
             as_it_is=left_out.as_it_is,
             python=Path(sys.executable),

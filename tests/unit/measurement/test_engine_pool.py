@@ -191,7 +191,7 @@ def test_the_log_of_an_engine_that_does_not_come_up_outlives_the_session(
 
     monkeypatch.setattr("hybridwatch.measurement.engine_pool.start_server", die)
     side = parse_label("cpu-0.27.1")
-    side = replace(side, spec=replace(side.spec, home=tmp_path / "home"))
+    side = replace(side, spec=side.spec.model_copy(update={"home": tmp_path / "home"}))
     work = tmp_path / "work"
     work.mkdir()
     pool = EnginePool(scenario, (side,), home() / "models", work, lambda _: None)

@@ -136,7 +136,7 @@ def test_a_fix_of_the_start_is_switched_before_the_engine_comes_up(scenario, tmp
     (tmp_path / "tiny-hybrid").mkdir()
     label = "cpu-0.27.1~all-cache-spec-decode-slots~padded-rows-prefilling"
     side = parse_label(label)
-    spec = replace(side.spec, fixes={"single-token-extend": True})
+    spec = side.spec.model_copy(update={"fixes": {"single-token-extend": "apply"}})
     with EnginePool(scenario, (replace(side, spec=spec),), tmp_path, tmp_path, print) as pool:
         asked = pool.client(0).launch.fixes
     assert asked == {"single-token-extend": True, "all-cache-spec-decode-slots": False}

@@ -108,7 +108,7 @@ def _out_of_reach(scenario: Scenario) -> Iterator[str]:
     builds = load_builds()
     for release in (_LACKING, _HAVING):
         lacking = {name for name, fix in CATALOGUE.items() if fix.releases[release] == "lacking"}
-        switched = builds[f"{_ACCELERATOR}-{release}-patched"].fixes
+        switched = builds[f"{_ACCELERATOR}-{release}-patched"].switches
         put_in = _parts(fix for fix, wanted in switched.items() if wanted)
         if _parts(scenario.needed_fixes) & (lacking - put_in):
             yield release

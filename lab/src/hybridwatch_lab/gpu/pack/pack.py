@@ -166,7 +166,7 @@ def _requirements(build: BuildSpec) -> list[str]:
 
 def _lock(build: BuildSpec) -> dict[str, str]:
     """The build's lock, and for what it does not name that of the harness; lines by name."""
-    locks = (build.home / "locks" / "harness.txt", build.lock)
+    locks = (build.home / "locks" / "harness.txt", build.lock_file)
     lines: dict[str, str] = {}
     for path in locks:
         try:
