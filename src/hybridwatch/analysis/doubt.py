@@ -56,7 +56,7 @@ def obstacles(
 ) -> tuple[str, ...]:
     """Say why two sides cannot be compared at all; empty if they can.
 
-    ``across_testbeds`` is whether what different machines measured was asked for.
+    With ``across_testbeds`` another machine is no obstacle.
     """
     left, right = baseline.run, contender.run
     if UNKNOWN == left.testbed.id == right.testbed.id and left.id != right.id:

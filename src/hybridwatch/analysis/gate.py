@@ -76,7 +76,7 @@ def gate_all(
 
     ``absent`` has what should have been judged and was not, one line each: never green.
     ``left_out`` has what was not judged and stops nothing, one line each: a warning. ``names`` is
-    what to call each report; as ``list_names`` by themselves.
+    what to call each report, by default as ``list_names`` has it.
     """
     shown_names = list_names(reports) if names is None else names
     results = [

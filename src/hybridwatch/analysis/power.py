@@ -49,8 +49,8 @@ def detectable_change(
 def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     """Estimate the same of paired trials: ``s`` of the log ratios, ``n`` blocks, ``n - 1`` degrees.
 
-    ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or ``ln(1 + bound) + t_.8 * s
-    / sqrt(n * ARE)``.
+    ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or
+    ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
 
     Gives a fraction; ``None`` below two blocks and where all ratios are equal.
     """
@@ -74,9 +74,9 @@ def trials_to_settle(
 ) -> int | None:
     """Estimate the trials a side that would show an unchanged build to be equivalent.
 
-    ``2 * ((z_.95 + z_.9) * s / log(1 + margin))^2 / ARE``: the two one-sided tests succeed 8 times
-    in 10. As many also find a change of the margin's size more than 8 times in 10. Where they have
-    been made already the change lies at the margin's edge: then twice as many.
+    ``2 * ((z_.95 + z_.9) * s / log(1 + margin))^2 / ARE``: the two one-sided tests succeed 8
+    times in 10. As many also find a change of the margin's size more than 8 times in 10. Where
+    they have been made already the change lies at the margin's edge: then twice as many.
 
     At least 10; ``None`` where the spread is unknown.
     """
@@ -105,8 +105,8 @@ def blocks_to_settle(ratios: Sequence[float], margin: float) -> int | None:
 def detectable_difference(n: int, discordant: int, bound: float) -> float | None:
     """Estimate the smallest difference of accuracy that these documents would call one.
 
-    ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for a
-    one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
+    ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for
+    a one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
 
     ``n`` counts the documents asked on both sides, at least 1, ``discordant`` those answered right
     on one side only. ``bound`` is what a difference must exceed to be relevant. Gives a difference

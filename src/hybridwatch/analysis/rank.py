@@ -115,7 +115,8 @@ def rank_p(
 ) -> float:
     """Test whether the contender's trials rank differently from the baseline's.
 
-    Exact, with ties too, up to 60 trials in all; then the normal approximation with tie correction.
+    Exact, with ties too, up to 60 trials in all; then the normal approximation with tie
+    correction.
 
     Each side has one number per trial, at least one. The alternative ``less`` asks whether the
     contender tends to be smaller. Gives the p-value of the Mann-Whitney test; 1.0 when all numbers

@@ -99,9 +99,9 @@ def typical_change(ratios: Ratios) -> float:
 def change_interval(ratios: Ratios) -> Interval | None:
     """Bracket the relative change by a percentile bootstrap over blocks.
 
-    Percentiles are set farther out than 2.5 % and 97.5 %, as Hesterberg ("What teachers should know
-    about the bootstrap", The American Statistician 69, 2015, section 3.2) advises for few blocks:
-    without it intervals from ten blocks hold the truth 9 times in 10 only.
+    Percentiles are set farther out than 2.5 % and 97.5 %, as Hesterberg ("What teachers should
+    know about the bootstrap", The American Statistician 69, 2015, section 3.2) advises for few
+    blocks: without it intervals from ten blocks hold the truth 9 times in 10 only.
 
     The interval is around contender / baseline - 1; ``None`` below six blocks.
     """

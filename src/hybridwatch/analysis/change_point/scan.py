@@ -34,9 +34,9 @@ _KEPT: Final = 1024
 def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     """Standard deviations that a difference needs to be believed.
 
-    More where one side is short, since replay looks at every end of a growing series once, and more
-    in short series, where the noise is hardly known. The four numbers were chosen on replays of
-    shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
+    More where one side is short, since replay looks at every end of a growing series once, and
+    more in short series, where the noise is hardly known. The four numbers were chosen on replays
+    of shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
 
     ``shorter`` counts the points on the shorter side, ``n`` all points.
     """

@@ -33,8 +33,8 @@ def change_of(comparison: Comparison) -> str:
 def basis_of(comparison: Comparison) -> str:
     """Say what a change is of, where the centers of both sides tell another story.
 
-    Of paired trials the change is the typical one within a pair. A machine that drifts can move the
-    medians of all trials by another amount, or the other way.
+    Of paired trials the change is the typical one within a pair. A machine that drifts can move
+    the medians of all trials by another amount, or the other way.
 
     Gives ``PAIRED`` where the centers differ in the other direction, or by quite another amount;
     else nothing.
