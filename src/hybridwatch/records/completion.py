@@ -20,7 +20,7 @@ NEAR_TIE_HALF: Final = 0.25
 NEAR_TIE_ONE_ARITHMETIC: Final = 0.0001
 """The same where only who shares a step differs: trials of one engine are 1e-5 apart by it."""
 DIGITS: Final = 5
-"""Of a logarithm: a hundredth of the least gap that anybody asks about."""
+"""Of a logarithm: a hundredth of the least gap that is asked about."""
 
 
 class CloseCall(NamedTuple):

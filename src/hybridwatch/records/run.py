@@ -191,7 +191,7 @@ class Surroundings(RecordPart):
 
 
 Clock: TypeAlias = Literal["wall", "processor"]
-"""Whose seconds are counted: everybody's, or those that the engine's processes worked."""
+"""Which seconds are counted: all, or those that the engine's processes worked."""
 
 
 @dataclass(frozen=True, slots=True)

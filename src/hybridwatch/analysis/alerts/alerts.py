@@ -40,7 +40,7 @@ class Status(Enum):
     """A person said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
     NOT_REPEATED = "not repeated"
-    """One run alone was bad, and the next is not: luck, or mended; which is not known."""
+    """One run alone was bad, and the next is not: luck, or repaired; which of them is not known."""
 
     @property
     def is_over(self) -> bool:
