@@ -49,10 +49,9 @@ def list_answers(side: OneSide, task: str) -> Answers:
 
 
 def pair(baseline: Answers, contender: Answers) -> tuple[Pairs, tuple[Flip, ...]]:
-    """Lay two sides with equal questions beside each other.
+    """Lay two sides with equal questions next to each other.
 
-    Returns:
-        The table, and every document answered right on one side only, in the order of the task.
+    Gives the table, and every document answered right on one side only, in the order of the task.
     """
     flips = tuple(
         Flip(answer, contender.by_key[key])

@@ -52,9 +52,8 @@ def compute_attribution(
 ) -> Attribution | None:
     """Say why the output throughput of a report changed.
 
-    Returns:
-        ``None`` unless it regressed or improved, when the trials do not hold the factors, and when
-        their mean changed in the other direction.
+    ``None`` unless it regressed or improved, where the trials do not hold the factors, and where
+    their mean changed in the other direction.
     """
     changed = [c for c in comparisons if c.metric.id == EXPLAINED and c.verdict in _CHANGES]
     if not changed:
@@ -75,14 +74,11 @@ def attribute(
 ) -> Attribution | None:
     """Divide a change of output throughput among its factors.
 
-    Args:
-        baseline: One per trial, in order; ``None`` for a trial that does not hold the factors.
-        contender: The same of the other side.
-        paired: Whether trials of equal place make a block.
+    Each side has an entry per trial, in order; ``None`` for a trial that does not hold the factors.
+    If ``paired``, trials of equal place make a block.
 
-    Returns:
-        ``None`` below four trials a side (blocks, if paired), and when the geometric mean of the
-        throughput did not change at all.
+    Gives ``None`` below four trials a side (blocks, if paired), and when the geometric mean of the
+    throughput did not change at all.
     """
     left, right = _logs(baseline), _logs(contender)
     if paired:
@@ -145,9 +141,8 @@ def _quantile(freedom: float) -> float:
 def parts_of(trial: Trial) -> Parts | None:
     """Read the factors of a trial's output throughput from its samples.
 
-    Returns:
-        ``None`` where one is not there, as in records made before they were measured, or is no
-        positive number.
+    ``None`` where one is not there, as in records made before they were measured, or is no positive
+    number.
     """
     values = {sample.metric: sample.values for sample in trial.samples}
     wanted = (EXPLAINED, "engine_step_rate", "batch_occupancy")

@@ -7,15 +7,9 @@ _PRECISION: Final = 1e-12
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the place between two others at which a function crosses zero.
+    """Find the place between two others at which a function crosses zero, to 1e-12.
 
-    Args:
-        function: Has different signs at the two, and crosses zero once between them.
-        low: One of them.
-        high: The other, above it.
-
-    Returns:
-        The place, to 1e-12.
+    It has different signs at ``low`` and at ``high``, and crosses zero once between them.
     """
     below = function(low) > 0
     while high - low > _PRECISION:

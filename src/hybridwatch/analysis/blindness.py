@@ -60,10 +60,7 @@ class Blindness:
 def find_blindness(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
     """Find what could not have been seen of all that can stop a change.
 
-    Args:
-        reports: Of the change.
-        policy: What can stop it.
-        beyond: Times its margin up to which a change may stay unseen.
+    A change may stay unseen up to ``beyond`` times its margin.
     """
     stopping = [
         BlindSpot(report, comparison)

@@ -58,9 +58,6 @@ class Part:
     """One verdict that belongs to a cause.
 
     Attributes:
-        metric: Its id.
-        statistic: What trials were reduced to.
-        verdict: What the comparison says.
         effect: Relative change, or the difference for exact metrics and accuracy; ``None`` without.
         action: What the gate does about it.
         comparison: Everything else, where a report is at hand.
@@ -84,8 +81,6 @@ class Cause:
     """One thing that changed between two sides.
 
     Attributes:
-        area: What is affected.
-        is_better: Whether the change is for the better.
         parts: The metrics that show it, never empty: the one to name first, then the others.
     """
 
@@ -108,9 +103,8 @@ class Cause:
 def area_of(metric: str, verdict: Verdict) -> Area:
     """Say what a verdict is about.
 
-    Args:
-        metric: Id; one that this hybridwatch does not know is of another tool.
-        verdict: Failed trials speak of the engine, whatever they were to measure.
+    A metric that this hybridwatch does not know is of another tool. Failed trials speak of the
+    engine, whatever they were to measure.
     """
     if verdict is Verdict.FAILED:
         return Area.ENGINE
@@ -145,11 +139,8 @@ def _matters(comparison: Comparison, action: Action, report: Report, policy: Pol
 def find_causes(parts: Iterable[Part]) -> tuple[Cause, ...]:
     """Put together what has one cause.
 
-    Args:
-        parts: Bad verdicts and improvements between the same two sides; others are no change.
-
-    Returns:
-        What got worse before what got better; within these the most severe area first.
+    Parts are bad verdicts and improvements between the same two sides; others are no change. What
+    got worse comes before what got better; within these the most severe area first.
     """
     groups: defaultdict[tuple[bool, Area], list[Part]] = defaultdict(list)
     for part in parts:

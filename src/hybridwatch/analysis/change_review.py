@@ -34,7 +34,6 @@ class Absent:
         reason: Why, and what to do, one line.
         testbed: Id of the machine that did not measure it; empty where none in particular.
         started_at: When the newest run began that does not count any more, with a time zone.
-        run_id: That run.
     """
 
     scenario: str
@@ -75,8 +74,6 @@ class Found:
     """A cause, and where it was found.
 
     Attributes:
-        report: The report that holds it.
-        cause: The cause.
         place: What the report is called among the others.
     """
 
@@ -90,13 +87,11 @@ class ChangeReview:
     """Reports on one change, one per scenario, testbed and pair of builds.
 
     Attributes:
-        reports: What was judged.
         absent: What was not, and had to be.
-        policy: The rules of the gate.
         controls: Known-bad controls, which are red on purpose: what they show is whether the suite
             sees, and nothing about a build. None of them is among the reports.
-        left_out: What was not judged and stops nothing, though nobody should take it for green.
-        now: When it was judged, with a time zone; ``None`` where nobody asks for ages.
+        left_out: What was not judged and stops nothing, though it is not to be taken for green.
+        now: When it was judged, with a time zone; ``None`` where ages are not asked for.
     """
 
     reports: tuple[Report, ...]

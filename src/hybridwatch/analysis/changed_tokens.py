@@ -39,8 +39,6 @@ class ChangedTokens(NamedTuple):
     Attributes:
         counts: Requests that changed, for each pair of trials.
         requests: That were compared, all trials together.
-        changes: Each request that changed.
-        near_ties: Each that differs by a near tie.
         wrong_before: Requests left out because the baseline's own tokens are wrong.
         bound: Nats up to which a difference is a near tie.
         one_arithmetic: Whether the sides round alike but for who shares a step.
@@ -58,9 +56,8 @@ class ChangedTokens(NamedTuple):
 def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None:
     """Compare the tokens of two sides.
 
-    Returns:
-        ``None`` where no pair of trials has any, as in records made before they were kept, and
-        where the baseline's are all wrong.
+    ``None`` where no pair of trials has any, as in records made before they were kept, and where
+    the baseline's are all wrong.
     """
     bound = compute_bound(baseline, contender)
     counts: list[float] = []

@@ -53,13 +53,8 @@ _TWO_ARITHMETICS: Final = (
 def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
     """Compare two sides whose trials each repeat one count (``Pair.repeats``).
 
-    Args:
-        draft: What is known already, the bound of relevance included.
-        left: The baseline's trials.
-        right: The contender's.
-
-    Returns:
-        A comparison with its verdict and without a p-value: the report's control leaves it alone.
+    ``draft`` has what is known already, the bound of relevance included. The comparison gets a
+    verdict and no p-value: the report's control leaves it alone.
     """
     return replace(
         draft,
@@ -86,11 +81,8 @@ def compare_trials(
 ) -> Comparison:
     """Compare two sides that have values.
 
-    Args:
-        draft: What is known already, the bound of relevance included.
-        left: The baseline's trials.
-        right: The contender's.
-        blocks: How they pair; ``None`` when they do not.
+    ``draft`` has what is known already, the bound of relevance included. ``blocks`` is how the
+    trials pair; ``None`` when they do not.
     """
     if blocks is not None and blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
         return _within_blocks(draft, blocks)
@@ -146,13 +138,9 @@ def _band(draft: Comparison) -> float:
 def compare(pair: Pair, noise: float | None = None) -> Comparison:
     """Compare two sides that are known to be comparable.
 
-    Args:
-        pair: The sides.
-        noise: How much runs of these builds scatter from one to the next, if known; matters only
-            where the sides are of two runs.
-
-    Returns:
-        A comparison with its verdict, or an inconclusive one with a p-value for ``judge``.
+    ``noise`` is how much runs of these builds scatter from one to the next, if known; it matters
+    only where the sides are of two runs. The comparison has its verdict, or is inconclusive with a
+    p-value for ``judge``.
     """
     draft = _draft(pair, None if pair.of_one_run else noise)
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
@@ -166,7 +154,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     match pair.subject.metric.kind:
         case Kind.EXACT:
             judged = compare_exact(draft, left, right)
-            # An engine beside itself has no baseline but the rule.
+            # An engine against itself has no baseline but the rule.
             broken = (left.center or right.center) and pair.of_one_engine
             return replace(judged, verdict=Verdict.REGRESSION) if broken else judged
         case Kind.PROPORTION:
@@ -226,11 +214,7 @@ def compare_exact(
 ) -> Comparison:
     """Give two counts without noise their verdict.
 
-    Args:
-        draft: What is known already.
-        left: The baseline's trials.
-        right: The contender's.
-        assumption: What is taken for granted, one line.
+    ``assumption`` says in one line what is taken for granted.
     """
     doubts = [
         *doubt.about_constancy("baseline", left.values),
@@ -291,10 +275,6 @@ def compare_tokens(metric: Metric, tokens: ChangedTokens) -> Comparison:
 
     The baseline counts 0, since it differs from itself in nothing; the contender counts the
     requests that changed, trial by trial.
-
-    Args:
-        metric: ``contract.changed_tokens``.
-        tokens: What the trials say.
     """
     left = Summary(0.0, (0.0,) * len(tokens.counts))
     right = Summary(max(tokens.counts), tokens.counts)

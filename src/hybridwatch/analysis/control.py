@@ -44,10 +44,8 @@ class Control:
     """Whether a scenario did what it must against one other engine.
 
     Attributes:
-        scenario: Its id.
         fix: The fix whose absence it must see.
-        kind: Against what it was run.
-        ok: Whether the bad engine was told apart, or the equal one was not.
+        ok: Whether the bad engine was seen to be bad, or the equal one was not.
         metric: The metric that says so, the clearest one.
         detail: How clearly, for a person.
     """
@@ -65,11 +63,8 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
 
     Of a run that was stopped, what was measured until then tells.
 
-    Args:
-        scenario: What was run.
-        run: Holds contract and accuracy trials of both sides.
-        healthy: Index of the engine as it should be.
-        bad: Index of the engine without the scenario's fix.
+    The run holds contract and accuracy trials of both sides; ``healthy`` and ``bad`` are indices
+    into its builds.
     """
     if scenario.harm == "death":
         return _death_control(scenario, run, healthy, bad)
@@ -193,11 +188,8 @@ def _documents(report: Report) -> int:
 def slow_control(scenario: Scenario, run: Run, healthy: int, slow: int) -> Control:
     """Judge the engine with the planted fault: its curve must be called a regression.
 
-    Args:
-        scenario: What was run.
-        run: Holds performance trials of both sides.
-        healthy: Index of the engine as it is.
-        slow: Index of the engine with the fault.
+    The run holds performance trials of both sides; ``healthy`` and ``slow`` are indices into its
+    builds.
     """
     return _control(scenario, run, (healthy, slow), ControlKind.KNOWN_BAD, Verdict.REGRESSION)
 

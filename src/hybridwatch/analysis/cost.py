@@ -10,7 +10,6 @@ class Ratio:
     Attributes:
         value: Median over rounds.
         low: Lower end of its 95 % interval.
-        high: Upper end.
     """
 
     value: float

@@ -35,13 +35,8 @@ _PLACES: Final = 65
 def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tradeoff | None:
     """Compare two curves.
 
-    Args:
-        baseline: First side.
-        contender: Second side.
-        level: Below it a p-value counts, before it is divided among the places.
-
-    Returns:
-        ``None`` where a side has no curve.
+    A p-value counts below ``level``, which is divided among the places. ``None`` where a side has
+    no curve.
     """
     left, right = build_curve(baseline), build_curve(contender)
     if left is None or right is None:

@@ -1,7 +1,7 @@
 """What changed between the last good run and the first bad one: where a cause is to be looked for.
 
-Pure: whoever knows the two runs asks (``culprit_between``); which of them was good and which was
-bad is their business.
+Pure: a caller that knows the two runs asks (``culprit_between``); which of them was good and which
+was bad is the caller's business.
 """
 
 import re
@@ -30,10 +30,9 @@ class CommitRange:
 
     Attributes:
         old: Tag or commit.
-        new: The same.
         count: Commits between them; ``None`` where the versions do not tell.
         is_upstream: Whether both are known to be in vLLM's own repository; else they are of a
-            checkout, of which nobody recorded where it is from.
+            checkout, of which it is not recorded where it is from.
     """
 
     old: str
@@ -62,8 +61,6 @@ class Culprits:
     """Everything known that differs between the last good and the first bad.
 
     Attributes:
-        good: The side that was good.
-        bad: The side that was bad.
         commits: The engine's commits between them; ``None`` where either is not known, or both
             are the same.
         facts: What differs: release, fixes, flags, packages, wheel, machine, kernel, driver.
@@ -90,12 +87,8 @@ def culprit_between(good: OneSide, bad: OneSide) -> Culprits:
 def commits_between(old: str, new: str) -> CommitRange | None:
     """Give the commits between two vLLM versions.
 
-    Args:
-        old: Such as ``0.27.1`` or ``0.28.1.dev53+g1a2b3c4d5``.
-        new: The same.
-
-    Returns:
-        ``None`` where one names no tag and no commit, or both name the same.
+    Versions are such as ``0.27.1`` or ``0.28.1.dev53+g1a2b3c4d5``. ``None`` where one names no tag
+    and no commit, or both name the same.
     """
     found = _range(_revision(old), _revision(new))
     ends = _BETWEEN.fullmatch(old), _BETWEEN.fullmatch(new)
@@ -130,7 +123,7 @@ def _range(old: str, new: str) -> CommitRange | None:
 
 def _revision_of(side: OneSide) -> str:
     if side.build.distribution not in _DISTRIBUTIONS:
-        return ""  # of another repository, or of nobody knows which
+        return ""  # of another repository, or of an unknown one
     source = side.run.source
     commit = (source.commit if source else None) or ""
     return commit if _COMMIT.fullmatch(commit) else _revision(side.build.release)

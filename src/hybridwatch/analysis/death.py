@@ -27,7 +27,6 @@ class Death:
         trial: The failed trial that tells most.
         reason: The root of it, one line of at most ``LONGEST`` characters.
         sides: ``baseline``, ``contender`` or both.
-        trials: How many failed.
         hung: Whether the engine was there and did not answer in time.
     """
 
@@ -46,8 +45,7 @@ class Death:
 def death_of(report: Report, cause: Cause) -> Death | None:
     """Find why the trials behind a cause failed.
 
-    Returns:
-        ``None`` for a cause that is no failure, and where nothing is known of the trials.
+    ``None`` for a cause that is no failure, and where nothing is known of the trials.
     """
     if cause.area is not Area.ENGINE:
         return None

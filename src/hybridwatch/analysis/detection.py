@@ -6,7 +6,7 @@ the healthy one; times do not count, since they differ by chance. The healthy en
 it broke no contract and got as many answers right as its scenario expects.
 
 Pure, so that the terminal (from a report) and the dashboard (from the index) say the same.
-``hybridwatch controls`` is stricter: it measures anew and wants the contract broken under every
+``hybridwatch controls`` is stricter: it measures again and wants the contract broken under every
 seed.
 """
 
@@ -41,9 +41,6 @@ class ControlReading:
     """One comparison of a control.
 
     Attributes:
-        metric: Its id.
-        statistic: What trials were reduced to.
-        verdict: What it says.
         old: Center of the healthy engine, base units; NaN without one.
         new: Center of the engine without the fix.
     """
@@ -79,7 +76,7 @@ class DetectionPromise:
 
 
 NOTHING: Final = DetectionPromise()
-"""Of a scenario that nobody knows."""
+"""Of a scenario that is not known."""
 
 
 def find_promise(scenario: Scenario) -> DetectionPromise:
@@ -92,9 +89,7 @@ class KnownBad:
     """A known-bad control, and what it showed.
 
     Attributes:
-        report: Its report.
         lost: The fixes that the contender lacks on purpose.
-        detection: Whether the bug was caught.
         by: The comparisons that caught it, contracts first.
         baseline_violations: What the healthy engine was not clean of.
     """
@@ -134,9 +129,8 @@ def is_deterministic(metric: str) -> bool:
 def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detection:
     """Say what a known-bad control showed.
 
-    Args:
-        deterministic: What its comparisons of deterministic metrics say.
-        deadly: Whether the fault ends the engine, so that its contract trials must fail.
+    ``deterministic`` has what its comparisons of deterministic metrics say. ``deadly`` is whether
+    the fault ends the engine, so that its contract trials must fail.
     """
     if _giving_away(deadly=deadly) & set(deterministic):
         return Detection.CAUGHT
@@ -148,10 +142,8 @@ def baseline_violations_in(
 ) -> tuple[str, ...]:
     """Name what the healthy engine was not clean of.
 
-    Args:
-        readings: The control's comparisons.
-        promise: What its scenario says. Every contract counts broken rules, so a healthy engine
-            has 0 of each, whatever the scenario.
+    Every contract counts broken rules, so a healthy engine has 0 of each, whatever its scenario
+    promises.
     """
     return tuple(one.metric for one in readings if _is_violation(one, dict(promise.at_least)))
 

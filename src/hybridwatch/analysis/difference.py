@@ -15,7 +15,7 @@ _UNKNOWN = "not recorded"
 _NAMED = 3
 """Patched files that are named; more are counted."""
 _READ: Final = frozenset({FixState.PRESENT, FixState.LACKING, FixState.NOT_APPLICABLE})
-"""States that a probe has read from the code, and nobody has switched."""
+"""States that a probe has read from the code, and that were not switched."""
 _FILE: Final = re.compile(r"[\w/]+\.py")
 
 

@@ -56,10 +56,7 @@ def obstacles(
 ) -> tuple[str, ...]:
     """Say why two sides cannot be compared at all; empty if they can.
 
-    Args:
-        baseline: First side.
-        contender: Second side.
-        across_testbeds: Whether somebody asked to compare what different machines measured.
+    With ``across_testbeds`` another machine is no obstacle.
     """
     left, right = baseline.run, contender.run
     if UNKNOWN == left.testbed.id == right.testbed.id and left.id != right.id:
@@ -99,9 +96,7 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
 def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     """Everything to hold against two sides but what their values say.
 
-    Args:
-        pair: What is compared.
-        draft: Knows the noise between runs, if that counts, and the bound that it makes.
+    ``draft`` knows the noise between runs, if that counts, and the bound that it makes.
     """
     yield from _about_setting(pair)
     if draft.noise is not None:
@@ -250,11 +245,8 @@ def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
 def about_breach(expected: str, baseline: float | None, contender: float, *, both: bool) -> str:
     """Say that a side is wrong, and whether the other is wrong too.
 
-    Args:
-        expected: What the scenario expects: ``exactly 0``.
-        baseline: Center of the baseline; ``None`` without one.
-        contender: Center of the contender.
-        both: Whether the baseline breaks it too.
+    ``expected`` is what the scenario expects: ``exactly 0``. The numbers are the centers of the
+    sides; ``None`` without one. ``both`` is whether the baseline breaks it too.
     """
     old = "no value" if baseline is None else f"{baseline:g}"
     where = "on both sides, so not new" if both else "on the contender"

@@ -34,10 +34,7 @@ _ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for t
 def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
     """List what a side did not fulfil, one line each; empty when it is as expected.
 
-    Args:
-        run: The run.
-        side: Index of the build to look at.
-        expect: The scenario's expectations; a metric without a value breaks its expectation.
+    A metric without a value breaks its expectation.
     """
     values = _values(run, side)
     reasons = {m: why for trial in run.measured(side) for m, why in trial.unsupported.items()}

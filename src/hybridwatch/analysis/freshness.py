@@ -1,6 +1,6 @@
 """What should have been measured lately and was not.
 
-Pure, and without the runs themselves: whoever knows when which scenario was measured on which
+Pure, and without the runs themselves: a caller that knows when which scenario was measured on which
 testbed can ask, the gate from a folder and the dashboard from its index. A missing night is then
 the same thing everywhere.
 """
@@ -32,14 +32,13 @@ class LastMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something expected that was not measured lately, or never.
+    """Something expected that was not measured in time, or never.
 
     Attributes:
         scenario: Its id, or a group of which nothing is known; empty for a whole testbed that the
             policy expects and that never measured.
         testbed: Id of the machine; empty where no expected one ever measured the scenario.
         last: The newest measurement there is; ``None`` without any.
-        age: How old that is; ``None`` without any.
     """
 
     scenario: str
@@ -63,12 +62,10 @@ def what_counts(
 ) -> tuple[LastMeasured, ...]:
     """Choose the runs that count as measurements.
 
-    Args:
-        others: Runs that are no controls.
-        controls: Known-bad controls and planted faults.
-        compared: Whether any of the others compares builds. Beside comparisons a control stands for
-            none; without any the suite is only being tried, and its controls are what was to be
-            measured.
+    ``others`` are runs that are no controls, ``controls`` known-bad controls and planted faults.
+    ``compared`` is whether any of the others compares builds. Where builds are compared, a control
+    stands for nothing; else the suite is only being tried, and its controls are what was to be
+    measured.
     """
     return tuple(others) if compared else (*others, *controls)
 
@@ -79,20 +76,14 @@ def gaps(
     now: datetime,
     scenarios: Collection[str] = (),
 ) -> tuple[Gap, ...]:
-    """Find what the policy expects and nobody measured within its ``max_age_days``.
+    """Find what the policy expects and was not measured within its ``max_age_days``.
 
     A scenario is expected on every expected testbed that ever measured it, and on one at least.
 
-    Args:
-        measured: What there is, in any order; older measurements of the same do no harm. Known-bad
-            controls tell nothing of a build and are not to be among them.
-        policy: What is expected, and how old it may be.
-        now: With a time zone.
-        scenarios: Ids of every scenario there is, so that one that was never measured is missed;
-            without them only what the policy names is.
-
-    Returns:
-        By scenario and testbed, each at most once.
+    ``measured`` is in any order; older measurements of the same do no harm. Known-bad controls say
+    nothing of a build and are not to be among them. ``scenarios`` has the id of every scenario
+    there is, so that one that was never measured is missed; without them only what the policy names
+    is. ``now`` has a time zone. Gaps are in order of scenario and testbed, each at most once.
     """
     newest = _newest(measured)
     recent = _recent(newest.values(), now)
@@ -114,10 +105,7 @@ def gaps(
 def is_expected(testbed: str, policy: Policy, recent: Iterable[LastMeasured]) -> bool:
     """Whether a testbed has to measure.
 
-    Args:
-        testbed: Its id.
-        policy: Which ones it names, if any.
-        recent: What was measured lately; counts only where the policy names none.
+    What is ``recent`` counts only where the policy names no testbeds.
     """
     if policy.testbeds:
         return any(fnmatchcase(testbed, known) for known in policy.testbeds)
@@ -138,7 +126,7 @@ def _newest(measured: Iterable[LastMeasured]) -> dict[tuple[str, str], LastMeasu
 
 
 def _recent(newest: Collection[LastMeasured], now: datetime) -> tuple[LastMeasured, ...]:
-    """What was measured lately: before the newest record, so that a dead store is not forgotten."""
+    """What was measured shortly before the newest record: so a dead store is not forgotten."""
     last = min(now, max((one.started_at for one in newest), default=now))
     return tuple(one for one in newest if last - one.started_at <= REMEMBERED)
 

@@ -5,7 +5,7 @@ in which nothing could be compared must not pass as "no regression".
 
 Careful on purpose, too: a gate stops people's work. A regression that survives the
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
-time, rate or count that got worse between two runs, while nobody knows how much runs differ, is
+time, rate or count that got worse between two runs, while it is not known how much runs differ, is
 left open in the report and a warning here; so is one that got worse on a restless machine without
 more work of the engine's. A regression that is no more than chance gives from run
 to run warns until it repeats.
@@ -74,12 +74,9 @@ def gate_all(
 ) -> GateResult:
     """Let several scenarios pass together.
 
-    Args:
-        reports: One per scenario, testbed and pair of builds.
-        policy: Whose rules hold.
-        absent: What should have been judged and was not, one line each: never green.
-        left_out: What was not judged and stops nothing, one line each: a warning.
-        names: What to call each report; as ``list_names`` by themselves.
+    ``absent`` has what should have been judged and was not, one line each: never green.
+    ``left_out`` has what was not judged and stops nothing, one line each: a warning. ``names`` is
+    what to call each report, by default as ``list_names`` has it.
     """
     shown_names = list_names(reports) if names is None else names
     results = [
@@ -105,13 +102,8 @@ def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT)
 def outcome(verdict: Verdict, rule: Rule, *, sure: bool) -> Action:
     """Say what becomes of a verdict.
 
-    Args:
-        verdict: Of one comparison.
-        rule: What the policy says of that metric there.
-        sure: Whether it is sure enough to stop anything (``stands``).
-
-    Returns:
-        ``WATCH`` where nothing is done.
+    ``sure`` is whether it is sure enough to stop anything (``stands``). ``WATCH`` where nothing is
+    done.
     """
     if not verdict.is_bad_news:
         return Action.WATCH
@@ -142,7 +134,7 @@ def is_worse_and_left_open(comparison: Comparison, report: Report) -> bool:
 
 
 def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
-    """Say whether a metric got worse, and is left open since nobody knows how much runs differ."""
+    """Say whether a metric got worse, and is left open since runs differ by an unknown amount."""
     sure = (comparison.p_adjusted or 0.0) < report.false_discovery_rate
     return comparison.of_unknown_runs and sure and _is_worse_and_open(comparison)
 

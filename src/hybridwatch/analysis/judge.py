@@ -40,13 +40,11 @@ def judge_together(
 ) -> tuple[tuple[Comparison, ...], int]:
     """Judge all comparisons of a report, each family of tests under a control of its own.
 
-    Args:
-        drafts: As ``compare`` made them; those without a p-value keep their verdict.
-        level: Below it a p-value of timed trials counts; less than 0.05 for one of several looks.
-        action_of: What the policy makes of a regression of a metric.
+    ``drafts`` are as ``compare`` made them; those without a p-value keep their verdict. A p-value
+    of timed trials counts below ``level``, which is less than 0.05 for one of several looks.
+    ``action_of`` is what the policy makes of a regression of a metric.
 
-    Returns:
-        The comparisons in the same order, and how many p-values were controlled.
+    Gives the comparisons in the same order, and how many p-values were controlled.
     """
     drafts = [_over_looks(draft, level) for draft in drafts]
     families: defaultdict[str, list[int]] = defaultdict(list)
@@ -91,7 +89,7 @@ def _judge(
     significant = p_adjusted < FALSE_DISCOVERY_RATE
     if significant and _is_relevant(draft):
         if draft.of_unknown_runs:
-            # Nobody knows how much two runs of one engine differ in it, and no trials tell.
+            # How much two runs of one engine differ in it is not known, and no trials tell.
             draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
             return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
         verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT
@@ -118,17 +116,11 @@ def _is_relevant(draft: Comparison) -> bool:
 
 
 def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
-    """Adjust the tests of one family.
+    """Adjust the tests of one family, each of which has a p-value or ratios.
 
     Answers are adjusted by Benjamini-Hochberg and Holm. What was timed within blocks is one joint
-    test (``sign_flips``). Whatever else was timed is adjusted by Holm beside it, and each part gets
-    the share of the level that its rows are of all.
-
-    Args:
-        drafts: All of one family, each with a p-value or with ratios.
-
-    Returns:
-        In the same order.
+    test (``sign_flips``). Whatever else was timed is adjusted by Holm separately, and each part
+    gets the share of the level that its rows are of all.
     """
     joint = [at for at, draft in enumerate(drafts) if draft.ratios]
     apart = [at for at, draft in enumerate(drafts) if not draft.ratios]

@@ -5,8 +5,8 @@ harness, what others used of the processors, the clocks of processors and GPUs. 
 no change of the engine. Where both sides were measured in turn, drift meets both alike and only
 what met one side more than the other is held against the result; otherwise all of it is.
 
-A GPU that had to slow down to save itself, or that was not ours alone, is told in any case: how
-fast it then is depends on what nobody measured.
+A GPU that had to slow down to save itself, or that was not ours alone, is named in any case: how
+fast it then is depends on what was not measured.
 """
 
 import math
@@ -130,8 +130,7 @@ _BETWEEN_SIDES: Final = "around the contender's trials than around the baseline'
 def about_surroundings(pair: Pair) -> Iterator[str]:
     """Yield doubts that come from the machine; none where nothing was seen of it.
 
-    Args:
-        pair: What is compared; only times, rates and counts depend on the machine.
+    Only times, rates and counts depend on the machine.
     """
     if not pair.subject.metric.kind.has_noise:
         return
@@ -150,9 +149,6 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
     """Gather what is held against the machine of a run, each doubt once.
 
     Of a run of one build only what its GPUs say: nothing is there that they could differ from.
-
-    Raises:
-        ComparisonError: The run holds an unknown metric.
     """
     first, last = OneSide(run, 0), OneSide(run, len(run.builds) - 1)
     by_phase = {subject.phase: subject for subject in subjects_of(first, last)}

@@ -44,11 +44,7 @@ def controlled(p_values: Sequence[float]) -> tuple[tuple[float, float], ...]:
 
 
 def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjust p-values, so that those below the rate can be called discoveries.
-
-    Returns:
-        The adjusted values, in the same order.
-    """
+    """Adjust p-values, in their order, so that those below the rate can be called discoveries."""
     order = np.argsort(p_values, kind="stable")
     shares = len(p_values) / np.arange(1, len(p_values) + 1)
     stepped = np.asarray(p_values, dtype=float)[order] * shares
@@ -58,10 +54,9 @@ def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjust p-values by Holm's step-down method.
+    """Adjust p-values by Holm's step-down method, in their order.
 
-    Returns:
-        The adjusted values, in the same order; none is below its Benjamini-Hochberg counterpart.
+    None is below its Benjamini-Hochberg counterpart.
     """
     order = np.argsort(p_values, kind="stable")
     remaining = np.arange(len(p_values), 0, -1)

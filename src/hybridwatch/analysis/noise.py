@@ -37,12 +37,8 @@ def learned_noise(centers: Sequence[float]) -> float | None:
     ``1.4826 * median |ln x[i+1] / x[i]| / sqrt(2)``: slow drift and a few changes of level touch
     few steps, and so not the median.
 
-    Args:
-        centers: One value per run, oldest first.
-
-    Returns:
-        A standard deviation as a fraction; ``None`` below 20 runs, and where a value is not
-        positive and finite.
+    ``centers`` has one value per run, oldest first. Gives a standard deviation as a fraction;
+    ``None`` below 20 runs, and where a value is not positive and finite.
     """
     values = np.asarray(centers, dtype=float)
     if len(values) < FEWEST_RUNS or not (np.isfinite(values).all() and values.min() > 0):
@@ -55,14 +51,9 @@ def noise_between(
 ) -> dict[tuple[str, str], float]:
     """Learn the noise of every time, rate and count that two sides of two runs share.
 
-    Args:
-        history: Sides of stored runs, oldest first. Those of another scenario, testbed or build
-            label and the two compared runs themselves say nothing.
-        baseline: First side.
-        contender: Second side.
-
-    Returns:
-        The larger noise of the two builds' series, where at least one is long enough.
+    ``history`` has sides of stored runs, oldest first. Those of another scenario, testbed or build
+    label and the two compared runs themselves say nothing. Of the two builds' series the larger
+    noise counts, where at least one is long enough.
     """
     series = _series(history, baseline, contender)
     found: dict[tuple[str, str], float] = {}

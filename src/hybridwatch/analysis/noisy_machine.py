@@ -57,13 +57,8 @@ def leaves_work_open(report: Report) -> bool:
 def noisy_p(metrics: Sequence[Metric], rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows of a restless machine became worse, and whether they became better.
 
-    Args:
-        metrics: Of each row.
-        rows: Of one family.
-
-    Returns:
-        For each row its p-values of being worse and of being better. Without processor time among
-        the rows none is below 1.
+    The rows are of one family. Each has p-values of being worse and of being better; without
+    processor time among the rows none is below 1.
     """
     first = [at for at, metric in enumerate(metrics) if metric.id == DECIDES]
     then = [at for at, metric in enumerate(metrics) if metric.id != DECIDES]

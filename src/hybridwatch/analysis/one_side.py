@@ -64,11 +64,7 @@ def role_between(baseline: OneSide, contender: OneSide) -> Role:
 
 
 def list_sides(run: Run) -> tuple[OneSide, OneSide]:
-    """Give the two sides of an interleaved run.
-
-    Raises:
-        ComparisonError: It does not have two builds.
-    """
+    """Give the two sides of an interleaved run; ``ComparisonError`` if it has one build only."""
     if len(run.builds) != 2:
         raise ComparisonError(
             f"run {run.id} has {len(run.builds)} build(s), expected 2: "

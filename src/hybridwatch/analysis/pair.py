@@ -24,7 +24,6 @@ class Blocks:
 
     Attributes:
         baseline: One number per whole block, in order of measurement; base units.
-        contender: The same of the other side.
         planned: Blocks begun, those included in which a side failed or gave no finite value.
     """
 
@@ -58,15 +57,8 @@ def build_blocks(
 ) -> Blocks | None:
     """Pair the trials of two sides.
 
-    Args:
-        baseline: First side.
-        contender: Second side.
-        phase: Whose trials.
-        old: The number of each of the baseline's trials that has one, by its index.
-        new: The same of the contender.
-
-    Returns:
-        The blocks; ``None`` when the sides are of different runs, or were not measured in turn.
+    ``old`` and ``new`` have the number of each trial that has one, by its index. ``None`` when the
+    sides are of different runs, or were not measured in turn.
     """
     if baseline.run.id != contender.run.id or baseline.index == contender.index:
         return None
@@ -93,7 +85,6 @@ class ReducedSide:
 
     Attributes:
         name: ``baseline`` or ``contender``.
-        side: The run, and which of its builds.
         trials: Those of the subject's phase that count, in order of measurement.
         failures: How many of the phase gave no measurement, warm-ups included.
         summary: Center and values; ``None`` without a value.
@@ -113,9 +104,6 @@ class Pair:
     """Two sides of one subject.
 
     Attributes:
-        subject: Metric and statistic.
-        baseline: First side.
-        contender: Second side.
         blocks: How the trials pair; ``None`` when they do not, or where no machine disturbs them.
     """
 

@@ -79,12 +79,8 @@ def difference_interval(pairs: Pairs) -> Interval:
 def equivalence_p(pairs: Pairs, margin: float) -> float:
     """Test whether the difference lies within an absolute margin, by two one-sided score tests.
 
-    Args:
-        pairs: At least one document.
-        margin: Absolute difference of shares, between 0 and 1.
-
-    Returns:
-        The larger of the two p-values.
+    There is at least one document; ``margin`` is an absolute difference of shares, between 0 and 1.
+    Gives the larger of the two p-values.
     """
     not_worse = float(special.ndtr(-_score(pairs, -margin)))
     not_better = float(special.ndtr(_score(pairs, margin)))

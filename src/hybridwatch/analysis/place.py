@@ -9,12 +9,8 @@ from hybridwatch.analysis.verdict import Report
 def list_names(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:
     """Name reports by their scenario; by testbed and builds too where that does not suffice.
 
-    Args:
-        reports: In any order.
-        testbeds: Ids of machines that are spoken of besides those of the reports.
-
-    Returns:
-        In the same order.
+    ``testbeds`` has ids of machines that are spoken of besides those of the reports. Names are in
+    the order of the reports.
     """
     several = len({*testbeds, *(report.contender.testbed.id for report in reports)}) > 1
     names = [

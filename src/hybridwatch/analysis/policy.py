@@ -24,7 +24,7 @@ class Action(Enum):
     WARN = "warn"
     """It is shown, and the gate passes."""
     WATCH = "watch"
-    """Nobody is notified; the report has it all the same."""
+    """No person is notified; the report has it all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,6 @@ class Rule:
     Attributes:
         metric: Metric ids, ``*`` for any characters.
         scenarios: A scenario's id, a group such as ``smoke``, or ``*``.
-        action: What a regression leads to.
         margin: The change that is allowed, instead of the metric's own margin and bound of
             relevance; ``None`` leaves these.
         known: Why it is accepted for now that what the scenario expects is broken, such as
@@ -60,10 +59,10 @@ class Policy:
     Attributes:
         rules: The first that fits decides.
         expected: Ids and groups of the scenarios that must have been measured; without any,
-            whatever was measured lately must be measured again.
+            whatever was measured recently must be measured again.
         max_age_days: How old a record may be when a folder is judged; an older one is missing.
         testbeds: Ids of the testbeds that must measure, ``*`` for any characters; without any,
-            those that measured lately.
+            those that measured recently.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -93,7 +92,7 @@ class Policy:
 
 
 STRICT: Final = Policy()
-"""Holds where nobody wrote a policy: every regression stops."""
+"""Holds where no policy was written: every regression stops."""
 
 
 def covers(scenarios: str, scenario_id: str) -> bool:

@@ -33,14 +33,9 @@ def detectable_change(
     deviation of the logarithms within the sides, ``t`` quantiles at ``n + m - 2`` degrees. Beyond
     the bound: ``ln(1 + bound) + t_.8 * s * sqrt((1/n + 1/m) * pi / 2)``. The larger counts.
 
-    Args:
-        baseline: One number per trial.
-        contender: The same of the other side.
-        bound: What a change must exceed to be relevant; a fraction.
-
-    Returns:
-        A fraction (``0.05`` is 5 %); ``None`` below four trials a side, where nothing can be
-        found, and where the spread is zero or a number is not positive.
+    Both sides have one number per trial. ``bound`` is what a change must exceed to be relevant; it
+    and the result are fractions (``0.05`` is 5 %). ``None`` below four trials a side, where nothing
+    can be found, and where the spread is zero or a number is not positive.
     """
     spread = _log_spread(baseline, contender)
     if spread is None or min(len(baseline), len(contender)) < 4:
@@ -57,8 +52,7 @@ def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or
     ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
 
-    Returns:
-        A fraction; ``None`` below two blocks and where all ratios are equal.
+    Gives a fraction; ``None`` below two blocks and where all ratios are equal.
     """
     spread = _spread(ratios)
     if spread is None:
@@ -84,8 +78,7 @@ def trials_to_settle(
     times in 10. As many also find a change of the margin's size more than 8 times in 10. Where
     they have been made already the change lies at the margin's edge: then twice as many.
 
-    Returns:
-        At least 10; ``None`` where the spread is unknown.
+    At least 10; ``None`` where the spread is unknown.
     """
     spread = _log_spread(baseline, contender)
     if spread is None:
@@ -115,13 +108,9 @@ def detectable_difference(n: int, discordant: int, bound: float) -> float | None
     ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for
     a one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
 
-    Args:
-        n: Documents asked on both sides, at least 1.
-        discordant: Documents answered right on one side only.
-        bound: What a difference must exceed to be relevant.
-
-    Returns:
-        A difference of shares; ``None`` where even the largest would not show.
+    ``n`` counts the documents asked on both sides, at least 1, ``discordant`` those answered right
+    on one side only. ``bound`` is what a difference must exceed to be relevant. Gives a difference
+    of shares; ``None`` where even the largest would not show.
     """
     error = math.sqrt(_discordance(n, discordant) / n)
     power = special.ndtri(POWER)

@@ -45,15 +45,12 @@ def doubled_midranks(values: Sequence[float] | npt.NDArray[np.float64]) -> Ranks
 
 
 def rank_sum_p(ranks: Ranks, seen: int, alternative: Alternative, size: int | None = None) -> float:
-    """Tell how often a random subset of ranks has a sum as extreme as the one seen.
+    """Say how often a random subset of ranks has a sum as extreme as the one seen.
 
-    Args:
-        ranks: Whole numbers of 0 and more, such as doubled midranks.
-        seen: The sum of the subset that was seen.
-        alternative: ``less`` asks how often the sum is as small, ``two-sided`` doubles the
-            smaller tail.
-        size: How many ranks a subset holds, each subset being equally likely (two samples);
-            ``None`` draws every rank with probability 1/2 (signs).
+    Ranks are whole numbers of 0 and more, such as doubled midranks. The alternative ``less`` asks
+    how often the sum is as small, ``two-sided`` doubles the smaller tail. A subset holds ``size``
+    ranks, each subset being equally likely (two samples); ``None`` draws every rank with
+    probability 1/2 (signs).
     """
     # In order, since a sum's last digit depends on it and a test must not.
     share = _shares(tuple(np.sort(ranks).tolist()), size)
@@ -69,12 +66,7 @@ def normal_p(
 ) -> float:
     """Tell nearly the same as ``rank_sum_p`` in no time: the sum's distribution is near normal.
 
-    Args:
-        ranks: As there.
-        seen: As there.
-        alternative: As there.
-        size: As there.
-        continuity: Half the distance between possible sums, to count the one seen wholly.
+    ``continuity`` is half the distance between possible sums, to count the one seen wholly.
     """
     n = len(ranks)
     if size is None:
@@ -126,13 +118,9 @@ def rank_p(
     Exact, with ties too, up to 60 trials in all; then the normal approximation with tie
     correction.
 
-    Args:
-        baseline: One number per trial, at least one.
-        contender: The same of the other side.
-        alternative: ``less`` asks whether the contender tends to be smaller.
-
-    Returns:
-        The p-value of the Mann-Whitney test; 1.0 when all numbers are equal.
+    Each side has one number per trial, at least one. The alternative ``less`` asks whether the
+    contender tends to be smaller. Gives the p-value of the Mann-Whitney test; 1.0 when all numbers
+    are equal.
     """
     pooled = [*baseline, *contender]
     if min(pooled) == max(pooled):
@@ -154,14 +142,9 @@ def equivalence_p(
     Two one-sided rank tests: the contender divided by ``1 + margin`` must still rank below the
     baseline, and divided by ``1 - margin`` above it.
 
-    Args:
-        baseline: One number per trial, at least one.
-        contender: The same of the other side.
-        margin: Half-width of the band as a fraction of the baseline, between 0 and 1.
-
-    Returns:
-        The larger of the two p-values; ``None`` where a ratio means nothing, because a number is
-        zero or negative and the numbers are not all equal.
+    Each side has one number per trial, at least one. ``margin`` is the half-width of the band as a
+    fraction of the baseline, between 0 and 1. Gives the larger of the two p-values; ``None`` where
+    a ratio means nothing, because a number is zero or negative and the numbers are not all equal.
     """
     pooled = [*baseline, *contender]
     if min(pooled) == max(pooled):
@@ -177,13 +160,8 @@ def equivalence_p(
 def ratio_interval(baseline: Sequence[float], contender: Sequence[float]) -> Interval | None:
     """Bracket the relative change of the medians by a percentile bootstrap over trials.
 
-    Args:
-        baseline: One number per trial.
-        contender: The same of the other side.
-
-    Returns:
-        The interval around contender / baseline - 1. ``None`` below four trials a side, where no
-        resampling can promise 95 %, and where the baseline reaches zero.
+    The interval is around contender / baseline - 1. ``None`` below four trials a side, where no
+    resampling can promise 95 %, and where the baseline reaches zero.
     """
     if min(len(baseline), len(contender)) < SETTLING_TRIALS or min(baseline) <= 0:
         return None

@@ -32,8 +32,6 @@ class Deviation:
 
     Attributes:
         path: Where, such as ``comparisons[3].p_value``.
-        stored: What the stored report says there.
-        again: What the recomputed one says there.
     """
 
     path: str
@@ -43,10 +41,9 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class VerdictReplay:
-    """How a stored verdict stands beside the one that its records give today.
+    """How a stored verdict compares with the one that its records give today.
 
     Attributes:
-        deviations: Where the two say different things.
         alterations: What became of the verdict's file and the records since, one line each.
         changes: What else is another than then, such as ``scipy: 1.17.1 -> 1.18.0``.
     """
@@ -64,13 +61,9 @@ class VerdictReplay:
 def list_parameters(level: float, noise: Noise, *, across_testbeds: bool = False) -> dict[str, Any]:
     """Name every number that a report hangs on besides its records.
 
-    Args:
-        level: Of the report's control.
-        noise: As in the report's ``Terms``; it comes from other records, so it has to be kept.
-        across_testbeds: As there; named only when it is so.
-
-    Returns:
-        Plain JSON: what was handed in, and the constants of the rules.
+    ``noise`` is as in the report's ``Terms``; it comes from other records, so it has to be kept.
+    ``across_testbeds`` is named only when it is so. Gives plain JSON: what was handed in, and the
+    constants of the rules.
     """
     return {
         "level": level,
@@ -87,11 +80,7 @@ def list_parameters(level: float, noise: Noise, *, across_testbeds: bool = False
 
 
 def noise_in(parameters: Mapping[str, Any]) -> Noise:
-    """Take the learned noise out of parameters as ``list_parameters`` gives them.
-
-    Raises:
-        ComparisonError: It is not in that form.
-    """
+    """Take the learned noise out of parameters as ``list_parameters`` gives them."""
     try:
         found = [(*name.split(" "), float(spread)) for name, spread in parameters["noise"].items()]
         return {(metric, statistic): spread for metric, statistic, spread in found}
@@ -104,8 +93,7 @@ def noise_in(parameters: Mapping[str, Any]) -> Noise:
 def deviations_between(stored: Any, again: Any) -> tuple[Deviation, ...]:
     """List every place at which a recomputed report says something else than the stored one.
 
-    Returns:
-        In the order of the stored report; empty if all it says was had again, bit for bit.
+    They are in the order of the stored report; none if all it says was had again, bit for bit.
     """
     return tuple(_deviations("", stored, again))
 

@@ -40,7 +40,6 @@ class Terms:
             are of one run that was looked at several times while it grew.
         policy: Whose margins take the place of the metrics' own, and whose actions say which tests
             are adjusted together.
-        across_testbeds: Whether to compare what different machines measured.
     """
 
     noise: Noise = field(default_factory=dict)

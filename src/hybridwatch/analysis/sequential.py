@@ -39,13 +39,9 @@ _NODES: Final = 128
 
 
 def schedule(first: int) -> tuple[int, ...]:
-    """Lay out the looks of a run.
+    """Lay out the looks of a run: trials a side at each, ascending. 7 gives 7, 11, 16, 24, 36, 54.
 
-    Args:
-        first: Timed trials a side at the first look, at least 1.
-
-    Returns:
-        Trials a side at each look, ascending: 7 gives 7, 11, 16, 24, 36, 54.
+    ``first`` counts the timed trials a side at the first look, at least 1.
     """
     return tuple(math.ceil(first * _GROWTH**look) for look in range(_LOOKS))
 
@@ -62,16 +58,11 @@ def nominal_level(looks: tuple[int, ...], overall: float = LEVEL, tests: int = 1
     A last look that comes early, since the time is spent, may be made at the same level: it has
     more in common with the looks before it, which only makes the whole more careful.
 
-    Args:
-        looks: Trials a side at each look, ascending.
-        overall: Chance of a false alarm at any look.
-        tests: How many p-values a look controls together, by Benjamini-Hochberg or Holm. The
-            smallest of them is held against ``level / tests``, so it is there that the looks
-            must add up to ``overall / tests``; the other steps are further in, where repeated
-            looks add less.
-
-    Returns:
-        At most ``overall``; equal to it for one look.
+    ``looks`` are trials a side at each look, ascending. ``overall`` is the chance of a false alarm
+    at any look; the level is at most that, and equal to it for one look. ``tests`` is how many
+    p-values a look controls together, by Benjamini-Hochberg or Holm. The smallest of them is held
+    against ``level / tests``, so it is there that the looks must add up to ``overall / tests``; the
+    other steps are further in, where repeated looks add less.
     """
     share = overall / tests
     outermost = _boundary(looks, share)
@@ -87,9 +78,7 @@ def crossing(looks: Sequence[int], boundary: float) -> float:
     Gauss-Legendre: the sum of ``n`` trials is a Brownian motion at time ``n``, kept as its density
     among the runs that have not stopped.
 
-    Args:
-        looks: Trials at each look, ascending.
-        boundary: In standard deviations.
+    ``looks`` are trials at each look, ascending; ``boundary`` is in standard deviations.
     """
     nodes, weights = _quadrature()
     times = np.asarray(looks, dtype=float)

@@ -72,11 +72,8 @@ class Tail:
 def flip_p(rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows became worse, and whether they became better.
 
-    Args:
-        rows: Of one family, with at least one block each.
-
-    Returns:
-        For each row its p-values of being worse and of being better.
+    Rows are of one family, with at least one block each. Each has p-values of being worse and of
+    being better.
     """
     signs = _signs(max(len(row.ratios) for row in rows))
     # No flip of one metric's blocks goes against any of another's, so that all share the flips.
@@ -133,9 +130,7 @@ def moderated(powers: Sequence[float], n: int) -> Sequence[float]:
     Smyth's prior (section 6.2): the variance of their logarithms beyond that of chance, the
     trigamma function at ``n / 2``, says how many blocks the common scale is worth.
 
-    Args:
-        powers: Mean squares, all positive.
-        n: Blocks behind each.
+    ``powers`` are mean squares, all positive; ``n`` is how many blocks are behind each.
     """
     if len(powers) < 2:
         return powers

@@ -63,14 +63,9 @@ def estimate(ratios: Ratios, margin: float) -> Change:
 def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> float:
     """Test whether the blocks lean to one side.
 
-    Exact, with ties and zeros too, up to 100 blocks; then the normal approximation.
-
-    Args:
-        ratios: Logarithms of contender / baseline, one per block, at least one.
-        alternative: ``less`` asks whether the contender tends to be smaller.
-
-    Returns:
-        The p-value; 1.0 when no block shows a difference.
+    Exact, with ties and zeros too, up to 100 blocks; then the normal approximation. Ratios are
+    logarithms of contender / baseline, one per block, at least one. The alternative ``less`` asks
+    whether the contender tends to be smaller. 1.0 when no block shows a difference.
     """
     rounded = np.round(np.asarray(ratios, dtype=float), _DIGITS)
     if not rounded.any():
@@ -87,12 +82,8 @@ def equivalence_p(ratios: Ratios, margin: float) -> float:
 
     Two one-sided signed-rank tests of the ratios, divided by ``1 + margin`` and ``1 - margin``.
 
-    Args:
-        ratios: Logarithms of contender / baseline, one per block.
-        margin: Fraction of the baseline, between 0 and 1.
-
-    Returns:
-        The larger of the two p-values.
+    Ratios are logarithms of contender / baseline, one per block. ``margin`` is a fraction of the
+    baseline, between 0 and 1. Gives the larger of the two p-values.
     """
     logs = np.asarray(ratios, dtype=float)
     not_higher = signed_rank_p(logs - math.log1p(margin), "less")
@@ -112,8 +103,7 @@ def change_interval(ratios: Ratios) -> Interval | None:
     know about the bootstrap", The American Statistician 69, 2015, section 3.2) advises for few
     blocks: without it intervals from ten blocks hold the truth 9 times in 10 only.
 
-    Returns:
-        The interval around contender / baseline - 1; ``None`` below six blocks.
+    The interval is around contender / baseline - 1; ``None`` below six blocks.
     """
     n = len(ratios)
     if n < SETTLING_BLOCKS:

@@ -108,9 +108,7 @@ _OF_ANSWERS: Final = _Luck(0.0, 0.0, 0.0, 0.0, _ANSWERS_STAND)
 def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.bool_]:
     """Say which reds stand against the luck of starts; what is not red does not.
 
-    Args:
-        own: Of the question.
-        alike: Of every question about the same metric on the same testbed, this one included.
+    ``alike`` has every question about the same metric on the same testbed, this one included.
     """
 
     @cache

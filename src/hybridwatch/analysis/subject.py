@@ -29,7 +29,7 @@ _STAND_INS: Final = {
     Phase.HOST_SYNC: "host_syncs_per_step",
     Phase.DUET: DUET_CPU_TIME,
 }
-"""Named when a phase failed on both sides, so that nobody can tell what it would have measured."""
+"""Named when a phase failed on both sides, so that what it would have measured is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def statistics_of(metric: Metric) -> tuple[str, ...]:
 def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     """List what there is to compare, in the order of a report.
 
-    A metric that only one side has is a subject all the same: it must end as missing or failed.
-    So is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
-    none where a side was measured before anybody had written down right ones.
+    A metric that only one side has is a subject all the same: it must end as missing or failed. So
+    is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
+    none where a side was measured before right ones were written down.
 
     Raises:
         ComparisonError: A trial holds a metric that the catalogue does not know.
@@ -93,7 +93,7 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
 
 def _was_never_asked(side: OneSide) -> bool:
-    """Whether nobody had written down right answers when a side was measured."""
+    """Whether right answers were not yet written down when a side was measured."""
     trials = side.trials(Phase.CONTRACT)
     return bool(trials) and not any(
         WRONG_ANSWERS in {*trial.unsupported, *(one.metric for one in trial.samples)}
@@ -121,7 +121,7 @@ def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
             metric = _known(metric_id)
             if phase_of(metric) is phase:
                 yield metric, statistic
-        # Measured by nobody, and yet to be asked for: it must end as missing, not unmentioned.
+        # Not measured, and yet to be asked for: it must end as missing, not unmentioned.
         for metric_id in {metric_id for trial in trials for metric_id in trial.unsupported}:
             yield _known(metric_id), None
 

@@ -2,7 +2,7 @@
 
 The digest of a scenario's definition is part of what makes numbers comparable. A definition that
 was changed ends a series, and what was bad in it is answered by the next one; two loads that are
-measured each night are two series that go on beside each other.
+measured each night are two series that both go on.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -25,12 +25,8 @@ def successors(measured: Iterable[tuple[_Digest, datetime]]) -> Mapping[_Digest,
 
     One has ended when another began after its last run and was measured more than a night later.
 
-    Args:
-        measured: The definition of each run and its start, of one scenario on one testbed, in any
-            order.
-
-    Returns:
-        For each that has ended the one that began next, which may have ended itself.
+    ``measured`` has the definition of each run and its start, of one scenario on one testbed, in
+    any order. Gives for each that has ended the one that began next, which may have ended itself.
     """
     first: dict[_Digest, datetime] = {}
     last: dict[_Digest, datetime] = {}
@@ -60,11 +56,8 @@ def change_text(
 ) -> str:
     """Say what a definition changed: its settings, else its version, else no more than its digest.
 
-    Args:
-        old: The settings before; empty where they are not known.
-        new: Those after.
-        versions: Of the scenario, before and after.
-        digests: Of both definitions.
+    ``versions`` and ``digests`` are those before and after. Settings are empty where they are not
+    known.
     """
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     if changed and old and new:

@@ -12,13 +12,7 @@ Better = Literal["baseline", "contender"]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A number of each trial: the median, and the middle four fifths of them.
-
-    Attributes:
-        middle: The median.
-        low: Where the band begins.
-        high: Where it ends.
-    """
+    """A number of each trial: the median, and the middle four fifths of them."""
 
     middle: float
     low: float
@@ -49,11 +43,9 @@ class SideCurve:
     """The curve of a side.
 
     Attributes:
-        build: Label of its build.
         knob: What was turned: ``max_concurrency`` or ``request_rate``.
         gpus: GPUs of its engine; 0 on a CPU.
         slo: Metric to the largest value of a request that counts as goodput, seconds.
-        trials: How many it is made of.
         points: From the lowest load to the highest.
         clock: Whose seconds their rates count.
     """
@@ -82,9 +74,7 @@ class Stretch:
     """Interactivities at which one side gives more throughput, beyond noise.
 
     Attributes:
-        better: Which side.
         low: Where it begins, tokens per second of a request.
-        high: Where it ends.
     """
 
     better: Better
@@ -94,11 +84,9 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
-    """Two curves beside each other.
+    """Two curves next to each other.
 
     Attributes:
-        baseline: First side.
-        contender: Second side.
         common: Lowest and highest interactivity that the median points of both sides reached;
             ``None`` where there is no such range.
         stretches: Where a side is better, from the lowest interactivity on.

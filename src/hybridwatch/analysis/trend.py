@@ -16,8 +16,7 @@ def trend_p(values: Sequence[float]) -> float:
 
     Exact without ties up to 33 numbers; then the normal approximation with tie correction.
 
-    Args:
-        values: At least two, not all equal.
+    There are at least two numbers, not all equal.
     """
     n = len(values)
     lean = abs(int(np.sign(_rises(values)[0]).sum()))

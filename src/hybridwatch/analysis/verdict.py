@@ -104,10 +104,8 @@ class TokenChange:
         request: Place of the request in the trial, from 0.
         position: Place of the first token that differs, from 0.
         baseline: Id of the baseline's token there; ``None`` when its answer is at its end.
-        contender: Likewise.
         baseline_logprob: Logarithm of the probability of the baseline's token; ``None`` when the
             engine kept it to itself.
-        contender_logprob: Likewise.
         baseline_gap: How far the contender's token lies behind on the baseline, nats; ``None`` when
             that is not known to be near.
         contender_gap: How far the baseline's token lies behind on the contender.
@@ -129,7 +127,6 @@ class Comparison:
     """One metric, one statistic, baseline against contender.
 
     Attributes:
-        metric: What was measured.
         statistic: ``value`` (exact), ``median``, ``p99``, ``mean``: what each trial was reduced to.
         baseline: ``None`` when that side has no value.
         contender: ``None`` when that side has no value.
@@ -143,7 +140,6 @@ class Comparison:
         minimum_detectable_effect: Smallest effect that this many trials would call a regression or
             an improvement 8 times in 10.
         trials_needed: Trials (or documents) a side that would settle an inconclusive verdict.
-        verdict: The answer.
         test: Name of the rule that gave ``p_value``.
         design: What was held against what.
         assumption: What the rule takes for granted, one line; empty when nothing was tested.
@@ -160,8 +156,8 @@ class Comparison:
         ratios: Logarithm of contender / baseline of each block, where sides are compared within
             blocks.
         changes: Requests with other tokens, of ``contract.changed_tokens`` only.
-        of_unknown_runs: Whether a time, rate or count is compared between two runs, and nobody
-            knows how much runs of it differ; such a change is left open.
+        of_unknown_runs: Whether a time, rate or count is compared between two runs, and it is not
+            known how much runs of it differ; such a change is left open.
         restless: Whether it is a time or a rate that one run measured on a machine which that run
             calls restless (``analysis/noisy_machine.py``).
         of_luck: Whether a regression is no more than chance gives from run to run
@@ -227,9 +223,7 @@ class Attribution:
     """Why a metric changed.
 
     Attributes:
-        metric: Id of the metric.
         effect: Relative change of its geometric mean: the factors' changes multiplied.
-        factors: Each of them once.
     """
 
     metric: str
@@ -270,7 +264,6 @@ class FailedTrial:
 
     Attributes:
         side: ``baseline`` or ``contender``.
-        phase: What it was for.
         index: Position in its run.
         reason: One line for a person.
         log_tail: The last lines of the engine's log; empty where none was kept.
@@ -295,9 +288,6 @@ class Report:
     """Every comparison between two sides of one scenario.
 
     Attributes:
-        scenario: What was run.
-        baseline: First side.
-        contender: Second side.
         comparisons: In the order of the catalogue: contracts, accuracy, rates, times, counts.
         tests: How many p-values went through the false-discovery control, of all families.
         false_discovery_rate: The level of that control and of every other test.
@@ -307,10 +297,10 @@ class Report:
         failed_trials: The same trials with all that is known of them.
         attribution: Why the output throughput changed; ``None`` when it is not said to have
             changed, or when the trials do not tell how often the engine stepped.
-        looks: Set when trials were added until the sides were told apart or shown to be the same;
+        looks: Set when trials were added until the sides differed or were shown to be the same;
             the p-values that are held against a level make up for the looks.
         families: Which of the tests were adjusted together; none in reports without tests.
-        tradeoff: Both curves of a sweep beside each other; ``None`` of any other scenario.
+        tradeoff: Both curves of a sweep; ``None`` of any other scenario.
         role: What the run was for that measured both sides; between two runs a comparison.
     """
 

@@ -17,12 +17,7 @@ _READ_ONLY: Final = {
 def ask(database: Database, statement: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
     """Answer one SQL statement.
 
-    Args:
-        database: The database.
-        statement: In the words of this database; a second one behind it is refused.
-
-    Returns:
-        Names of the columns, and the rows.
+    A second statement behind it is refused. Gives the names of the columns, and the rows.
 
     Raises:
         DatabaseError: It cannot be answered, gives no rows, or would change something.

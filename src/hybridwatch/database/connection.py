@@ -24,7 +24,7 @@ _LONGEST_STATEMENT_S: Final = 120
 _CONNECTIONS: Final = 10
 """As many threads of one process talk to a server at a time; others wait for one of them."""
 _PRAGMAS: Final = (
-    # With a write-ahead log readers see the last state while somebody writes. Where it cannot be
+    # With a write-ahead log readers see the last state during a write. Where it cannot be
     # had (a read-only file, another process asking for it right now), everything works without.
     "PRAGMA journal_mode=WAL",
     "PRAGMA cache_size=-65536",  # KiB: the inner pages of a large table stay in memory
@@ -42,7 +42,6 @@ class Database:
     """A database. Threads may share it; processes each open their own.
 
     Args:
-        url: As ``database.url`` gives it.
         error: What is raised when it cannot be used.
 
     Attributes:
@@ -64,8 +63,7 @@ class Database:
     def temporary(cls, like: Path | None = None) -> "Database":
         """Make a database that goes with this object.
 
-        Args:
-            like: A SQLite file to begin with; one that cannot be read is left out.
+        It begins as a copy of the SQLite file ``like``, which is left out where it cannot be read.
         """
         folder = tempfile.mkdtemp(prefix="hybridwatch-")
         path = Path(folder) / DATABASE_FILE
@@ -80,11 +78,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a transaction that sees one state of the database.
-
-        Raises:
-            HybridwatchError: As ``error``, when it cannot be read.
-        """
+        """Give a transaction that sees one state of the database."""
         with self._translate_errors(), self._engine.connect() as connection:
             if self.file is None:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -94,11 +88,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Give a transaction that nobody else writes beside; kept when the block ends well.
-
-        Raises:
-            HybridwatchError: As ``error``, when it cannot be written.
-        """
+        """Give a transaction during which no other writes; it is kept when the block ends well."""
         with self._translate_errors(), self._engine.connect() as connection:
             connection.exec_driver_sql(_TURN[self._engine.dialect.name])
             yield connection
@@ -106,12 +96,9 @@ class Database:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Give a transaction beside which others write; whoever changes a row has locked it.
+        """Give a transaction during which others write too; it locks each row before changing it.
 
         SQLite has no locks of rows: there it is ``writing``.
-
-        Raises:
-            HybridwatchError: As ``error``, when it cannot be written.
         """
         if self.file is not None:
             with self.writing() as connection:
@@ -124,16 +111,8 @@ class Database:
     def alone(self, name: str) -> Iterator[bool]:
         """Try to be the only process that does something, which may take long.
 
-        The kernel, or the server, ends the claim of a process that ends, however it ends.
-
-        Args:
-            name: Of what is done.
-
-        Returns:
-            Whether nobody else does it.
-
-        Raises:
-            HybridwatchError: As ``error``, when the claim cannot be made.
+        Gives ``False`` where another process does it already. The kernel, or the server, ends the
+        claim of a process that ends, however it ends.
         """
         if self.file is None:
             with self._translate_errors(), self._engine.connect() as connection:
@@ -181,7 +160,7 @@ class Database:
         try:
             yield
         except IntegrityError:
-            raise  # nobody's database but our own mistake
+            raise  # not the database's but our own mistake
         except SQLAlchemyError as error:
             # Cut off from its cause, whose text is not ours to vouch for.
             raise self._error(f"{self.name}: {self._discreet(error)}") from None

@@ -1,8 +1,8 @@
 """What people did about alerts, kept in the database.
 
 Every act is one row that is added and never changed. Writers take turns (a lock that the database
-keeps), and each names how many acts it knew of: if there are more now, it is told instead of
-overruling somebody it never heard of.
+keeps), and each names how many acts it knew of: if there are more now, it is refused, so that it
+does not overrule an act that it has not seen.
 """
 
 import json
@@ -46,7 +46,6 @@ class Triage:
     """The acts of one team. Threads may share it; processes each open their own.
 
     Args:
-        database: Where they are kept.
         earlier: A SQLite file that has those of before, if it is there.
 
     Attributes:
@@ -77,13 +76,11 @@ class Triage:
     def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:
         """Keep what a person did about an alert.
 
-        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone.
-
-        Returns:
-            Everything decided about the alert, this act included. It has reached the disk.
+        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone. Gives
+        everything decided about the alert, this act included, which has reached the disk.
 
         Raises:
-            TriageConflict: Somebody else acted on it since; nothing was kept.
+            TriageConflict: Another person acted on it since; nothing was kept.
             TriageError: There is no such name, or the database cannot be written.
         """
         checked_name("who", who)
@@ -107,11 +104,9 @@ class Triage:
     ) -> Mapping[str, TriageError]:
         """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
 
-        ``alerts`` are as the person saw them; ``now`` has a time zone.
-
-        Returns:
-            Why nothing was kept (``TriageConflict`` if somebody was faster), by the key of the
-            alert; everything else is kept.
+        ``alerts`` are as the person saw them; ``now`` has a time zone. Gives why nothing was kept
+        (``TriageConflict`` if another person was faster), by the key of the alert; everything else
+        is kept.
 
         Raises:
             TriageError: There is no such name; nothing was kept.
@@ -157,11 +152,9 @@ class Triage:
 
 
 def open_triage(results: Path, given: str = "") -> Triage:
-    """Open the decisions of a results folder.
+    """Open the decisions of a results folder; nothing is made in it before the first decision.
 
-    Args:
-        results: The results folder; nothing is made in it before somebody decides something.
-        given: URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
+    ``given`` is the URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
 
     Raises:
         TriageError: The URL cannot be used, or its driver is not installed.

@@ -37,8 +37,6 @@ class _Question:
     """What a run asks; of two runs with the same question the newer one counts.
 
     Attributes:
-        scenario: Its id.
-        testbed: Id of the machine.
         digest: Of the scenario's definition.
         lines: Of each side's build, the baseline's first.
         same: Whether both sides are one build, which asks whether the machine is quiet.
@@ -55,15 +53,11 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
     """Read the newest run for every question: scenario, definition, testbed, lines of builds.
 
     An older record of a question that has been read is left unread: nothing hangs on it, so it may
-    even be damaged behind its head.
+    even be damaged behind its head. A folder that does not exist is an empty store.
 
-    Args:
-        results: The results folder; one that does not exist is an empty store.
-        reader: Who reads them, to be kept by a caller who will want some of them whole.
-
-    Returns:
-        Those runs, without answers, and whatever else could not be read: nobody knows what a
-        newer record or one without a known question would have decided.
+    The runs come without answers. What could not be read comes with them, since it is not known
+    what a newer record or one without a known question would have decided. A caller who will want
+    some records whole keeps the ``reader``.
     """
     reader = reader or RecordReader()
     listed, questions = with_database(results, lambda database: _questions(database, results))
@@ -87,16 +81,8 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
 def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
     """Read the newest runs of a scenario on a testbed that have one of some builds.
 
-    Records that cannot be read are left out.
-
-    Args:
-        results: The results folder.
-        run: Whose scenario and testbed; it is left out itself.
-        labels: Of builds.
-        newest: How many runs at most.
-
-    Returns:
-        Oldest first, without answers.
+    Scenario and testbed are those of ``run``, which is left out itself, as are records that cannot
+    be read. Gives at most ``newest`` runs, oldest first, without answers.
     """
     paths = with_database(results, lambda database: _alike(database, results, run, labels))
     found: list[Run] = []
@@ -116,7 +102,7 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
 def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
     """Give where the records of a group of scenarios lie, oldest first.
 
-    A record that cannot be read is among them, since nobody knows of what group it is.
+    A record that cannot be read is among them, since its group is not known.
     """
     paths = with_database(results, lambda database: _in_group(database, results, group))
     return tuple(results / path for path in paths)

@@ -1,8 +1,8 @@
 """Reading and judging many records on all processors.
 
 Workers are plain processes that are handed records and give back rows, by pickles over pipes
-between programs of our own. ``multiprocessing`` would run the main script of whoever calls once
-more in each, and that of a dashboard's page is no module that could be run so.
+between programs of our own. ``multiprocessing`` would run the caller's main script once more in
+each, and that of a dashboard's page is no module that could be run so.
 """
 
 import os
@@ -35,9 +35,7 @@ def judged_by_all(
 ) -> Iterator[RecordRows]:
     """Read and judge records, each as ``read_rows``, in their order.
 
-    Args:
-        records: Their names, and where they lie.
-        say: Called with how many are read, and how many there are.
+    ``say`` is called with how many are read, and how many there are.
     """
     processes = os.cpu_count() or 1
     if processes == 1 or len(records) < _WORTH_IT:
@@ -104,7 +102,7 @@ def _read(record: Named) -> RecordRows:
 
 
 def _work(parent: int) -> None:
-    """Answer whoever wants rows until it ends, however it does; interrupts are its business."""
+    """Answer the parent until it ends, however it does; interrupts are its business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(parent)
     # What is printed while records are read must not get among the answers.

@@ -22,15 +22,7 @@ def find_version(connection: Connection) -> str:
 
 
 def check_known(connection: Connection, name: str) -> None:
-    """Refuse tables that a newer hybridwatch has made.
-
-    Args:
-        connection: To the database.
-        name: What to call it.
-
-    Raises:
-        TriageError: They are.
-    """
+    """Refuse tables that a newer hybridwatch has made, with a ``TriageError``."""
     if (found := find_version(connection)) > NEWEST:
         raise TriageError(
             f"{name}: schema version: found {found}, but this hybridwatch reads up to {NEWEST}: "
@@ -39,10 +31,10 @@ def check_known(connection: Connection, name: str) -> None:
 
 
 def migrate(connection: Connection) -> None:
-    """Bring the tables to the newest version; whoever calls has the writer's turn."""
+    """Bring the tables to the newest version; the caller has the writer's turn."""
     if find_version(connection) == NEWEST:
         return
-    # Nobody who only reads needs them.
+    # A process that only reads does not need them.
     from alembic import command
     from alembic.config import Config
 

@@ -26,7 +26,6 @@ class StoreMoment:
     seen either. ``is_current`` says whether it is time for another one.
 
     Args:
-        results: The results folder.
         database: Where it lies; also as an attribute, for questions that are none of these.
         listed: The records when it was opened.
         rules: By which they were judged.
@@ -50,7 +49,7 @@ class StoreMoment:
                 if find_rules(connection) != self._rules:
                     return False
         except DatabaseError:
-            return False  # whoever opens it anew says what is wrong
+            return False  # the next one to open it says what is wrong
         return list_stamped(self.results) == self._listed
 
     @cached_property
@@ -75,11 +74,8 @@ class StoreMoment:
     def report(self, record: str) -> bytes | None:
         """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.
 
-        Args:
-            record: Its path below the results folder.
-
-        Returns:
-            ``None`` where there is none: the run has one build, or cannot be judged.
+        ``record`` is its path below the results folder. ``None`` where there is no report: the run
+        has one build, or cannot be judged.
         """
         wanted = (
             select(REPORT.c.json)

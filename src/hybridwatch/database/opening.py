@@ -15,11 +15,8 @@ def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer
     """Do something with the database of a results folder.
 
     A folder that is read-only, a full disk, and a file that is damaged or no database are no
-    obstacle: it is then done with a copy, or from the beginning, and nothing of it stays.
-
-    Args:
-        results: The results folder; nothing is made in one that does not exist.
-        work: What to do, which may be begun again with another database.
+    obstacle: it is then done with a copy, or from the beginning, and nothing of it stays. ``work``
+    may so be begun again with another database. Nothing is made in a folder that does not exist.
 
     Raises:
         DatabaseError: The server that ``HYBRIDWATCH_DATABASE`` names cannot be used.

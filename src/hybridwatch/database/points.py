@@ -16,12 +16,7 @@ class Point(NamedTuple):
     """A side of a run in a series.
 
     Attributes:
-        run_id: Of the run.
         record: Its path below the results folder.
-        started_at: When the run began.
-        build: Label of the side's build.
-        line: The line of builds that it belongs to.
-        release: Which that is of.
         side: Index into the run's builds.
         value: Median of the trials, in base units.
         n: How many trials.

@@ -133,9 +133,7 @@ class Index(StoreMoment):
     def tallies(self, roles: Collection[str], special: Callable[[str], bool]) -> pd.DataFrame:
         """Count the comparisons of each run that is for one of these, by what they say.
 
-        Args:
-            roles: What runs are for.
-            special: Whether a metric is to be counted apart as well.
+        ``special`` says which metrics are counted apart as well.
 
         Returns:
             ``record``, ``verdict``, ``n`` (comparisons that say so), ``n_special`` (of them, those
@@ -165,13 +163,10 @@ class Index(StoreMoment):
 
         A run of one build is compared with what its scenario expects.
 
-        Args:
-            scenario: Of this one only.
-            records: Of these only, by their paths.
-            roles: Of runs that are for this only.
-            ever: Only of questions that had one of these verdicts in such runs, whatever the
-                scenario's definition was.
-            only: The columns that are wanted, of those below but ``group``.
+        Each argument narrows them: ``records`` by their paths, ``roles`` by what runs are for.
+        ``ever`` keeps only questions that had one of these verdicts in such runs, whatever the
+        scenario's definition was. ``only`` names the columns that are wanted, of those below but
+        ``group``.
 
         Returns:
             ``record``, ``run``, ``scenario``, ``version``, ``digest``, ``group``, ``testbed``,
@@ -257,8 +252,7 @@ class Index(StoreMoment):
     def levels(self, scenario: str, testbed: str) -> Mapping[tuple[str, str], pd.DataFrame]:
         """Give the levels of every metric of a scenario on a testbed, asked for at once.
 
-        Returns:
-            By metric and statistic, as ``Series.levels``.
+        They are by metric and statistic, each as ``Series.levels``.
         """
         here = (SERIES.c.scenario == scenario, SERIES.c.testbed == testbed)
         found = self._frame(every_level(self._last, *here))
@@ -279,10 +273,7 @@ class Index(StoreMoment):
         return {digest: said for digest, said in pairs if said}
 
     def sparklines(self, n: int) -> pd.DataFrame:
-        """Give the contender's last medians in each cell of the overview.
-
-        Args:
-            n: How many runs back, at least 1.
+        """Give the contender's last ``n`` medians, at least one, in each cell of the overview.
 
         Returns:
             The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
@@ -296,7 +287,7 @@ class Index(StoreMoment):
         ordered = whole.sort_values([*CELL, "baseline", "contender"], ignore_index=True)
         return ordered[[*CELL, "baseline", "contender", "medians", "newest"]]
 
-    @cached_property  # few beside the values, and every page wants them
+    @cached_property  # few compared with the values, and every page wants them
     def _runs(self) -> pd.DataFrame:
         wanted = (
             select(

@@ -33,7 +33,6 @@ class MeasuredRows(NamedTuple):
     """What a side of a run gives to a series.
 
     Attributes:
-        metric: Its id.
         statistic: What each trial was reduced to.
         side: Index into the run's builds.
         median: Of the values; the mean of the middle two where they are even.
@@ -55,8 +54,6 @@ class RecordRows:
         record: Its path, its stamp from before it was read, and why it cannot be read.
         lines: Of the builds, baseline and contender; a run of one build has an empty baseline.
         run: Of the run, empty where the record is broken.
-        sides: Of each side.
-        measured: Its numbers.
         verdicts: ``metric`` and ``statistic`` stand for the question.
         report: All of them and their causes, as ``packed`` made it; empty where there are none.
     """
@@ -73,9 +70,7 @@ class RecordRows:
 def read_rows(name: str, listed: Listed) -> RecordRows:
     """Read a record and judge it; one that cannot be read is kept with the reason.
 
-    Args:
-        name: What the database calls it: its path below the results folder.
-        listed: Where it lies, and its stamp from before it was read.
+    ``name`` is its path below the results folder, ``listed`` has its stamp from before it was read.
     """
     record = {"path": name, **asdict(listed.stamp), "judged": True, "broken": ""}
     try:

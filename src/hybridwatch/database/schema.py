@@ -2,7 +2,7 @@
 
 What is *derived* from records is dropped and made again when the rules change (``RULES``), and
 never migrated. What people decided and what machines are to do is *kept*: it changes only by the
-migrations beside this module.
+migrations next to this module.
 
 Texts that stand in many rows are kept once, in ``series`` and ``question``, and times are whole
 microseconds since 1970 (UTC), so that a value takes some 25 bytes and a series is one range.
@@ -46,7 +46,7 @@ RULES: Final = Table(
 RECORD: Final = Table(
     "record",
     METADATA,
-    # Never used twice: whoever opened the database before does not see what came after.
+    # Never used twice: a process that opened the database before does not see what came after.
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("path", Text, nullable=False, unique=True),
     Column("record_ns", BigInteger, nullable=False),
@@ -244,7 +244,7 @@ TESTBED: Final = Table(
     Column("name", String(64), primary_key=True),
     Column("declared", Text, nullable=False),
 )
-"""What the last plan said of a kind of host, as JSON, so that whoever drains needs no file."""
+"""What the last plan said of a kind of host, as JSON, so that draining needs no file."""
 
 JOB: Final = Table(
     "fleet_job",
@@ -270,7 +270,7 @@ JOB: Final = Table(
     Index("fleet_job_by_state", "state", "until"),
     Index("fleet_job_by_night", "night", "state"),
 )
-"""One measurement that somebody wants; ``builds`` and ``wish`` are JSON."""
+"""One measurement that was asked for; ``builds`` and ``wish`` are JSON."""
 
 ATTEMPT: Final = Table(
     "fleet_attempt",
@@ -386,4 +386,4 @@ TOKEN: Final = Table(
     Column("used_at", Moment),
 )
 """Who may ask the API for what. ``digest`` is the SHA-256 of the token, which is not kept, and
-``scopes`` are words. A revoked token stays: its name stands beside what was done with it."""
+``scopes`` are words. A revoked token stays: its name stands with what was done with it."""

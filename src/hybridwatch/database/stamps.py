@@ -15,7 +15,7 @@ _ABSENT = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Changes when a record, or the file beside it, is replaced; -1 stands for a missing file.
+    """Changes when a record, or the file next to it, is replaced; -1 stands for a missing file.
 
     When each file was last written, in nanoseconds since 1970, and its length in bytes; ``bulk`` is
     the file of answers.
@@ -36,13 +36,9 @@ class Listed:
 
 
 def list_stamped(results: Path) -> dict[str, Listed]:
-    """List a store without reading it.
+    """List a store without reading it: by path below the results folder, oldest run first.
 
-    Args:
-        results: The results folder; one that does not exist has no records.
-
-    Returns:
-        By path below the results folder, oldest run first.
+    A folder that does not exist has no records.
     """
     records = list_records(results)
     stamp = _stamp_in(mirror_at(results))
@@ -58,15 +54,15 @@ def printable(text: str) -> str:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Give what changes when a record, or the file beside it, is replaced."""
+    """Give what changes when a record, or the file next to it, is replaced."""
     return _stamp_in(mirror_at(results_above(path)))(path)
 
 
 def _stamp_in(mirror: Mirror | None) -> Callable[[Path], Stamp]:
     """Give what stamps the records of a folder.
 
-    In a mirror a file was written when it was brought, which says nothing, and what lies beside a
-    record may not have been: sizes alone are the same on every machine.
+    In a mirror a file was written when it was fetched, which says nothing, and the file next to a
+    record may not have been fetched: sizes alone are the same on every machine.
     """
     written = _written if mirror is None else partial(_in_store, mirror)
     return lambda path: Stamp(*written(path), *written(path.with_name(path.stem + BULK_SUFFIX)))

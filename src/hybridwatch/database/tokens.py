@@ -1,6 +1,6 @@
 """Tokens of programs that ask the API: made here, kept as digests, never shown again.
 
-A token is 256 random bits. Nobody finds these by trying, so one SHA-256 keeps them as well as a
+A token is 256 random bits. These cannot be found by trying, so one SHA-256 keeps them as well as a
 slow hash would, which is for words that people choose; and who asks is found by the digest at once.
 """
 
@@ -41,10 +41,7 @@ class Token:
 
     Attributes:
         name: Who has it; what is done with it is done under this name.
-        scopes: What it allows.
-        made_at: When it was made.
         expires_at: From when on it allows nothing; ``None`` for never.
-        revoked_at: When it was taken back; ``None`` if it was not.
         used_at: When it was used last, within a minute; ``None`` for never.
     """
 
@@ -66,11 +63,7 @@ def digest_of(text: str) -> str:
 
 
 class Tokens:
-    """The tokens of a results folder. Threads may share it.
-
-    Args:
-        database: Where they are kept.
-    """
+    """The tokens of a results folder. Threads may share it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -78,10 +71,7 @@ class Tokens:
     def make(
         self, name: str, scopes: Collection[Scope], now: datetime, expires_at: datetime | None
     ) -> str:
-        """Make a token.
-
-        Returns:
-            The token, which nobody can read again.
+        """Make a token and give it; it cannot be read again.
 
         Raises:
             TokenError: The name is taken, also by a revoked one, or no name; there is no scope; it
@@ -109,11 +99,7 @@ class Tokens:
         return text
 
     def by_digest(self) -> Mapping[str, Token]:
-        """Give every token, revoked ones too, in order of their names; makes no database.
-
-        Raises:
-            TokenError: The database cannot be read.
-        """
+        """Give every token, revoked ones too, in order of their names; makes no database."""
         if self._database.file is not None and not self._database.file.exists():
             return {}
         with self._database.reading() as connection:
@@ -124,22 +110,13 @@ class Tokens:
         return {row.digest: _token(row) for row in rows}
 
     def revoke(self, name: str, now: datetime) -> None:
-        """Take a token back.
-
-        Raises:
-            TokenError: There is none of this name that is still valid, or the database cannot be
-                written.
-        """
+        """Take a token back; ``TokenError`` if none of this name is still valid."""
         if not any(one.name == name and one.is_valid(now) for one in self.by_digest().values()):
             raise TokenError(f"token {name}: expected the name of a valid token, found none")
         self._set(name, {"revoked_at": now})
 
     def used(self, name: str, now: datetime) -> None:
-        """Note that a token was used.
-
-        Raises:
-            TokenError: The database cannot be written.
-        """
+        """Note that a token was used."""
         self._set(name, {"used_at": now})
 
     def _set(self, name: str, values: Mapping[str, datetime]) -> None:

@@ -25,13 +25,10 @@ def open_index(results: Path, say: Say | None = None, *, rebuild: bool = False) 
 
     Several processes may do so at once, and any may be killed. A results folder in which no
     database can be written is opened all the same, only that its new records are read again the
-    next time.
+    next time. A folder that does not exist is an empty store.
 
-    Args:
-        results: The results folder; one that does not exist is an empty store.
-        say: Called about progress, once at the start and after each new record.
-        rebuild: Whether to read every record again. Not needed after a change of the rules, which
-            a database notices by itself.
+    ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
+    that is not needed after a change of the rules, which a database notices by itself.
 
     Raises:
         DatabaseError: The server that ``HYBRIDWATCH_DATABASE`` names cannot be used.
@@ -39,7 +36,7 @@ def open_index(results: Path, say: Say | None = None, *, rebuild: bool = False) 
     """
     return with_database(
         results,
-        # What a copy holds is as new as it was: there is nothing to make anew in it.
+        # What a copy holds is as new as it was: there is nothing to make again in it.
         lambda database: _brought_up(
             database, results, say or _silent, rebuild=rebuild and database.kept
         ),

@@ -43,15 +43,7 @@ def file_url(path: Path) -> URL:
 
 
 def parsed(given: str, where: str) -> URL:
-    """Read a URL as people write it.
-
-    Args:
-        given: The URL.
-        where: What to call the place where it was given.
-
-    Raises:
-        UrlError: It cannot be used.
-    """
+    """Read a URL as people write it; the ``UrlError`` says ``where`` it was given."""
     try:
         url = make_url(given)
     except (ArgumentError, ValueError):

@@ -50,7 +50,7 @@ def made_anew(database: Database) -> str:
 
 
 def make_tables(connection: Connection, rules: str) -> None:
-    """Make what is derived anew and empty."""
+    """Make the derived tables again, empty."""
     METADATA.drop_all(connection, tables=DERIVED)
     METADATA.create_all(connection, tables=DERIVED)
     connection.execute(insert(RULES).values(digest=rules))
@@ -60,7 +60,6 @@ class KnownRecords(NamedTuple):
     """A record that the database has.
 
     Attributes:
-        number: Its id there.
         stamp: From when it was read.
         judged: Whether more is known of it than what it is about.
     """

@@ -55,13 +55,8 @@ def find_alerts(
 ) -> tuple[Alert, ...]:
     """Derive every alert of a store, as ``answered`` orders them.
 
-    Args:
-        results: The results folder.
-        index: What it holds.
-        checkout: The scenarios and the policy that judge it.
-        now: What was put off until a moment is compared with this one; aware.
-        triage: The database of what people decided, as a URL; empty for the file beside the
-            records.
+    What was put off until a moment is compared with ``now``, which has a time zone. ``triage`` is
+    the URL of the database of decisions; empty for the file next to the records.
 
     Raises:
         TriageError: What people decided cannot be read.

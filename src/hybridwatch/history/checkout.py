@@ -16,9 +16,7 @@ class Checkout:
     """What is known of the suite itself. Everything may be missing: records stand alone.
 
     Attributes:
-        scenarios: By id.
         builds: Release by name, as ``engine/builds.toml`` lists them.
-        policy: Of the gate.
         calibration: Reads it, when it is asked for; ``None`` where it was never made.
         problems: What could not be read, a line each.
     """

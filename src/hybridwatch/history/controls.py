@@ -63,8 +63,6 @@ class _Tally:
     """What the comparisons of a run say.
 
     Attributes:
-        comparisons: How many there are.
-        regressions: How many are called one.
         deterministic: What those say that are free of a machine's noise.
     """
 
@@ -85,16 +83,11 @@ class ControlRun:
     """A stored run of a control.
 
     Attributes:
-        run: Its id.
         record: Its record, below the results folder.
-        scenario: Id.
-        testbed: Id.
         builds: Labels, baseline first.
         lines: The lines that they belong to.
         started_at: UTC.
-        role: Known-bad or A/A.
         lost: The fixes that the contender lacks on purpose.
-        comparisons: How many it has.
         regressions: How many of them are called one; of an A/A run, each is a false alarm.
         detection: What a known-bad control showed; ``None`` of an A/A run.
     """
@@ -116,7 +109,7 @@ class ControlRun:
 
     @property
     def readings(self) -> tuple[ControlReading, ...]:
-        """Its comparisons; asked of the database when somebody wants to see them."""
+        """Its comparisons; read from the database when they are first needed."""
         return _readings(self._index, self.record)
 
     @property
@@ -141,19 +134,16 @@ def list_roles(index: Index) -> Mapping[str, Role]:
 
 
 def bad_on_purpose(index: Index) -> frozenset[str]:
-    """Name the records whose contender lacks a fix or has a fault because somebody wanted it."""
+    """Name the records whose contender lacks a fix or has a fault on purpose."""
     return frozenset(record for record, role in list_roles(index).items() if role.is_on_purpose)
 
 
 def list_controls(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, oldest first.
 
-    A run without a fix that its scenario does not guard is no control of it, and left out.
-
-    Args:
-        index: A store.
-        scenarios: Those that are known, by id. One that is not is taken to guard whatever its
-            runs take out, and to speak of answers.
+    A run without a fix that its scenario does not guard is no control of it, and left out. A
+    scenario that is not among ``scenarios`` is taken to guard whatever its runs take out, and to
+    speak of answers.
     """
     return controls_among(index, known_in(scenarios))
 

@@ -16,8 +16,6 @@ class Entry:
     """A stored run with its report.
 
     Attributes:
-        path: Its record.
-        run: The run.
         report: Its verdicts; ``None`` when it has no two sides to compare.
         trouble: Why there is no report, in one line.
     """
@@ -29,11 +27,9 @@ class Entry:
 
 
 def load_entry(path: Path) -> Entry | Broken:
-    """Read one record and judge it.
+    """Read one record and judge it; ``Broken`` if that fails.
 
-    Returns:
-        The run with its report but without the answers (the report keeps those that flipped),
-        or the record's name and what is wrong with it.
+    The run comes without its answers; the report keeps those that flipped.
     """
     try:
         run = read_run(path)

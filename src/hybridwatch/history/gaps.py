@@ -19,13 +19,9 @@ _BOTH: Final = 2
 
 
 def find_gaps(results: Path, index: Index, checkout: Checkout, now: datetime) -> tuple[Gap, ...]:
-    """Find what the policy expects of a store and nobody measured lately.
+    """Find what the policy expects of a store and was not measured in time.
 
-    Args:
-        results: The results folder.
-        index: What it holds.
-        checkout: The policy, and the scenarios that there are.
-        now: Ages count back from here; aware.
+    Ages count back from ``now``, which has a time zone.
     """
     measured = _measured(index, *_noted(results))
     if measured is None:

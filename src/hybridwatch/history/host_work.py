@@ -38,8 +38,6 @@ class SideWork:
     """One side.
 
     Attributes:
-        build: Its label.
-        trials: How many there are.
         reads: Of each step of the first trial, in order.
         builds: Seconds of each build of metadata of the first trial, in order.
         sites: By place, over the trials that kept them; empty when none did.

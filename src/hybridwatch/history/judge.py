@@ -42,10 +42,7 @@ class JudgedReport:
     """A report, and what it was made from.
 
     Attributes:
-        baseline: First side.
-        contender: Second side.
         terms: What it hangs on besides; no noise between the sides of one run.
-        report: The verdicts.
     """
 
     baseline: Chosen
@@ -69,11 +66,7 @@ class JudgedReport:
 
 
 def both_sides(record: Path, run: Run) -> tuple[Chosen, Chosen]:
-    """Give the two sides of an interleaved run.
-
-    Raises:
-        ComparisonError: The run has one build only.
-    """
+    """Give the two sides of an interleaved run; ``ComparisonError`` if it has one build only."""
     baseline, contender = list_sides(run)
     return Chosen(record, run, baseline.index), Chosen(record, run, contender.index)
 
@@ -88,12 +81,8 @@ def judge(
 ) -> JudgedReport:
     """Compare two sides as every verb does.
 
-    Args:
-        baseline: First side.
-        contender: Second side.
-        results: The folder whose other runs tell how much each series varies.
-        policy: Whose margins take the place of the metrics' own.
-        across_testbeds: Whether to compare what different machines measured.
+    The other runs in ``results`` say how much each series varies. The margins of ``policy`` take
+    the place of the metrics' own.
     """
     noise = _learned(baseline, contender, results)
     terms = Terms(noise=noise, policy=policy, across_testbeds=across_testbeds)
@@ -171,14 +160,10 @@ def judge_named(
     options: SideOptions = PLAIN,
     reader: RecordReader | None = None,
 ) -> JudgedReport:
-    """Compare what the command line names.
+    """Compare what the command line names: one or two words, each RECORD or RECORD#SIDE.
 
-    Args:
-        records: One or two words, each RECORD or RECORD#SIDE.
-        results: Folder in which run ids are looked up.
-        policy: Whose margins take the place of the metrics' own.
-        options: How to compare them.
-        reader: Who reads the records, and may have read some before.
+    Run ids are looked up in ``results``. The margins of ``policy`` take the place of the metrics'
+    own. ``reader`` may have read some records before.
 
     Raises:
         ComparisonError: The words do not name two sides, or the same one twice, or sides of two
@@ -266,11 +251,7 @@ def _unpinned(run: Run, results: Path) -> str:
 
 
 def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
-    """Refuse what different machines measured, and say how they differ.
-
-    Raises:
-        ComparisonError: The testbeds are not known to be one.
-    """
+    """Refuse what different machines measured, and say how they differ."""
     differing = machines_apart(baseline, contender)
     if not differing:
         return

@@ -45,9 +45,6 @@ def judged_from(index: Index) -> list[JudgedMetric]:
 
     Known-bad controls (``records.role``) are left out: they are bad on purpose. What was asked of a
     definition that has ended is answered by the one that goes on in its place.
-
-    Args:
-        index: A whole store; other questions than these never had an alert.
     """
     answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_TOLD, *_SIZES])
     ended = ended_definitions(index)
@@ -92,7 +89,7 @@ def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
         sessions = [_sessions(own, metric_of(str(name))) for own in found]
         for rows, own in zip(found, sessions, strict=True):
             if compares_releases(rows["baseline"].iloc[0], rows["contender"].iloc[0]):
-                continue  # measured once, and a finding for good: nobody is called for it
+                continue  # measured once, and a finding for good: no person is called for it
             if kind is Kind.PROPORTION:
                 lasts[rows.index[own.reds]] = lasting_losses(own)[own.reds]
                 continue

@@ -23,13 +23,12 @@ MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
 
 
 def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
-    """Part from the rest what has no fix to be taken out.
+    """Separate the scenarios that have a fix to take out from those that have none.
 
-    Returns:
-        The scenarios that have one, and what to say of the others; empty without any.
+    The text says which were left out; it is empty if all have one.
 
     Raises:
-        ScenarioError: None has.
+        ScenarioError: None has one.
     """
     found = [scenario for scenario in scenarios if scenario.fix != NO_FIX]
     left = [scenario.id for scenario in scenarios if scenario.fix == NO_FIX]

@@ -91,7 +91,7 @@ class Line:
 
     @property
     def is_long_enough(self) -> bool:
-        """Whether noise and change could be told apart, or need not be."""
+        """Whether noise and change could be distinguished, or need not be."""
         return len(self.levels) >= ENOUGH_POINTS or bool(self.history.points)
 
     @property
@@ -117,8 +117,6 @@ class Break:
 
     Attributes:
         at: Start of the first run of the new definition.
-        run: Its id.
-        reason: What changed.
     """
 
     at: pd.Timestamp
@@ -275,7 +273,7 @@ def _rank(n: int) -> int:
 
 
 def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.float64]:
-    """Where levels stand: at their release's number, runs of one beside each other; or in time."""
+    """Where levels stand: at their release's number, runs of one release together; or in time."""
     if not over_releases:
         return np.asarray(levels["started_at"].astype("int64"), dtype=np.float64)
     codes, names = pd.factorize(levels["release"])

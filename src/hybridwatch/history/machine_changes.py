@@ -5,7 +5,7 @@ with it, is the machine's: the baseline is the same code as before. Levels are l
 slow a build is; of each scenario the median over its metrics counts, and of a night the median over
 scenarios. It has to last: three nights, or what there is of them where a fact that is recorded of
 the machine changed on that night. How much nights differ by themselves is learned from those
-before. Facts that changed while nothing moved are told, too, since they explain what comes later.
+before. Facts that changed while nothing moved are named too, since they explain what comes later.
 """
 
 import json
@@ -33,7 +33,7 @@ Fact: TypeAlias = tuple[str, str, str]
 """What changed, from what, to what."""
 
 _SMALLEST: Final = 0.025
-"""A smaller change of the machine is not told; what compares two runs has margins above it."""
+"""A smaller change of the machine is not named; what compares two runs has margins above it."""
 _BAR: Final = 3.0
 """Standard deviations of a night by which the machine has to move."""
 _LASTS: Final = 3
@@ -67,7 +67,6 @@ class MachineChange:
     """A machine that is not what it was.
 
     Attributes:
-        testbed: Its id.
         before: When the last run before began.
         at: When the first run after began.
         facts: What is recorded of it and changed.
@@ -99,10 +98,7 @@ class MachineChange:
     def explains(self, point: ChangePoint, levels: pd.DataFrame, metric: Metric) -> bool:
         """Whether a change of a series is the machine's: the same place, way and size.
 
-        Args:
-            point: The change.
-            levels: Of the series, with ``started_at``.
-            metric: What was measured.
+        ``levels`` are those of the series, with ``started_at``.
         """
         if not self.slower or metric.kind not in _TIMED or point.effect <= -1:
             return False
@@ -242,10 +238,8 @@ def find_moves(
 ) -> Iterator[tuple[int, float, npt.NDArray[np.bool_]]]:
     """Find the nights on which both builds moved, and stayed where they then were.
 
-    Args:
-        baseline: Levels by scenario, series and night.
-        contender: The same of the build that is held against it.
-        changed: Nights on which a fact of the machine changed.
+    Both arrays hold levels by scenario, series and night. ``changed`` names the nights on which a
+    fact of the machine changed.
 
     Yields:
         The night, how much slower the baseline is since, and which scenarios moved with it.
@@ -282,7 +276,7 @@ def _needed(earlier: Array, slower: float) -> int:
 
 
 def _bar(earlier: Array, *, is_told: bool) -> float:
-    """How far the machine has to move to be told from nights that differ."""
+    """How far the machine has to move to be distinguished from nights that differ."""
     if earlier.size < _KNOWN:
         return _SMALLEST if is_told else math.inf
     noise = compute_noise(earlier)

@@ -43,14 +43,10 @@ def findings_for(
     options: SideOptions = PLAIN,
     now: datetime | None = None,
 ) -> ChangeReview:
-    """Judge the records that are named, or a whole folder.
+    """Judge the records that are named, as for ``judge_named``, or a whole folder.
 
-    Args:
-        records: As for ``judge_named``; none for all that the folder holds.
-        results: Folder of the records.
-        policy: Rules, and what is expected how lately; that only counts when no record is named.
-        options: How to compare the sides.
-        now: Against which records are old, with a time zone; by itself the present.
+    What the policy expects, and how old it may be, counts only when no record is named. Ages count
+    back from ``now``, which has a time zone and is by itself the present.
 
     Raises:
         ComparisonError: The words do not name two sides, or a record holds what is not known.
@@ -82,7 +78,7 @@ def findings_for(
     judged = {(report.scenario.id, report.contender.testbed.id) for report in reports}
     reports, of_releases = _watched(_against_luck(reports, results), policy)
     # What a scenario expects of one build was judged; a run of times alone is all there is,
-    # unless it lies beside another that was judged.
+    # unless another run of its scenario and testbed was judged.
     looks = [one for one in alone if (one.scenario, one.testbed) in judged]
     absent += [one for one in alone if one not in looks]
     left_out = [*_unpaired(looks), *of_releases, *_no_longer_watched(runs, fresh, policy, now)]
@@ -227,8 +223,7 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
     What they found is known for good, and no night ends it. Where no such line was measured, they
     are what was to be judged.
 
-    Returns:
-        What is judged, and one line about the releases, if anything is bad between any two.
+    The second value is one line about the releases, if anything is bad between any two.
     """
     watched: list[Report] = []
     apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
@@ -262,7 +257,7 @@ def _no_longer_watched(
     """Comparisons that are too old where others go on, and whose build none of these watches.
 
     Of two builds there is one line, however many scenarios it is about; of two releases none,
-    since nobody goes on with them.
+    since they get no new builds.
     """
     places = {_place(stored.run) for stored in fresh}
     watched = {(*_place(stored.run), line_of(stored.run.builds[-1])) for stored in fresh}

@@ -61,7 +61,6 @@ class CellStatus:
         row: As the index has it; its effect is NaN without one.
         metric: What was compared; ``None`` when this hybridwatch does not know it.
         name: Its id, and the statistic where a metric has several.
-        verdict: What holds.
         medians: The contender's last ones, oldest first.
     """
 
@@ -77,8 +76,6 @@ class GridRow:
     """A scenario on a testbed: the builds measured within a day of its newest run.
 
     Attributes:
-        scenario: Id.
-        testbed: Id.
         newest: Start of the newest run.
         pairs: Baseline and contender of each comparison that counts, the last measured first.
         cells: The loudest standing under each heading; absent where nothing was measured.
@@ -101,8 +98,7 @@ class GridRow:
 def current(latest: pd.DataFrame) -> pd.DataFrame:
     """Keep what belongs to the last day of each scenario and testbed.
 
-    Args:
-        latest: As ``Index.latest_verdicts`` gives it, chosen as one likes.
+    ``latest`` has the columns of ``Index.latest_verdicts``; which rows is the caller's choice.
     """
     pair = [*_PART, "digest", "baseline", "contender"]
     of_pair = latest.groupby(pair)["started_at"].transform("max")
@@ -111,12 +107,9 @@ def current(latest: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_grid(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
-    """Lay out verdicts as a grid, the loudest row first.
+    """Lay out verdicts from ``current`` as a grid, the loudest row first.
 
-    Args:
-        verdicts: As ``current`` gives them.
-        index: Knows the last medians.
-        runs_back: How many of them.
+    Each cell has the contender's last ``runs_back`` medians.
     """
     medians = _medians(index, runs_back)
     parts: defaultdict[tuple[str, str], list[VerdictRow]] = defaultdict(list)

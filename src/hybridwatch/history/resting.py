@@ -37,11 +37,7 @@ def runs_that_stay(
 ) -> dict[str, str]:
     """Name the runs that have to stay whole, and why: the first reason of each.
 
-    Args:
-        results: The results folder.
-        index: What it holds.
-        alerts: Of the store, with what people decided.
-        say: Called with how many series were examined, and how many there are.
+    ``say`` is called with how many series were examined, and how many there are.
 
     Raises:
         RecordError: Examples, pinned baselines or a stored verdict cannot be read.

@@ -42,16 +42,9 @@ class RunRow:
     """A run in a list.
 
     Attributes:
-        run: Its id.
         record: Its record, below the results folder.
         started_at: UTC.
-        scenario: Id.
-        version: Of the scenario.
-        digest: Of its definition.
-        testbed: Id.
         builds: Labels, baseline first; one or two.
-        lines: The lines that they belong to.
-        failures: Failed trials.
         verdict: The worst of its comparisons; ``None`` without a report.
         trouble: Why it has no report; empty with one.
         sha256: Of the record; empty for one of the first schema.

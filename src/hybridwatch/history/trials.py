@@ -46,7 +46,6 @@ class Trials:
     """One metric and statistic of one run; over runs it is a ``Series`` of the index.
 
     Attributes:
-        metric: What was measured.
         statistic: What each trial was reduced to.
         started_at: When the run began, UTC.
         points: Every trial's value; for a proportion the share of each accuracy trial.
@@ -61,11 +60,7 @@ class Trials:
 
 
 def load_trials(entry: Entry) -> list[Trials]:
-    """Lay out every metric that a run measured.
-
-    Returns:
-        One for each metric and statistic, in the order of a report; runs of one build count too.
-    """
+    """Lay out every metric that a run measured, in the order of a report; one build is enough."""
     run = entry.run
     sides = [OneSide(run, side) for side in range(len(run.builds))]
     return [_trials(entry, sides, subject) for subject in subjects_of(sides[0], sides[-1])]

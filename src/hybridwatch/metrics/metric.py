@@ -98,7 +98,6 @@ class Metric:
     Attributes:
         id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
         unit: The base unit of every stored value.
-        better: The direction of improvement.
         kind: Chooses the statistical test.
         margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
             for proportions an absolute difference; 0 for exact metrics.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, JsonValue
 MOST_RECORD_BYTES: Final = 64 * 2**20
 """Of a record. The largest of ours has 0.6 MB."""
 MOST_BULK_BYTES: Final = 64 * 2**20
-"""Of the file beside it as it lies on the disk. The largest of ours has 0.4 MB."""
+"""Of the file next to it as it lies on the disk. The largest of ours has 0.4 MB."""
 MOST_UNZIPPED_BYTES: Final = 256 * 2**20
 """Of the same, uncompressed."""
 
@@ -66,11 +66,7 @@ def _not_tiny(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def in_years(value: datetime) -> datetime:
-    """Check that a time, which is in UTC, can be handled by everything that shows it.
-
-    Raises:
-        ValueError: It cannot.
-    """
+    """Check that a time, which is in UTC, can be handled by everything that shows it."""
     if not FIRST_YEAR <= value.year <= LAST_YEAR:
         raise ValueError(f"expected a time of the years {FIRST_YEAR} to {LAST_YEAR}")
     return value
@@ -112,11 +108,7 @@ def _is_plain(values: list[JsonValue]) -> bool:
 
 
 def check_client(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Check every number in the JSON of a load client.
-
-    Raises:
-        ValueError: One is no number, or has more than 64 bits.
-    """
+    """Check that every number in the JSON of a load client is one, of at most 64 bits."""
     if not _is_sound(value):
         for key, item in value.items():
             _check_json(item, key[:LONGEST_NAME])

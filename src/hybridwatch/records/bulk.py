@@ -76,11 +76,7 @@ class BulkOfTrial:
         self.of_points[point] = line.client_result
 
     def beside(self, trial: Trial) -> Trial:
-        """Give a trial of the record with its lines.
-
-        Raises:
-            ValueError: A line is of a point that the trial does not have.
-        """
+        """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
         points = len(trial.curve.points) if trial.curve else 0
         if stray := [point for point in self.of_points if point >= points]:
             raise ValueError(

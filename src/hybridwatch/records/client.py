@@ -19,13 +19,9 @@ def latencies(
 ) -> Iterator[Sample]:
     """Give every latency of the requests of one trial, in seconds.
 
-    Args:
-        firsts: Time to the first token, by request.
-        gaps: Times between what came after, by request.
-        lengths: Output tokens, by request.
-
-    Returns:
-        A sample a metric, without values where no request has any.
+    ``firsts`` is the time to the first token, ``gaps`` the times between what came after,
+    ``lengths`` the output tokens, each by request. There is a sample for each metric, without
+    values where no request has any.
     """
     requests = list(zip(firsts, gaps, lengths, strict=True))
     series = {
@@ -41,9 +37,8 @@ def latencies(
 def accepted_drafts(length: float, rates: Sequence[float]) -> Iterator[Sample]:
     """Give what became of the drafts.
 
-    Args:
-        length: Tokens that a step gave.
-        rates: Share of the drafts accepted, by position, from 0 to 1.
+    ``length`` is how many tokens a step gave; ``rates`` the share of the drafts accepted, by
+    position, from 0 to 1.
     """
     yield Sample("acceptance_length", (length,))
     for position, rate in enumerate(rates, start=1):

@@ -2,7 +2,7 @@
 
 ``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
 reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
-one line); answers, completions and client results are many and go to a compressed file beside it.
+one line); answers, completions and client results are many and go to a compressed file next to it.
 """
 
 import gzip
@@ -88,13 +88,9 @@ class Decoded:
     has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
-        """Give the run with what lies beside the record.
+        """Give the run with what lies next to the record.
 
-        Args:
-            read: Given the plain name of the file beside it, gives its bytes.
-
-        Raises:
-            RecordError: As ``decode``; whatever ``read`` raises comes through.
+        ``read`` gives the bytes of the file with this plain name; whatever it raises comes through.
         """
         if self.bulk is None:
             return self.run
@@ -107,13 +103,7 @@ class Decoded:
 
 
 def encode(run: Run) -> Encoded:
-    """Give the file form of a run.
-
-    Args:
-        run: Any run whose values are finite numbers and whose times are aware.
-
-    Returns:
-        The bytes of both files; the same run always gives the same bytes.
+    """Give the file form of a run; the same run always gives the same bytes.
 
     Raises:
         RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
@@ -142,13 +132,8 @@ def encode(run: Run) -> Encoded:
 def decode(record: bytes, bulk: bytes | None) -> Run:
     """Read a run back.
 
-    Args:
-        record: The bytes of the record.
-        bulk: The bytes of the file beside it; ``None`` reads the record alone, and its trials
-            then have neither answers nor client results.
-
-    Returns:
-        The run.
+    ``bulk`` holds the bytes of the file next to the record; ``None`` reads the record alone, and
+    its trials then have neither answers nor client results.
 
     Raises:
         RecordError: In one line: the path to the key, what was found and what was expected; or
@@ -161,11 +146,7 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
 
 
 def decode_record(record: bytes) -> Decoded:
-    """Read a record back, and leave for later what lies beside it.
-
-    Raises:
-        RecordError: As ``decode``.
-    """
+    """Read a record back, and leave for later what lies next to it."""
     whole = _read(record)
     return Decoded(whole.run, whole.bulk, whole.sha256 is not None)
 

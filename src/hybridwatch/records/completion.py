@@ -11,7 +11,7 @@ from hybridwatch.records.bounds import MOST_VALUES, Id, Whole
 from hybridwatch.records.part import IfAny, IfKnown, RecordPart
 
 CLOSE: Final = 0.5
-"""Nats within which a token that was not chosen is kept beside the chosen one."""
+"""Nats within which a token that was not chosen is kept with the chosen one."""
 NEAR_TIE_FLOAT32: Final = 0.001
 """Nats that a token may lie behind the chosen one for the choice to be rounding. Float32 logarithms
 of one model differ by about 1e-5 between two ways to compute them."""
@@ -20,7 +20,7 @@ NEAR_TIE_HALF: Final = 0.25
 NEAR_TIE_ONE_ARITHMETIC: Final = 0.0001
 """The same where only who shares a step differs: trials of one engine are 1e-5 apart by it."""
 DIGITS: Final = 5
-"""Of a logarithm: a hundredth of the least gap that anybody asks about."""
+"""Of a logarithm: a hundredth of the least gap that is asked about."""
 
 
 class CloseCall(NamedTuple):
@@ -83,12 +83,7 @@ class Completion(RecordPart):
         return self
 
     def gap(self, position: int, token: int) -> float | None:
-        """How far a token lies behind the chosen one; ``None`` when that is not known to be near.
-
-        Args:
-            position: Place in the answer.
-            token: Id.
-        """
+        """How far a token lies behind the chosen one; ``None`` if it is not known to be near."""
         found = (one.gap for one in self.close_calls if one[:2] == (position, token))
         return next(found, None)
 

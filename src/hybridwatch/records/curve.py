@@ -56,14 +56,12 @@ def without_results(curve: Curve) -> Curve:
 def area_of(places: Sequence[Place]) -> float:
     """Measure a whole curve by one number, the square root of the area that it covers.
 
-    A place covers whatever asks for no more interactivity and no more throughput than it gives.
-    The area of all that is covered is the hypervolume of the places against nothing (Zitzler and
+    A place covers whatever asks for no more interactivity and no more throughput than it gives. The
+    area of all that is covered is the hypervolume of the places against nothing (Zitzler and
     Thiele, "Multiobjective optimization using evolutionary algorithms", PPSN 1998): it takes no
-    line between points and none beyond them, so the number of one trial hangs on no other. Its
-    root has the unit of both axes, and an engine whose every step takes 6 % longer loses 6 % of it.
-
-    Returns:
-        Tokens per second.
+    line between points and none beyond them, so the number of one trial hangs on no other. Its root
+    has the unit of both axes, tokens per second, and an engine whose every step takes 6 % longer
+    loses 6 % of it.
     """
     area = least = 0.0
     for place in sorted(places, key=lambda one: -one.throughput):
@@ -77,8 +75,7 @@ def area_of(places: Sequence[Place]) -> float:
 def goodput_of(curve: Curve, point: Point) -> float | None:
     """Count the requests per second that keep every bound of the objective.
 
-    Returns:
-        ``None`` where no objective is stated, or a request lacks one of its times.
+    ``None`` where no objective is stated, or a request lacks one of its times.
     """
     rates = _values(point, "request_throughput")
     times = [_values(point, metric) for metric in curve.slo]

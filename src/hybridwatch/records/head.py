@@ -1,6 +1,6 @@
 """What a record is about, without its trials: enough to know that a newer one takes its place.
 
-Nothing is checked but that it is there; whoever uses more of a record reads it whole.
+Nothing is checked but that it is there; what uses more of a record reads it whole.
 """
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError

@@ -24,7 +24,7 @@ class FixState(Enum):
     PRESENT = "present"
     """The release has it."""
     LACKING = "lacking"
-    """The release does not have it and nobody put it in."""
+    """The release does not have it and it was not put in."""
     APPLIED = "applied"
     """The release lacks it; our plugin put it in."""
     REVERTED = "reverted"

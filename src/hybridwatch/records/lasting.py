@@ -21,9 +21,8 @@ def is_lasting(build: EngineBuild) -> bool:
 def lasting_label(build: EngineBuild) -> str:
     """Give a label that names the same build tomorrow.
 
-    Returns:
-        The label, if it does; else that of the release on its accelerator, with the same switches.
-        A build that is no release has none: its own label again, and ``is_lasting`` says so.
+    Where the build's own does not, it is that of the release on its accelerator, with the same
+    switches. A build that is no release has none: its own label again, and ``is_lasting`` says so.
     """
     if is_lasting(build) or not _RELEASE.fullmatch(build.release):
         return build.label

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 LONGEST_LINE: Final = 64
-"""Characters of the line that whoever measures states."""
+"""Characters of a line that is stated when a run is measured."""
 _LINE: Final = re.compile(rf"[A-Za-z0-9._+-]{{1,{LONGEST_LINE}}}")
 _SWITCHES: Final = re.compile(r"[~+].*", re.DOTALL)
 _CHANGED: Final = re.compile(r"(\d\.\d+)@[0-9a-f]{8,64}(?![0-9A-Za-z])")
@@ -58,7 +58,7 @@ def line_of(build: Named) -> str:
 
 @lru_cache(maxsize=4096)  # a store asks the same again and again
 def derived_line(label: str) -> str:
-    """Name the line of a build of which nobody stated one.
+    """Name the line of a build for which none was stated.
 
     Dates, commits and digests of code are taken off; a version under development becomes ``dev``.
     A released version is a line of its own: 0.28.0 does not take the place of 0.27.1.
@@ -79,7 +79,7 @@ def is_release(line: str) -> bool:
 def compares_releases(baseline: str, contender: str) -> bool:
     """Whether two lines are two plain releases, so that what is between them never changes.
 
-    A release beside itself shows how quiet a machine is, and switches are the plugin's code: both
+    A release against itself shows how quiet a machine is, and switches are the plugin's code: both
     may be otherwise tomorrow.
     """
     both = (baseline, contender)
@@ -87,11 +87,7 @@ def compares_releases(baseline: str, contender: str) -> bool:
 
 
 def checked_line(text: str) -> str:
-    """Give a stated line back.
-
-    Raises:
-        ValueError: It is none; says what was expected.
-    """
+    """Give a stated line back; a ``ValueError`` says what was expected."""
     if not _LINE.fullmatch(text):
         raise ValueError(f"expected 1 to {LONGEST_LINE} letters, digits and any of . _ - +")
     return text

@@ -1,6 +1,6 @@
 """What the files of a run are called.
 
-The record names the file beside it that holds the answers, so the name belongs to the file form;
+The record names the file next to it that holds the answers, so the name belongs to the file form;
 in which folder the two lie is the store's business.
 """
 
@@ -22,12 +22,8 @@ _LONGEST: Final = 120
 def safe_name(text: str) -> str:
     """Make a text fit to be part of a file name on any system.
 
-    Args:
-        text: A build label or a testbed id; may come from outside.
-
-    Returns:
-        The text with every unsafe character replaced by ``-``, never hidden (no leading dot),
-        never empty, at most 120 characters.
+    The text, a build label or a testbed id, may come from outside. Every unsafe character becomes
+    ``-``. The name is never hidden (no leading dot), never empty, and has at most 120 characters.
     """
     return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST] or "unnamed"
 
@@ -35,11 +31,7 @@ def safe_name(text: str) -> str:
 def stem_of(run: Run) -> str:
     """Name a run's files, so that sorting by name is sorting by time.
 
-    Args:
-        run: The run; its last build is the contender.
-
-    Returns:
-        A stem such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``.
+    Such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``, with the run's last build, the contender.
     """
     started = run.started_at.astimezone(UTC).strftime(_STARTED)
     return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"

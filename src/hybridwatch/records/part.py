@@ -83,7 +83,7 @@ IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=_is_none)]
 IfAny: TypeAlias = Annotated[T, Field(exclude_if=not_)]
 """A key that is left out where it is empty or false, likewise."""
 Beside: TypeAlias = Annotated[T, Field(exclude=True)]
-"""What lies in the file beside the record."""
+"""What lies in the file next to the record."""
 Items: TypeAlias = Annotated[tuple[T, ...], Field(max_length=MOST_ITEMS)]
 Table: TypeAlias = Annotated[Mapping[_Key, T], Field(max_length=MOST_ITEMS)]
 

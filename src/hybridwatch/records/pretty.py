@@ -13,12 +13,8 @@ _flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=T
 def pretty(value: object, indent: int = 0) -> str:
     """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
 
-    Args:
-        value: Plain JSON.
-        indent: Columns before the first character.
-
-    Raises:
-        ValueError: A number is infinite or no number.
+    ``indent`` is how many columns stand before the first character. Infinity and not-a-number are a
+    ``ValueError``.
     """
     flat = _flat(value)
     if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:

@@ -1,8 +1,8 @@
 """What a run of two engines is for.
 
 A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
-such runs show is no news about a build. Whether a fix was taken out on purpose is said by whoever
-measured, and is in the record; of records that do not say it the engines decide.
+such runs show is no news about a build. Whether a fix was taken out on purpose is stated when the
+run is measured, and is in the record; of records that do not say it the engines decide.
 """
 
 import re
@@ -38,7 +38,7 @@ class Role(Enum):
     """What a run of two engines is for."""
 
     COMPARISON = "comparison"
-    """Two engines that somebody wants to know about."""
+    """Two engines whose difference is of interest."""
     KNOWN_BAD = "known-bad"
     """The contender is the baseline without a fix: the suite must see it."""
     PLANTED = "planted"
@@ -55,11 +55,8 @@ class Role(Enum):
 def role_of(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
     """Say what a run of two engines is for.
 
-    Args:
-        baseline: The first engine.
-        contender: The second.
-        known_bad: Whether whoever measured them says that it is a known-bad control; ``None``
-            where the record does not say.
+    ``known_bad`` is whether the record says that it is a known-bad control; ``None`` where it says
+    nothing of that.
     """
     if known_bad is not False and is_known_bad(baseline, contender):
         return Role.KNOWN_BAD

@@ -116,7 +116,7 @@ class Answer(RecordPart):
 
 
 STOPPED: Final = "not measured: the run was stopped before"
-"""Why a trial failed that nobody made any more."""
+"""Why a trial failed that was not made any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Failure(RecordPart):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether nobody made the trial, since the run was stopped before."""
+        """Whether the trial was not made, since the run was stopped before."""
         return self.reason == STOPPED
 
 
@@ -191,7 +191,7 @@ class Surroundings(RecordPart):
 
 
 Clock: TypeAlias = Literal["wall", "processor"]
-"""Whose seconds are counted: everybody's, or those that the engine's processes worked."""
+"""Which seconds are counted: all, or those that the engine's processes worked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,7 @@ _UNKNOWN: Final = "0" * 64
 
 
 def render_sealed(content: Mapping[str, Any]) -> str:
-    """Render a record with its digest.
-
-    Args:
-        content: Its keys; a digest among them is left out.
+    """Render a record with its digest; a digest among the keys of ``content`` is left out.
 
     Raises:
         UnicodeEncodeError: A text is no Unicode.
@@ -41,15 +38,7 @@ def render_sealed(content: Mapping[str, Any]) -> str:
 
 
 def check_seal(record: bytes, stated: str) -> None:
-    """Check that a record is as it was written.
-
-    Args:
-        record: The bytes of the file.
-        stated: The digest as it was decoded.
-
-    Raises:
-        RecordError: It is not.
-    """
+    """Check that a record is as it was written; ``stated`` is the digest as it was decoded."""
     found, line = _taken_apart(record)
     if found != stated or line != stated:
         raise RecordError(

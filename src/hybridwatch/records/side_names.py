@@ -1,8 +1,8 @@
 """Short names for the sides of a run, where their labels would wrap over several lines.
 
 ``cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states`` is
-*without anchor* beside the same build that has it. What is shortened is written in full once, by
-whoever shows it.
+*without anchor* next to the same build that has it. What is shortened is written in full once,
+where it is shown.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 from hybridwatch.scenarios.fixes import FIX_PARTS
 
 LONGEST: Final = 48
-"""Characters of a label that fit into a line of 80 with what stands beside it."""
+"""Characters of a label that fit into a line of 80 with what stands next to it."""
 
 _SWITCH: Final = re.compile(r"([~+])([^~+]+)")
 _WORDS: Final[Mapping[str, str]] = {"~": "without", "+": "with"}
@@ -23,11 +23,7 @@ _WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in 
 
 
 def side_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """Name the sides of a run.
-
-    Returns:
-        The labels themselves where all are short, else names that distinguish them.
-    """
+    """Name the sides of a run: by label where all labels are short, else by what differs."""
     if all(len(label) <= LONGEST for label in labels):
         return tuple(labels)
     bases = [re.split(r"[~+]", label, maxsplit=1)[0] for label in labels]

@@ -1,6 +1,7 @@
 """What a person can do about an alert, checked before anything is kept.
 
-Texts are kept as they were written. They are somebody's words: a screen shows them escaped.
+Texts are kept as they were written. They are a person's words: a screen shows them escaped.
+A ``TriageError`` says why an act may not be said as it is.
 """
 
 import re
@@ -33,13 +34,13 @@ class Deed(Enum):
     """The kinds of acts; the values are stored."""
 
     ACKNOWLEDGE = "acknowledge"
-    """Somebody knows, for the reason given."""
+    """It is known, for the reason given."""
     LINK = "link"
     """An issue is where it is being worked on; the newest counts."""
     ASSIGN = "assign"
-    """Somebody is to see to it; the newest counts, an empty name is nobody."""
+    """A person is to see to it; the newest counts, an empty name is no person."""
     MUTE = "mute"
-    """Nobody wants to hear of it until a date."""
+    """It is not to be heard of until a date."""
     UNMUTE = "unmute"
     NOTE = "note"
     REOPEN = "reopen"
@@ -63,7 +64,6 @@ class Act:
     """One act, fit to be kept; made by the functions below.
 
     Attributes:
-        deed: What is done.
         text: A reason, a note, a name or a URL, as written.
         until: When a mute ends; ``None`` for everything else.
     """
@@ -74,43 +74,25 @@ class Act:
 
 
 def acknowledge(reason: str) -> Act:
-    """Say that the alert is known, and why it may stand.
-
-    Raises:
-        TriageError: There is no reason, or it is too long or holds control characters.
-    """
+    """Say that the alert is known, and why it may stand."""
     return Act(Deed.ACKNOWLEDGE, _checked("reason", reason))
 
 
 def accept(reason: str) -> Act:
-    """Say that the change is expected: what was measured is the new level.
-
-    Raises:
-        TriageError: There is no reason, or it is too long or holds control characters.
-    """
+    """Say that the change is expected: what was measured is the new level."""
     return Act(Deed.ACCEPT, _checked("reason", reason))
 
 
 def invalid(reason: str) -> Act:
-    """Say that the measurement was wrong; the next run that says the same opens the alert again.
-
-    Raises:
-        TriageError: There is no reason, or it is too long or holds control characters.
-    """
+    """Say that the measurement was wrong; the next run that says the same opens the alert again."""
     return Act(Deed.INVALID, _checked("reason", reason))
 
 
 def duplicate(of: str) -> Act:
     """Say that another alert, or an issue, speaks of the same.
 
-    Args:
-        of: The other alert's key or address, or the address of an issue.
-
-    Returns:
-        An act whose text is the key, where an alert is meant.
-
-    Raises:
-        TriageError: It is something else.
+    ``of`` is the other alert's key or address, or the address of an issue. Where an alert is meant,
+    the act's text is its key.
     """
     found = _KEY.fullmatch(of.strip())
     if found is not None:
@@ -127,11 +109,7 @@ def duplicate(of: str) -> Act:
 def link(url: str) -> Act:
     """Name the issue in which the alert is worked on.
 
-    Args:
-        url: ``https``, of a host, without a user's name or password.
-
-    Raises:
-        TriageError: It is something else.
+    The address is ``https``, of a host, without a user's name or password.
     """
     if len(url) > LONGEST_URL:
         raise TriageError(f"issue: expected at most {LONGEST_URL} characters, found {len(url)}")
@@ -144,25 +122,12 @@ def link(url: str) -> Act:
 
 
 def assign(name: str) -> Act:
-    """Say who sees to the alert; an empty name takes it from everybody.
-
-    Raises:
-        TriageError: The name is too long, or not one line of plain characters.
-    """
+    """Say who sees to the alert; an empty name means that no person does."""
     return Act(Deed.ASSIGN, checked_name("assignee", name) if name else "")
 
 
 def mute(until: datetime, now: datetime, reason: str = "") -> Act:
-    """Ask for silence until a date.
-
-    Args:
-        until: When it ends by itself; with a time zone.
-        now: With a time zone.
-        reason: Why, if anybody says.
-
-    Raises:
-        TriageError: The date is not ahead, more than a year ahead, or of no time zone.
-    """
+    """Ask for silence until a date, which is at most a year ahead; both times have a time zone."""
     if until.tzinfo is None:
         raise TriageError(f"mute: expected a date with a time zone, found {until.isoformat()}")
     if not now < until <= now + LONGEST_MUTE:
@@ -174,29 +139,17 @@ def mute(until: datetime, now: datetime, reason: str = "") -> Act:
 
 
 def unmute(reason: str = "") -> Act:
-    """End the silence now.
-
-    Raises:
-        TriageError: The reason is too long or holds control characters.
-    """
+    """End the silence now."""
     return Act(Deed.UNMUTE, _reason(reason))
 
 
 def note(text: str) -> Act:
-    """Add something that others should know.
-
-    Raises:
-        TriageError: The note is empty, too long or holds control characters.
-    """
+    """Add something that others should know."""
     return Act(Deed.NOTE, _checked("note", text))
 
 
 def reopen(reason: str = "") -> Act:
-    """Take back what was acknowledged or muted, or doubt that the alert is resolved.
-
-    Raises:
-        TriageError: The reason is too long or holds control characters.
-    """
+    """Take back what was acknowledged or muted, or doubt that the alert is resolved."""
     return Act(Deed.REOPEN, _reason(reason))
 
 
@@ -216,11 +169,7 @@ _MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
 def make_act(deed: Deed, text: str, until: datetime | None, now: datetime) -> Act:
     """Make an act of any kind.
 
-    Args:
-        deed: What is done.
-        text: A reason, a note, a name or a URL.
-        until: When a mute ends, with a time zone; of nothing else.
-        now: With a time zone.
+    ``until`` is when a mute ends, with a time zone, and ``None`` for all else.
 
     Raises:
         TriageError: It may not be said like this.
@@ -235,21 +184,13 @@ def make_act(deed: Deed, text: str, until: datetime | None, now: datetime) -> Ac
 
 
 def check_other(act: Act, key: str) -> None:
-    """Check that an alert is not called a duplicate of itself.
-
-    Raises:
-        TriageError: It is.
-    """
+    """Check that an alert is not called a duplicate of itself."""
     if act.deed is Deed.DUPLICATE and act.text == key:
         raise TriageError("duplicate of: expected another alert, found this one")
 
 
 def checked_name(what: str, name: str) -> str:
-    """Check a person's name: one line that shows as it is.
-
-    Raises:
-        TriageError: It is empty, too long, or holds line ends or control characters.
-    """
+    """Check a person's name: one line that shows as it is."""
     _check(what, name, LONGEST_NAME, allowed="")
     return name
 

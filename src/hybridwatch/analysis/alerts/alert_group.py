@@ -18,8 +18,8 @@ from hybridwatch.analysis.alerts.timeline import RunVerdict
 from hybridwatch.analysis.policy import Action
 
 _NIGHT: Final = timedelta(hours=12)
-"""A build that is measured again after a night has had its chance to be seen; what opens then is
-told apart."""
+"""A build that is measured again after a night has had its chance to be seen; what opens then
+stays apart."""
 _Kind: TypeAlias = tuple[object, ...]
 
 
@@ -94,16 +94,12 @@ class AlertGroup:
 def group_alerts(alerts: Sequence[Alert], builds: Mapping[str, str]) -> tuple[AlertGroup, ...]:
     """Put together the alerts that one build opened in one area in one night.
 
-    Other nights, builds and areas stay apart: lost answers and a slow-down have two causes until
-    somebody shows that they have one.
+    Other nights, builds and areas stay apart: lost answers and a slow-down have two causes as long
+    as it is not shown that they have one.
 
-    Args:
-        alerts: As ``answered`` orders them.
-        builds: What the contender of a run was, to the commit; runs that are not there open
-            alerts that stand alone.
-
-    Returns:
-        The most urgent first.
+    ``alerts`` are in the order of ``answered``. ``builds`` says what the contender of a run was, to
+    the commit; runs that are not there open alerts that stand alone. The most urgent group comes
+    first.
     """
     nights: defaultdict[_Kind, list[list[Alert]]] = defaultdict(list)
     for alert in sorted(alerts, key=_opening):

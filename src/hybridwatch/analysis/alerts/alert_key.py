@@ -27,12 +27,10 @@ class AlertQuestion:
     """The same things compared, whichever runs measured them.
 
     Attributes:
-        scenario: Its id.
         metric: Its id, or ``CONTROL``.
         statistic: What each trial was reduced to.
         baseline: A line of builds.
         contender: The line that is held against it.
-        testbed: Id of the machine.
         digest: Of the scenario's definition: one load may be bad and another be good.
     """
 
@@ -82,8 +80,6 @@ class JudgedMetric:
     """One verdict on a question.
 
     Attributes:
-        question: What was compared.
-        verdict: What it says.
         effect: Relative change, or the difference; ``None`` when there is none.
         run_id: The contender's run.
         started_at: When that run started, with a time zone.

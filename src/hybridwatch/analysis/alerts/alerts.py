@@ -35,12 +35,12 @@ class Status(Enum):
     ACKNOWLEDGED = "acknowledged"
     MUTED = "muted"
     RELEASE = "release"
-    """Of two releases, and unanswered: known for good, so nobody has to be called for it."""
+    """Of two releases, and unanswered: known for good, so no person has to be called for it."""
     CLOSED = "closed"
-    """Somebody said that nothing is to be done: accepted, invalid or a duplicate."""
+    """A person said that nothing is to be done: accepted, invalid or a duplicate."""
     RESOLVED = "resolved"
     NOT_REPEATED = "not repeated"
-    """One run alone was bad, and the next is not: luck, or mended; nobody knows."""
+    """One run alone was bad, and the next is not: luck, or repaired; which of them is not known."""
 
     @property
     def is_over(self) -> bool:
@@ -49,7 +49,7 @@ class Status(Enum):
 
 
 class Since(Enum):
-    """What became of an alert since somebody saw it."""
+    """What became of an alert since a person saw it."""
 
     NOTHING = "nothing"
     """It is as bad as it was, or better."""
@@ -108,18 +108,16 @@ class Alert:
 
     @property
     def seen(self) -> Seen:
-        """What whoever acts on the alert has before the eyes."""
+        """What a person sees who acts on the alert."""
         newest, lead = self.newest, self.cause.lead
         parts = tuple(SeenPart(p.metric, p.statistic, p.effect) for p in self.cause.parts)
         return Seen(newest.run_id, newest.started_at, lead.verdict, lead.effect, self.rank, parts)
 
 
 def since(alert: Alert, seen: Seen) -> Since:
-    """Say what became of an alert that is not resolved since somebody saw it.
+    """Say what became of an alert that is not resolved since a person saw it.
 
-    Args:
-        alert: As it is now.
-        seen: What that person had before the eyes; with ``parts``.
+    ``seen`` is the state that this person saw; with ``parts``.
     """
     after = list(_after(seen, alert.timeline))
     if any(one.recovers for one in after):
@@ -147,16 +145,13 @@ def answered(
 ) -> tuple[Alert, ...]:
     """Derive every alert there is.
 
-    Args:
-        timelines: What the verdicts say. Of the newest ones alone, one that came back counts as
-            still acknowledged.
-        decided: What people did, by the key of the subject, and by the keys that single metrics had
-            when each had an alert of its own. Others than ``timelines`` hold are passed over.
-        now: With a time zone.
+    ``timelines`` hold what the verdicts say. Of the newest ones alone, one that came back counts as
+    still acknowledged. ``decided`` has what people did, by the key of the subject, and by the keys
+    that single metrics had when each had an alert of its own; others than ``timelines`` hold are
+    passed over. ``now`` has a time zone.
 
-    Returns:
-        Open ones first, then the others as ``Status`` has them; within these what blocks
-        before what warns, the most severe area first, the newest before older ones.
+    Open ones come first, then the others as ``Status`` has them; within these what blocks before
+    what warns, the most severe area first, the newest before older ones.
     """
     alerts = (_alert(timeline, _decisions(timeline, decided), now) for timeline in timelines)
     return tuple(sorted(alerts, key=_urgency))
@@ -226,7 +221,7 @@ def _after(seen: Seen, timeline: Timeline) -> Iterator[RunVerdict]:
 
 
 def _is_worse(one: RunVerdict, part: Part, seen: Seen) -> bool:
-    """Whether a run is worse than what somebody saw, as far as this metric goes."""
+    """Whether a run is worse than what a person saw, as far as this metric goes."""
     if one.cause is None:
         return False
     if one.cause.action is Action.BLOCK and seen.rank is not Action.BLOCK:
@@ -240,7 +235,7 @@ def _is_worse(one: RunVerdict, part: Part, seen: Seen) -> bool:
 
 
 def _is_doubted(timeline: Timeline, decisions: Decisions) -> bool:
-    """Whether somebody reopened the alert and no run has shown all well since."""
+    """Whether a person reopened the alert and no run has shown all well since."""
     return any(
         entry.act.deed is Deed.REOPEN
         and not any(one.recovers for one in _after(entry.seen, timeline))

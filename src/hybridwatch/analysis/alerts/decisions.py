@@ -34,9 +34,7 @@ class Seen:
 
     Attributes:
         run_id: The newest run that had been judged.
-        started_at: When that run started.
         verdict: The newest bad verdict of the leading metric.
-        effect: Its effect, if it has one.
         rank: What the policy made of it.
         parts: Every bad metric, the leading one first; empty where that is not known, which
             stands for whatever was bad.
@@ -70,7 +68,6 @@ class Decisions:
     """Every act on one alert, oldest first, and what follows from them.
 
     Attributes:
-        entries: Acts on the alert.
         earlier: Acts on parts of it, from when each had an alert of its own: on single metrics, and
             on single builds of a line.
     """
@@ -95,7 +92,7 @@ class Decisions:
 
     @property
     def assignee(self) -> str:
-        """Who sees to it; empty for nobody."""
+        """Who sees to it; empty for no person."""
         return self._text(Deed.ASSIGN)
 
     @property
@@ -129,11 +126,11 @@ class Decisions:
 
 
 UNDECIDED = Decisions()
-"""Nobody did anything yet."""
+"""Nothing was done yet."""
 
 
 class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
-    """Somebody else acted on the alert meanwhile; nothing was kept.
+    """Another person acted on the alert meanwhile; nothing was kept.
 
     Attributes:
         meanwhile: What they did, oldest first; empty if the version named was never reached.

@@ -19,7 +19,7 @@ nothing (inconclusive, not comparable, not in the run) leaves it as it was.
 
 A regression that may be chance, such as the luck of a start, is not bad by itself. What chance can
 move (everything but a contract) and was bad in one run alone, and is not in the next, was *not
-repeated*: that is no recovery, since nobody knows whether anything was wrong.
+repeated*: that is no recovery, since it is not known whether anything was wrong.
 """
 
 from collections import defaultdict
@@ -62,7 +62,6 @@ class RunVerdict:
 
     Attributes:
         run_id: The contender's run.
-        started_at: When it started, with a time zone.
         cause: What was bad in it; ``None`` if nothing was.
         is_good: Whether it showed a metric of the subject good.
         is_over: Whether nothing that was bad is left to be shown good.
@@ -120,7 +119,6 @@ class Timeline:
     """Everything that the verdicts say of one subject that was bad at least once.
 
     Attributes:
-        subject: What it is about.
         run_verdicts: What each run of these builds says, oldest first.
         transitions: How it opened, resolved and reopened; never empty.
         cause: What is bad and was not shown good since; once it is over, what was bad last.
@@ -157,7 +155,7 @@ class Timeline:
 
     @property
     def is_not_repeated(self) -> bool:
-        """Whether it is over without that anybody knows whether it was anything."""
+        """Whether it is over, and it is not known whether it was anything."""
         return self.transitions[-1].change is TransitionKind.NOT_REPEATED
 
     @property
@@ -174,14 +172,9 @@ def build_timelines(
 ) -> tuple[Timeline, ...]:
     """Put verdicts together by subject.
 
-    Args:
-        judged: Verdicts in any order. With earlier ones, timelines say when it began; with the
-            newest of each question alone, what is inconclusive now has none. Known-bad controls are
-            not to be among them: they are bad on purpose.
-        policy: What becomes of which metric.
-
-    Returns:
-        One for each subject that was ever bad.
+    ``judged`` has verdicts in any order. With earlier ones, timelines say when it began; with the
+    newest of each question alone, what is inconclusive now has none. Known-bad controls are not to
+    be among them: they are bad on purpose. There is a timeline for each subject that was ever bad.
     """
     pairs: defaultdict[tuple[str, ...], list[JudgedMetric]] = defaultdict(list)
     for one in judged:

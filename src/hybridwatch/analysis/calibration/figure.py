@@ -67,9 +67,7 @@ class Figure:
         what: What was counted, for a person.
         value: The estimate; a fraction for shares.
         low: Lower end of its 95 % interval.
-        high: Upper end.
         simulations: How many independent simulations stand behind it.
-        form: How to write it.
         bound: What it was promised to be; ``None`` for figures that only inform.
     """
 

@@ -36,7 +36,7 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.metrics import Kind
 
 ENOUGH_POINTS: Final = 10
-"""Below, noise and change cannot be told apart."""
+"""Below, noise and change cannot be distinguished."""
 MOST_POINTS: Final = 1_000_000
 """Noise with a few changes of level takes 2 s for so many, a level that wanders 20 s."""
 LARGEST: Final = 1e150
@@ -64,9 +64,7 @@ class _Series:
     Attributes:
         values: Logarithms where a ratio means something, else as given.
         spreads: Standard errors on the same scale.
-        is_log: Whether they are logarithms.
         relevant: Smallest difference of levels that matters.
-        noise: Of the values.
     """
 
     values: Array
@@ -76,7 +74,7 @@ class _Series:
     noise: Noise
 
     def effect(self, difference: float) -> float:
-        """Turn a difference of levels into what a reader is told."""
+        """Turn a difference of levels into what a reader sees."""
         return math.expm1(min(difference, _LARGEST_LOG)) if self.is_log else difference
 
 
@@ -89,6 +87,8 @@ def change_points(
 ) -> tuple[ChangePoint, ...]:
     """Find where the level of a series changed; ``examine`` also tells drift and doubts.
 
+    The change points are oldest first.
+
     Args:
         values: One number per run, oldest first. Fewer than 10 give nothing.
         times: When each run was made, strictly ascending. Only their order is used.
@@ -96,9 +96,6 @@ def change_points(
             compared by difference; others by ratio where all values are positive.
         spreads: Standard error of each value from the repeats within its run. A run that is
             itself uncertain then weighs less.
-
-    Returns:
-        The change points, oldest first.
 
     Raises:
         HistoryError: The input makes no series; the message says where and what was expected.
@@ -341,7 +338,7 @@ def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
     error = stretch.noise.scale * spread.deviation * math.sqrt(12 / n)
     if abs(total) < max(_DRIFTS * error, series.relevant):
         return
-    # A step that is not clear enough to be told is no drift either.
+    # A step that is not clear enough to be reported is no drift either.
     ramp = ramp_instead(stretch.values, stretch.noise.scale, scan.best_step(scores).cuts)
     if ramp is not None:
         yield _told(series, ramp, start)

@@ -84,10 +84,8 @@ class History:
 def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool) -> Iterator[str]:
     """Say each drift in a sentence.
 
-    Args:
-        history: What was found.
-        moments: When each point was measured.
-        is_ratio: Whether effects are shares of the level, else differences.
+    ``moments`` says when each point was measured. If ``is_ratio``, effects are shares of the level,
+    else differences.
     """
 
     def size(effect: float, digits: int) -> str:

@@ -27,7 +27,7 @@ _NEAR: Final = 0.25
 """Quantile of neighbours' differences: most of the smallest are of neighbours in one mode."""
 _NEAR_IN_UNITS: Final = math.sqrt(2) * float(special.ndtri((1 + _NEAR) / 2))
 _WIDE: Final = 1.2
-"""Standard deviation of scores beside a line, from which one mode does not explain them."""
+"""Standard deviation of scores around a line, from which one mode does not explain them."""
 _COSTS: Final = 1.15
 """A change of a distribution can take many forms, so it needs to be clearer than one of a mean."""
 _HANDICAP: Final = 5.0
@@ -70,14 +70,12 @@ class _Law:
 def best_step(values: Array, unit: float | Array) -> Split:
     """Find the clearest step in noise of several modes.
 
-    Args:
-        values: A stretch.
-        unit: Standard deviation of a point, or of each. Only their proportions are used.
+    ``unit`` is the standard deviation of a point, or of each; only their proportions are used.
 
-    Returns:
-        The cut, already in standard deviations over what is needed; of a long stretch the cuts of
-        all pieces. No cut where one mode explains the noise, none is clear enough, or some points
-        are much less certain than others: their distribution differs without any step.
+    The strength of the cut is already in standard deviations over what is needed; of a long stretch
+    the cuts of all pieces are given. There is no cut where one mode explains the noise, none is
+    clear enough, or some points are much less certain than others: their distribution differs
+    without any step.
     """
     typical = _unit_of(values)
     if values.size < slope.FEWEST or typical == 0 or not _is_even(unit):
@@ -107,7 +105,7 @@ def _unit_of(values: Array) -> float:
 
 
 def _is_wide(values: Array, unit: float) -> bool:
-    """Whether values stray beside a line and beside a step further than one mode explains."""
+    """Whether values stray around a line and around a step further than one mode explains."""
     cuts = scan.best_step(noise.compute_scores(values, unit)).cuts
     if cuts:
         sides = (values[: cuts[0]], values[cuts[0] :])
@@ -152,7 +150,7 @@ def _slope_of(values: Array) -> float:
 
 
 def _strength(features: Array, cut: int) -> float:
-    """Count a step in standard deviations of what remains beside it; 0 for what may be a slope."""
+    """Count a step in standard deviations of what remains without it; 0 for a possible slope."""
     n = len(features)
     rest = features.copy()
     for side in (slice(0, cut), slice(cut, None)):

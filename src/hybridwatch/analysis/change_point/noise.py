@@ -126,13 +126,11 @@ def compute_least_spread(scores: Array) -> float:
 def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> NoiseSpread:
     """Estimate how far sums of scores stray, when the level changes at the cuts.
 
-    What remains beside the levels says how alike neighbours are. Changes that were not cut away
-    look the same, though; where the differences disagree, they are believed.
+    What remains when the levels are taken off says how alike neighbours are. Changes that were not
+    cut away look the same, though; where the differences disagree, they are believed.
 
-    Args:
-        scores: Of a stretch.
-        cuts: Supposed changes of level, ascending.
-        correlation: Of neighbours, from the differences.
+    ``cuts`` are supposed changes of level, ascending. ``correlation`` is that of neighbours, from
+    the differences.
     """
     n = scores.size
     rest = scores.copy()
@@ -156,9 +154,8 @@ def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> 
 def compute_inflation(rest: Array, cuts: tuple[int, ...]) -> float:
     """Say how much further sums of features stray than those of independent ones.
 
-    Args:
-        rest: A row of features for each point; their means between the cuts are 0.
-        cuts: Supposed changes of level.
+    ``rest`` has a row of features for each point; their means between the ``cuts``, which are
+    supposed changes of level, are 0.
     """
     n = len(rest)
     alike = float(np.einsum("ij,ij->", rest[1:], rest[:-1]) / np.einsum("ij,ij->", rest, rest))
@@ -168,8 +165,7 @@ def compute_inflation(rest: Array, cuts: tuple[int, ...]) -> float:
 def compute_autoregression(rest: Array) -> float:
     """Estimate how much of each point the next one keeps; less where that is not sure.
 
-    Args:
-        rest: Distances from the levels on both sides of one change.
+    ``rest`` has the distances from the levels on both sides of one change.
     """
     squares = compute_products(rest, rest)
     if squares == 0:
@@ -200,10 +196,8 @@ def _inflation(alike: float, error: float) -> float:
 def compute_scores(values: Array, unit: float | Array) -> Array:
     """Count distances from the median in units of noise, and clip them.
 
-    Args:
-        values: A stretch.
-        unit: Standard deviation of a point, or of each; 0 where there is no noise, and then any
-            distance is as far as can be.
+    ``unit`` is the standard deviation of a point, or of each; 0 where there is no noise, and then
+    any distance is as far as can be.
     """
     away: Array = values - compute_medians(values)
     if isinstance(unit, float) and unit == 0:

@@ -24,21 +24,18 @@ _CLIP: Final = 5.0
 _DRIFTS: Final = 0.2
 """How likely a drift is beforehand."""
 _MOVED: Final = 6
-"""Runs for which a drift has to last until the bad one: what is faster is a step to whoever looks
-for its cause."""
+"""Runs for which a drift has to last until the bad one: what is faster is a step in the search for
+its cause."""
 _LEAST: Final = 1e-9
 
 
 def find_onset(values: Array, errors: Array, bad: int) -> ChangePlace | None:
     """Find the runs one of which is the first bad one with 95 %.
 
-    Args:
-        values: What is bad, of each run, oldest first; ``FEWEST`` or more before the bad one.
-        errors: Standard error of each.
-        bad: A run that is bad; the first one is not after it.
+    ``values`` says how bad each run is, oldest first, with the standard error of each; ``FEWEST``
+    runs or more come before the bad one. The first bad run is not after ``bad``.
 
-    Returns:
-        ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
+    Gives ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
     """
     whole = build_segment(values, errors, 0, values.size, compute_noise(values))
     unit = np.maximum(whole.unit, _LEAST) * np.ones(values.size)

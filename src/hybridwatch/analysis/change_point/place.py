@@ -3,7 +3,7 @@
 The score that finds a change counts distances from one middle and clips them, so a change near one
 end of a stretch is drawn towards the other end. Here each place is weighed by the likelihood of the
 whole stretch instead (Hinkley, Biometrika 57, 1970), and every place is as likely before. The noise
-has the density that is seen beside both levels (a kernel estimate), mixed with Student's t so that
+has the density that is seen around both levels (a kernel estimate), mixed with Student's t so that
 no outlier decides; what is left of the point before is taken out first (autoregression of order
 one); and the size of the change, which is known the less the shorter a level is, is averaged over.
 ``python -m hybridwatch_lab.calibration`` measures how often the places hold the true one.
@@ -66,10 +66,8 @@ class ChangePlace:
 def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
     """Weigh the places of the one change of level in a stretch.
 
-    Args:
-        values: The stretch, from the change before to the change after.
-        unit: Standard deviation of a point, or of each. Only their proportions are used.
-        cut: A place near the change.
+    ``values`` reach from the change before to the change after. ``unit`` is the standard deviation
+    of a point, or of each; only their proportions are used. ``cut`` is a place near the change.
     """
     start, end = max(cut - _REACH, 0), min(cut + _REACH, values.size)
     near, at = values[start:end], cut - start
@@ -86,8 +84,7 @@ def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
 def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
     """Count values in standard deviations from the old level; also give the size of the change.
 
-    Returns:
-        ``None`` where there is no noise.
+    ``None`` where there is no noise.
     """
     rest, size = _beside(values, cut)
     unit = _deviation(rest)
@@ -143,7 +140,7 @@ def _masses(scores: Array, size: float, cut: int, weights: Array) -> Array:
 
 
 def _density(rest: Array, low: float, high: float, size: float) -> tuple[Array, Array]:
-    """Estimate the logarithm of the density of what is left beside the levels, on a grid."""
+    """Estimate the logarithm of the density of what is left without the levels, on a grid."""
     n, unit = rest.size, _deviation(rest)
     steps = np.abs(np.diff(rest))
     close = float(np.partition(steps, steps.size // 4)[steps.size // 4]) / _CLOSE

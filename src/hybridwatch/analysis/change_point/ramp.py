@@ -19,7 +19,7 @@ from hybridwatch.analysis.change_point import place, slope
 from hybridwatch.analysis.change_point.noise import CLIP, Array, bounded, compute_spread
 
 SHORTEST: Final = 12
-"""Points of a drift; a shorter one is a step to whoever looks for its cause."""
+"""Points of a drift; a shorter one is a step in the search for its cause."""
 LONGEST: Final = 1024
 """Points of a stretch that is looked at."""
 _HANDICAP: Final = 7.0
@@ -63,10 +63,9 @@ class _Fits:
 def ramp_instead(values: Array, unit: float, cuts: tuple[int, ...]) -> Ramp | None:
     """Find the drift that explains a stretch clearly better than its steps do, if one does.
 
-    Args:
-        values: From the change before the steps to the change after them.
-        unit: Standard deviation of a point.
-        cuts: First point of each new level; all steps have the same direction.
+    ``values`` reach from the change before the steps to the change after them; ``unit`` is the
+    standard deviation of a point. ``cuts`` has the first point of each new level; all steps have
+    the same direction.
     """
     if values.size < SHORTEST + 4 or values.size > LONGEST or unit == 0:
         return None

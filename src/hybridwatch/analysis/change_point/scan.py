@@ -26,7 +26,7 @@ _EXCURSIONS: Final = np.unique((5 * 1.25 ** np.arange(10)).astype(np.int64))
 _EXCURSION_COSTS: Final = 1.25
 """There are many more places for an excursion than for a split, so it needs to be clearer."""
 _LEAST_UNEXPLAINED: Final = 0.2
-"""Of a step's energy; where a slope explains more than the rest, a jump cannot be told."""
+"""Of a step's energy; where a slope explains more than the rest, a jump cannot be seen."""
 _KEPT: Final = 1024
 """Points up to which what depends on their number alone is kept for the next time."""
 
@@ -38,9 +38,7 @@ def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     more in short series, where the noise is hardly known. The four numbers were chosen on replays
     of shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
 
-    Args:
-        shorter: Points on the shorter side.
-        n: Points in all.
+    ``shorter`` counts the points on the shorter side, ``n`` all points.
     """
     return 3.6 + 0.6 / np.sqrt(shorter / 2) + (5 + 20 / shorter) / n
 
@@ -130,8 +128,7 @@ def best_step(scores: Array) -> Split:
 def best_jump(scores: Array) -> Split:
     """Find the one cut of a straight line into two parallel ones.
 
-    Args:
-        scores: Distances from a line; what is left of a slope in them is taken out.
+    ``scores`` are distances from a line; what is left of a slope in them is taken out.
     """
     plan = _plan(scores.size)
     level = scores - compute_means(scores)

@@ -53,8 +53,6 @@ class Segment:
     """A part of a series with the noise that is believed of it.
 
     Attributes:
-        values: The points.
-        noise: Of these points.
         unit: Standard deviation of a point; of each, where the repeats behind them are known.
     """
 
@@ -76,12 +74,8 @@ def build_segment(
 ) -> Segment:
     """Take a part of a series.
 
-    Args:
-        values: The series.
-        spreads: Standard error of each point, from the repeats behind it.
-        start: First point.
-        end: Behind the last point.
-        whole: Noise of what it is a part of.
+    ``spreads`` has the standard error of each point, from the repeats behind it. ``end`` is behind
+    the last point. ``whole`` is the noise of the whole series.
     """
     part = values[start:end]
     alone = _KNOWN_NOISE <= part.size < values.size
@@ -98,10 +92,7 @@ def build_segment(
 def compute_levels(values: Array, spreads: Array | None, whole: Noise) -> Levels:
     """Cut a series of at least ten points into levels.
 
-    Args:
-        values: The series.
-        spreads: Standard error of each point, from the repeats behind it.
-        whole: Noise of the series.
+    ``spreads`` has the standard error of each point, from the repeats behind it.
     """
     found = _search(values, spreads, whole)
     # A single cut stands between the ends of the series already.
@@ -204,7 +195,7 @@ def _settle(values: Array, spreads: Array | None, whole: Noise, cuts: list[int])
         weakest = int(strengths.argmin())
         if strengths[weakest] >= _STANDS:
             return _levels(dict(again))
-        # Only the cuts beside the dropped one have got another neighbour.
+        # Only the cuts next to the dropped one have got another neighbour.
         del edges[weakest + 1], again[weakest]
         strengths = np.delete(strengths, weakest)
         for cut in {max(weakest - 1, 0), weakest} & set(range(len(again))):

@@ -56,14 +56,10 @@ def compute_tilt(scores: Array) -> float:
 def is_line(values: Array, cut: int, unit: float | Array, inflation: float) -> Array | None:
     """Say whether a line fits a stretch about as well as a step does.
 
-    Args:
-        values: The stretch.
-        cut: Where the step would be.
-        unit: Standard deviation of a point, or of each.
-        inflation: Of sums of noise, for neighbours that are alike.
+    The step would be at ``cut``. ``unit`` is the standard deviation of a point, or of each;
+    ``inflation`` is that of sums of noise, for neighbours that are alike.
 
-    Returns:
-        The line at every point; ``None`` where the step is better.
+    Gives the line at every point; ``None`` where the step is better.
     """
     line = line_of(values, unit)
     step = np.empty_like(values)

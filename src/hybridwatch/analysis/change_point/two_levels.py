@@ -43,7 +43,6 @@ class TwoLevels:
 
     Attributes:
         low: The lower one, in the unit of the values.
-        high: The higher one.
         share: Of what falls on the higher one.
         by_run: Whether a run as a whole falls on one; else each trial does.
     """
@@ -67,9 +66,8 @@ class TwoLevels:
 def two_levels(runs: Sequence[Sequence[float] | Array], history: History) -> TwoLevels | None:
     """Say whether the present level of a series is two.
 
-    Args:
-        runs: The trials of each run, oldest first, or its median alone; positive.
-        history: What was found in their medians.
+    ``runs`` has the trials of each run, oldest first, or its median alone; positive. ``history`` is
+    what was found in their medians.
     """
     ends = [point.last for point in history.points] + [drift.end for drift in history.drifts]
     present = [np.asarray(run, dtype=np.float64) for run in runs[max(ends, default=0) :]]

@@ -1,6 +1,6 @@
 """A cause in words: what happened, then by how much and where it shows.
 
-Plain text from records; whoever shows it as Markdown or HTML escapes it.
+Plain text from records; what shows it as Markdown or HTML escapes it.
 """
 
 from dataclasses import dataclass
@@ -51,8 +51,7 @@ class CauseText:
     def sentence(self, place: str = "") -> str:
         """Say it in one sentence without its full stop.
 
-        Args:
-            place: Where, in words that fit behind what happened: `` in smoke/dummy-run``.
+        ``place`` has to fit behind what happened: `` in smoke/dummy-run``.
         """
         return f"{self.what}{place}: {self.detail}" if self.detail else f"{self.what}{place}"
 
@@ -60,9 +59,7 @@ class CauseText:
 def cause_sentence(cause: Cause, report: Report | None = None) -> str:
     """Say a cause in one sentence: ``Slower: ttft +5.7 % and 9 more metrics``.
 
-    Args:
-        cause: The cause.
-        report: Where it was found; without it no reason of a failure is known.
+    Without ``report`` no reason of a failure is known.
     """
     return cause_text(cause, report).sentence()
 

@@ -11,7 +11,7 @@ this is most of an hour, and beyond it a quieter machine settles more than patie
 MOST_TRIALS: Final = 1000
 """A side, the most that one run makes."""
 PAIRED: Final = "pair by pair"
-"""Stands behind a change that is not that of the two medians beside it."""
+"""Stands behind a change that is not that of the two medians next to it."""
 _ROUNDING: Final = 0.005
 """What is lost of a number that is written with three digits, as a fraction."""
 _ALIKE: Final = 0.2
@@ -36,9 +36,8 @@ def basis_of(comparison: Comparison) -> str:
     Of paired trials the change is the typical one within a pair. A machine that drifts can move
     the medians of all trials by another amount, or the other way.
 
-    Returns:
-        ``PAIRED`` where the centers differ in the other direction, or by quite another amount;
-        else empty.
+    Gives ``PAIRED`` where the centers differ in the other direction, or by quite another amount;
+    else nothing.
     """
     old, new, effect = comparison.baseline, comparison.contender, comparison.effect
     if not comparison.ratios or old is None or new is None or effect is None or not old.center:

@@ -23,9 +23,7 @@ _BYTES: Final = ((1e9, 1e-9, "GB"), (1e6, 1e-6, "MB"), (1e3, 1e-3, "kB"), (0.0, 
 def value(number: float | None, metric: Metric) -> str:
     """Write a value with its unit: ``41.3 ms``, ``812 tok/s``, ``97.5 %``, ``3.25``.
 
-    Args:
-        number: In the metric's base unit; ``None`` or no finite number gives ``-``.
-        metric: What was measured.
+    ``number`` is in the metric's base unit; ``None`` or no finite number gives ``-``.
     """
     if number is None or not math.isfinite(number):
         return ABSENT
@@ -62,9 +60,7 @@ def change(comparison: Comparison) -> str:
 def effect(found: float | None, kind: Kind) -> str:
     """Write an effect as ``change`` does.
 
-    Args:
-        found: The relative change, or the difference; ``None`` where there is none.
-        kind: Of the metric.
+    ``found`` is the relative change, or the difference; ``None`` where there is none.
     """
     if found is None or not math.isfinite(found):
         return ABSENT
@@ -133,12 +129,7 @@ def _rounded(value: float) -> str:
 def age(moment: datetime, now: datetime) -> str:
     """Say how long ago something was, in the largest fitting unit.
 
-    Args:
-        moment: Aware time.
-        now: Aware time.
-
-    Returns:
-        Such as ``3 h ago``; a moment in the future (a clock was wrong) is ``just now``.
+    Such as ``3 h ago``; a moment in the future (a clock was wrong) is ``just now``.
     """
     seconds = (now - moment).total_seconds()
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):

@@ -37,11 +37,9 @@ def check_mean(
 ) -> None:
     """Hold the score of a task against its documents.
 
-    Args:
-        scores: Of the task.
-        key: Metric and filter, such as ``exact_match,strict-match``.
-        rights: Whether each document was answered right, through that filter.
-        config: Of the task, as lm-eval writes it.
+    ``key`` is metric and filter, such as ``exact_match,strict-match``; ``rights`` is whether each
+    document was answered right, through that filter. ``config`` is the task's, as lm-eval writes
+    it.
 
     Raises:
         IngestError: They differ, or there is no such score; names both.
@@ -57,10 +55,7 @@ def check_mean(
 def check_document(row: DocumentNode, metric: str, config: Mapping[str, Any]) -> None:
     """Hold the score of a document against its response and its target.
 
-    Args:
-        row: A line of a file of samples.
-        metric: That was read.
-        config: Of the task, as lm-eval writes it.
+    ``row`` is a line of a file of samples; ``config`` is the task's, as lm-eval writes it.
 
     Raises:
         IngestError: It is scored right and differs, or wrong and is equal; of several choices, it
@@ -89,7 +84,7 @@ def _check_choice(row: DocumentNode, config: Mapping[str, Any]) -> None:
     if config.get("output_type") != "multiple_choice" or "process_results" in config:
         return
     found, target = _likelihoods(row.value), str(row.value.get("target"))
-    # The target is a place, but where it may as well be the text of a choice nobody knows.
+    # The target is a place, unless it may as well be the text of a choice: then it is unclear.
     if not found or not target.isdecimal() or target in _choices(row.value):
         return
     likeliest = found.index(max(found))
@@ -117,7 +112,7 @@ def _choices(row: Mapping[str, Any]) -> Collection[str]:
 
 
 def check_record(run: Run) -> None:
-    """Hold the accuracy of every trial of a record against the answers beside it.
+    """Hold the accuracy of every trial of a record against its answers.
 
     Raises:
         IngestError: They differ; names both.

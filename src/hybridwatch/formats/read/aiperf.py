@@ -1,6 +1,6 @@
 """Reports of aiperf, from 0.1.1 to 0.13.
 
-``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` beside it every request. The
+``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` with it every request. The
 ``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
 calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
 before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 0.1.1 the statistics
@@ -60,7 +60,7 @@ def is_requests(document: ForeignDocument) -> bool:
 
 
 def is_inputs(document: ForeignDocument) -> bool:
-    """Whether this is the ``inputs.json`` that aiperf leaves beside a report."""
+    """Whether this is the ``inputs.json`` that aiperf leaves next to a report."""
     root = DocumentNode(document.root)
     return (
         "data" in root
@@ -70,7 +70,7 @@ def is_inputs(document: ForeignDocument) -> bool:
 
 
 def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say which report is not beside requests; ``None`` if one takes them, or says why not."""
+    """Say which report is not next to requests; ``None`` if one takes them, or says why not."""
     reports = [one for one in folder if is_report(one)]
     if not reports:
         return "expected their report, profile_export_aiperf.json, beside them, found none"
@@ -85,10 +85,7 @@ def read_report(
 ) -> Run:
     """Read a report.
 
-    Args:
-        document: The report.
-        given: As for every format.
-        beside: Files of requests in the same folder; one of another run is left alone.
+    ``beside`` has the files of requests in the same folder; one of another run is left alone.
     """
     root = _flat(DocumentNode(document.root))
     started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))

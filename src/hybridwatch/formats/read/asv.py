@@ -6,7 +6,7 @@ them. A benchmark named after a metric of ours becomes that metric, ``track_seco
 inverse of ``output_throughput``; the others keep their names.
 
 A result of version 1 was a number, or an object with ``result``, ``params``, ``stats`` and
-``samples``. When it began and ended, and the benchmark's version, stood beside all results.
+``samples``. When it began and ended, and the benchmark's version, stood outside all results.
 """
 
 from collections import defaultdict
@@ -51,11 +51,7 @@ def is_first(root: DocumentNode) -> bool:
 
 
 def upgrade(root: DocumentNode) -> DocumentNode:
-    """Put a file into the words of version 2.
-
-    Raises:
-        IngestError: A result is neither a number, nor null, nor an object that holds one.
-    """
+    """Put a file into the words of version 2."""
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
     return DocumentNode(
         root.value
@@ -111,7 +107,6 @@ class _Row:
         name: Such as ``suite.Class.track_ttft``.
         version: asv's word for what was run: normally a hash of the benchmark's code.
         started_at: When, ``None`` where the file does not say.
-        seconds: How long it took.
         cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
     """
 
@@ -132,7 +127,7 @@ def is_results(document: ForeignDocument) -> bool:
 
 
 def is_machine(document: ForeignDocument) -> bool:
-    """Whether this is the ``machine.json`` beside result files."""
+    """Whether this is the ``machine.json`` next to result files."""
     keys = document.root.keys() if isinstance(document.root, dict) else set()
     return {"machine", "version"} <= keys <= _FACTS
 
@@ -154,11 +149,8 @@ def read_results(
 ) -> Iterator[Run]:
     """Read a result file.
 
-    Args:
-        document: The file.
-        given: As for every format.
-        machine: The ``machine.json`` beside it; without it the file itself says less.
-        benchmarks: The ``benchmarks.json`` above, which has the units.
+    ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
+    ``benchmarks`` is the ``benchmarks.json`` above, which has the units.
 
     Raises:
         IngestError: It is of another version, or not whole.

@@ -34,11 +34,7 @@ class DocumentNode:
         return isinstance(self.value, dict) and self.value.get(key) is not None
 
     def at(self, *keys: str) -> "DocumentNode":
-        """Go down by keys.
-
-        Raises:
-            IngestError: One is not there.
-        """
+        """Go down by keys."""
         node = self
         for key in keys:
             if not isinstance(node.value, dict):
@@ -117,11 +113,7 @@ class DocumentNode:
 
 
 def parse_moment(seconds: float, node: DocumentNode) -> datetime:
-    """Turn seconds since 1970 into a time in UTC.
-
-    Raises:
-        IngestError: No calendar has that time.
-    """
+    """Turn seconds since 1970 into a time in UTC."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, ValueError, OSError):
@@ -162,11 +154,7 @@ class ForeignDocument:
 
 
 def parse(path: Path, raw: bytes) -> ForeignDocument:
-    """Read JSON or JSON lines.
-
-    Raises:
-        IngestError: It is neither; the message tells the line.
-    """
+    """Read JSON or JSON lines; the message of an ``IngestError`` names the line."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

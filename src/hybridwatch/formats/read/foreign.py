@@ -46,9 +46,8 @@ class ForeignRun:
         tool: The tool that measured, with its version where the file names it.
         scenario: A name for the workload.
         workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
-        started_at: When.
         finished_at: When the last trial ended.
-        trials: Numbered anew; side 0.
+        trials: Numbered from 0; side 0.
         model_revision: Commit of a model of the hub; else that of the snapshot in ``scenario``.
         build: Label of what was measured, where the file names it.
         release: Its version, where the file names it.
@@ -79,10 +78,7 @@ class ForeignRun:
 def build_run(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
-    Args:
-        document: The file.
-        foreign_run: What the file says.
-        given: What the user says; goes before what the file says.
+    What the user says (``given``) goes before what the file says.
 
     Raises:
         IngestError: A time, a rate or a count is negative.
@@ -154,7 +150,7 @@ def after(started: datetime, seconds: float) -> datetime:
 
 
 def short(name: str) -> str:
-    """Leave of a model's name what is no folder of somebody's machine.
+    """Give a model's name without the folders of a machine.
 
     A snapshot of the hub stays one here: ``build_run`` makes of all of a model the same name.
     """

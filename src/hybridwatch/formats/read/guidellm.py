@@ -56,11 +56,7 @@ def parse_version(root: DocumentNode) -> str:
 
 
 def parse_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
-    """Give the workload that an engine had.
-
-    Raises:
-        IngestError: The report is of a form that is not known; says of which version it is.
-    """
+    """Give the workload that an engine had; an error about its form names the report's version."""
     if "config" in root or _form_of(root) == _NEWEST_FORM:
         return _since_0_7(root, benchmark)
     if "args" in root and "config" in benchmark:

@@ -75,15 +75,10 @@ class WrittenSeries:
 def read_histories(
     lines: Iterable[str], source: str, limits: CsvLimits
 ) -> tuple[WrittenSeries, ...]:
-    """Read every series of a CSV.
+    """Read every series of a CSV, whose header comes first.
 
-    Args:
-        lines: The text, its header first.
-        source: What to call it in messages.
-        limits: Nothing is read beyond the line that passes one of them.
-
-    Returns:
-        In order of first appearance; rows of different series may alternate.
+    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit.
+    Series are in order of first appearance; rows of different ones may alternate.
 
     Raises:
         HistoryError: In one line: source, line, column, what was found and what was expected.

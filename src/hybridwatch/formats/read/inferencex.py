@@ -3,7 +3,7 @@
 A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
 are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
 nightly evaluation, which have the same form, say when. Rows of replayed sessions are of another
-form (``inferencex_sessions``). Each row is kept whole beside the record, with what has no place in
+form (``inferencex_sessions``). Each row is kept whole next to the record, with what has no place in
 it: the recipe's fingerprint, power, the mean and other percentiles.
 """
 
@@ -133,7 +133,7 @@ def _samples(row: DocumentNode) -> Iterator[Sample]:
 
 
 def _check_seconds(row: DocumentNode) -> None:
-    """Times have no unit of their own; the interactivity beside them, 1/s, shows it."""
+    """Times have no unit of their own; the interactivity in the same row, 1/s, shows it."""
     beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
     if not beside:
         raise IngestError(

@@ -45,12 +45,9 @@ def sessions_workload(row: DocumentNode) -> dict[str, Any]:
 
 
 def sessions_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:
-    """Read a row.
+    """Read a row, whose rates were divided by ``gpus``.
 
-    Args:
-        row: The row.
-        started: When it was measured, as far as is known.
-        gpus: How many GPUs its rates were divided by.
+    ``started`` is when it was measured, as far as is known.
 
     Raises:
         IngestError: Times are not in seconds.

@@ -74,10 +74,7 @@ def read_results(
 ) -> Run:
     """Read an evaluation.
 
-    Args:
-        document: The results.
-        given: As for every format.
-        folder: Every file beside them; documents of other evaluations are left alone.
+    ``folder`` has every file next to the results; documents of other evaluations are left alone.
 
     Raises:
         IngestError: A task's documents are not those that were counted, or its score is no share.

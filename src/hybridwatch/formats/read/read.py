@@ -1,7 +1,7 @@
 """Which format a file is in, recognized by its content, and the runs it holds.
 
 ``FORMATS`` is the list: a format knows its own files. Those that only say something together with
-another one are named when that is not beside them: left out in silence, they would pass for taken.
+another one are named when that is not with them: left out in silence, they would pass for taken.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,10 +37,8 @@ _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
 def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:
     """Read a record, and keep its bytes: what is added to the store is what was checked.
 
-    Args:
-        raw: The record.
-        read_bulk: Given the name of the file beside it, gives its bytes; asked only where there
-            is one.
+    ``read_bulk`` gives the bytes of the file next to it, by its name; it is called only where there
+    is one.
 
     Raises:
         RecordError: It is no record, or not as it was written.
@@ -74,8 +72,7 @@ class Companion:
 
     Attributes:
         name: What it is, for a message.
-        fits: Tells its files.
-        why_alone: Says what is not beside a file, given all files of its folder.
+        why_alone: Says what is missing next to a file, given all files of its folder.
     """
 
     name: str
@@ -143,7 +140,7 @@ def companion(document: ForeignDocument) -> str | None:
     """Name what a file is that only says something together with another one.
 
     Raises:
-        IngestError: It holds measurements, and that other one is not beside it or does not take
+        IngestError: It holds measurements, and that other one is not next to it or does not take
             them.
     """
     kind = find_companion(document)

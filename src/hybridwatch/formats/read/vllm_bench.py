@@ -58,14 +58,14 @@ def is_latency(document: ForeignDocument) -> bool:
 
 
 def is_for_hud(document: ForeignDocument) -> bool:
-    """Whether this is what vLLM writes beside a result for PyTorch's HUD: the same once more."""
+    """Whether this is what vLLM writes next to a result for PyTorch's HUD: the same once more."""
     root = document.root
     first = DocumentNode(root[0]) if isinstance(root, list) and root else DocumentNode(None)
     return all(key in first for key in ("benchmark", "model", "metric"))
 
 
 def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say which result is not beside its repetition for PyTorch's HUD; ``None`` if it is."""
+    """Say which result is not next to its repetition for PyTorch's HUD; ``None`` if it is."""
     name = for_hud.path.stem.removesuffix(_FOR_HUD)
     of_vllm = (is_serve, is_throughput, is_latency)
     found = (one for one in folder if one.path.stem == name and one.path != for_hud.path)
@@ -75,7 +75,7 @@ def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
 
 
 def is_median(document: ForeignDocument) -> bool:
-    """Whether this is perf-eval's median of results that lie beside it, and would count twice."""
+    """Whether this is perf-eval's median of results that lie next to it, and would count twice."""
     root = DocumentNode(document.root)
     names = root.value.get(_REPEATS) if "completed" in root else None
     if not isinstance(names, list) or not names:

@@ -62,15 +62,10 @@ Known = Callable[[str], Mapping[str, Any]]
 
 
 def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
-    """Give a results folder of asv.
+    """Give a results folder of asv: bytes by path in that folder.
 
-    Args:
-        runs: Any; runs of one commit, build and testbed share a file, their trials together. What
-            they tell of the noise between runs is their own.
-        known: What the folder holds already, which stays.
-
-    Returns:
-        Bytes by path in that folder.
+    Runs of one commit, build and testbed share a file, their trials together. What they say of the
+    noise between runs is their own. What the folder holds already (``known``) stays.
 
     Raises:
         ExportError: A run does not know by which commit it was measured.
@@ -208,7 +203,7 @@ def _oldest_first(points: Iterable[ExportedPoint]) -> list[ExportedPoint]:
 
 
 def _merged(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep what asv has measured, but for the benchmarks that are written anew."""
+    """Keep what asv has measured, but for the benchmarks that are written again."""
     if not old:
         return new
     if old.get("result_columns") != new["result_columns"]:

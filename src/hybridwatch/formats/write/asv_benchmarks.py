@@ -3,7 +3,7 @@
 For asv lower is always better. The suites of ``benchmarks/`` and ``export --to asv`` both go by
 this, so that what asv measured and what was exported from a record are one series.
 
-How sure asv may be of a number: the interval that it keeps beside each.
+How sure asv may be of a number: the interval that it keeps with each.
 
 asv compares runs, and knows of each only how its trials scatter. Runs of one build scatter by more
 (``analysis.noise``). So its intervals are widened by what earlier runs tell; without such runs they
@@ -67,11 +67,7 @@ class Form(Enum):
         return self in {Form.INVERSE, Form.REST, Form.WRONG}
 
     def of(self, value: float) -> float:
-        """Give asv's value for one of ours.
-
-        Raises:
-            ZeroDivisionError: It has no inverse.
-        """
+        """Give asv's value for one of ours; ``ZeroDivisionError`` if it has no inverse."""
         if self is Form.INVERSE:
             return 1 / value
         return 1 - value if self.turned else value
@@ -83,9 +79,6 @@ class TrackedMetric:
 
     Attributes:
         name: asv's, ``track_`` left out.
-        metric: What it hands out.
-        statistic: By which a trial is reduced.
-        form: How.
         unit: What asv shows; says so where higher is better, which asv does not know.
     """
 
@@ -182,13 +175,8 @@ def _lower(metric: Metric) -> tuple[str, Form, str]:
 def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> float | None:
     """Say by how much a number may differ in another run of the same build, as a fraction.
 
-    Args:
-        subject: Metric and statistic.
-        side: A side that has it.
-        learned: What earlier runs tell; ``None`` where they are too few.
-
-    Returns:
-        0 for a count that no trial changed, ``IN_DOUBT`` where the number says nothing by itself.
+    ``learned`` is what earlier runs say, ``None`` where they are too few. Gives 0 for a count that
+    no trial changed, ``IN_DOUBT`` where the number says nothing by itself.
     """
     summary, trials = summarize(subject, side), side.trials(subject.phase)
     if subject.metric.kind is Kind.COUNT and summary is not None and summary.repeats:
@@ -200,12 +188,10 @@ def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> flo
 def compute_stats(
     benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
-    """Give what asv keeps beside a number; ``None`` for what counts exactly.
+    """Give what asv keeps with a number; ``None`` for what counts exactly.
 
-    Args:
-        benchmark: Which number.
-        values: In our terms: one per trial, or for answers one per document.
-        noise: From ``compute_noise``; without meaning for answers.
+    Values are in our terms: one per trial, or for answers one per document. ``noise``, from
+    ``compute_noise``, has no meaning for answers.
     """
     if benchmark.form is Form.WORST:
         return None

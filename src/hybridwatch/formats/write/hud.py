@@ -29,9 +29,8 @@ _NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
 def to_hud(runs: Iterable[Run], environment: Mapping[str, str]) -> bytes:
     """Give a list of records.
 
-    Args:
-        runs: Any.
-        environment: Of a GitHub job, whose name and numbers go into every record; all or none.
+    The environment is that of a GitHub job, whose name and numbers go into every record; all or
+    none.
     """
     job = _job(environment)
     records = [_record(point, job) for run in runs for point in build_points(run)]

@@ -28,9 +28,8 @@ _IDENTITY: Final = (
 def to_inferencex(runs: Iterable[Run]) -> dict[str, bytes]:
     """Give rows by file: those of one build, a list.
 
-    Args:
-        runs: Any. Rows that were ingested go out as they came in; other runs without the load
-            client's JSON have none.
+    Rows that were ingested go out as they came in; other runs without the load client's JSON have
+    none.
 
     Raises:
         ExportError: There is no row, or two of one file are the same point to InferenceX.

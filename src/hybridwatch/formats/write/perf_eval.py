@@ -12,9 +12,8 @@ from hybridwatch.records.run import Run
 def to_perf_eval(runs: Iterable[Run]) -> bytes:
     """Give JSON lines.
 
-    Args:
-        runs: Any. Rows that were ingested go out as they came in; other runs without the load
-            client's JSON have none.
+    Rows that were ingested go out as they came in; other runs without the load client's JSON have
+    none.
 
     Raises:
         ExportError: There is no row.

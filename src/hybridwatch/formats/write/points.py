@@ -18,9 +18,7 @@ class ExportedPoint:
     """One metric and statistic of one side of a run.
 
     Attributes:
-        run: The run.
         side: Index into its builds.
-        subject: Metric and statistic.
         values: By trial: its index, and the number it was reduced to. Base units.
         center: What a report shows of them.
     """

@@ -30,8 +30,6 @@ class Served:
     """One side of a run under its timed load.
 
     Attributes:
-        run: The run.
-        build: What was measured.
         results: The client's JSON of each trial, all with what a row needs.
     """
 
@@ -45,7 +43,7 @@ class Served:
 
     @property
     def model(self) -> str:
-        """The model's name, without folders of somebody's machine."""
+        """The model's name, without the folders of a machine."""
         return without_folders(str(self.results[0].get("model_id", UNKNOWN)))
 
     @property
@@ -91,7 +89,7 @@ class Served:
 def served(run: Run) -> Iterator[Served]:
     """Yield the sides of a run of which the client's JSON is kept and says what a row needs.
 
-    None of a run that another tool measured: nobody knows on how many GPUs.
+    None of a run that another tool measured: it is not known on how many GPUs.
     """
     if run.source is not None:
         return

@@ -1,7 +1,7 @@
 """Runs and verdicts on disk: append-only, each written whole or not at all.
 
 ``layout`` says where a record lies, ``files`` writes, ``reader`` reads and finds. What is inside a
-file is ``records.codec``'s business. ``verdicts`` keeps what was judged beside what was measured.
+file is ``records.codec``'s business. ``verdicts`` keeps what was judged with what was measured.
 """
 
 from hybridwatch.records.store.address import results_folder

@@ -12,7 +12,7 @@ from hybridwatch.records.naming import safe_name
 from hybridwatch.records.store.mirror import make_mirror, mirror_at
 
 RESULTS_VARIABLE: Final = "HYBRIDWATCH_RESULTS"
-"""Names a results folder, or its URL, for whoever is not given one."""
+"""Environment variable that names a results folder, or its URL, where none is given."""
 
 _SCHEMES: Final = ("s3", "gs", "az")
 _FILE: Final = "file"
@@ -27,11 +27,8 @@ def is_address(text: str) -> bool:
 def results_folder(text: str) -> Path:
     """Give the results folder that a path or a URL names.
 
-    Args:
-        text: A path, ``file:///FOLDER``, or ``s3://BUCKET/PREFIX`` (``gs``, ``az``).
-
-    Returns:
-        The folder; of an object store the mirror, in the user's folder for data.
+    The text is a path, ``file:///FOLDER``, or ``s3://BUCKET/PREFIX`` (``gs``, ``az``). The folder
+    of an object store is its mirror, in the user's folder for data.
 
     Raises:
         RecordError: It is another kind of URL, has a user or a password, or names no bucket.
@@ -62,10 +59,6 @@ def _expected(found: str) -> str:
 
 
 def results_name(results: Path) -> str:
-    """Give what somebody writes to name a results folder: of a mirror the URL.
-
-    Raises:
-        RecordError: The mirror is damaged.
-    """
+    """Give what a person writes to name a results folder: of a mirror the URL."""
     mirror = mirror_at(results)
     return str(results) if mirror is None else mirror.bucket.url

@@ -15,8 +15,8 @@ One scenario has one baseline on a testbed.
 
 Runs that came with the repository: ``results/examples.txt``, an id on each line.
 
-They show what a record, a verdict and a page look like before anything was measured. Nobody goes
-on measuring them, so none of them is ever overdue.
+They show what a record, a verdict and a page look like before anything was measured. They are not
+measured again, so none of them is ever overdue.
 """
 
 import tomllib
@@ -37,11 +37,7 @@ _MOST_BYTES: Final = 2**20
 
 
 def read_examples(results: Path) -> frozenset[str]:
-    """Give the ids of a store's examples; none where the file is not there.
-
-    Raises:
-        RecordError: The file cannot be read.
-    """
+    """Give the ids of a store's examples; none where the file is not there."""
     path = results / EXAMPLES
     try:
         return frozenset(read_file(path, _MOST_LISTED_BYTES).decode().split())

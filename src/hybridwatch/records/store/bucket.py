@@ -46,14 +46,7 @@ class Bucket:
         self._store = _connected(url)
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """List what is there: bytes by name.
-
-        Args:
-            folder: Only what lies in this one.
-
-        Raises:
-            RecordError: It cannot be listed.
-        """
+        """List what is there, or in one folder: bytes by name."""
         import obstore
 
         def ask() -> dict[str, int]:
@@ -63,11 +56,7 @@ class Bucket:
         return self._answer("cannot be listed", ask)
 
     def read(self, name: str) -> bytes | None:
-        """Read an object; ``None`` if there is none.
-
-        Raises:
-            RecordError: It cannot be read.
-        """
+        """Read an object; ``None`` if there is none."""
         import obstore
 
         def ask() -> bytes | None:
@@ -83,7 +72,6 @@ class Bucket:
 
         Raises:
             ConflictError: One of this name is there with other bytes.
-            RecordError: It cannot be written.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError
@@ -102,11 +90,7 @@ class Bucket:
             )
 
     def remove(self, name: str) -> None:
-        """Remove an object, if it is there.
-
-        Raises:
-            RecordError: It cannot be removed.
-        """
+        """Remove an object, if it is there."""
         import obstore
 
         self._answer(f"{name} cannot be removed", lambda: obstore.delete(self._store, name))

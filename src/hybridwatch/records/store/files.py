@@ -1,7 +1,7 @@
 """Writing runs so that a reader never sees half of one.
 
 The bulk comes first and the record last: the record is the commit point, and a bulk without a
-record (a killed process) is seen by nobody. How one file is written whole is ``whole``'s business.
+record (a killed process) is never read. How one file is written whole is ``whole``'s business.
 """
 
 import contextlib
@@ -19,10 +19,9 @@ from hybridwatch.system.atomic_file import create_all, hidden, make_folder
 
 
 def write_run(results: Path, run: Run) -> Path:
-    """Add a run to the store.
+    """Add a run to the store and give the path of its record.
 
-    Returns:
-        The path of its record. When this returns, the files have reached the disk.
+    When this returns, the files have reached the disk.
 
     Raises:
         RecordError: The run cannot be encoded, the folder cannot be written, or the run is there
@@ -63,11 +62,7 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
 
 
 def check_writable(results: Path) -> None:
-    """Find out before hours of measuring whether the outcome can be kept.
-
-    Raises:
-        RecordError: A file could not be made or removed there.
-    """
+    """Find out before hours of measuring if the outcome can be kept; ``RecordError`` if not."""
     folder = results / RECORDS
     make_folder(folder)
     probe = folder / hidden("writable")

@@ -44,21 +44,14 @@ class Intake:
         return self._known.get(run_id)
 
     def held(self, run_id: str) -> Run | None:
-        """Give a run that is here, or will be.
-
-        Raises:
-            RecordError: Its record cannot be read.
-        """
+        """Give a run that is here, or will be."""
         if run_id in self._waiting:
             return self._waiting[run_id][0]
         there = self._known.get(run_id)
         return None if there is None else read_run(there)
 
     def add(self, run: Run, encoded: Encoded) -> bool:
-        """Take a record in, unless it is there.
-
-        Returns:
-            Whether it is new; ``False`` when the very same record is there already.
+        """Take a record in; ``False`` when the very same record is there already.
 
         Raises:
             RecordConflictError: The store holds another record of this run.
@@ -79,8 +72,7 @@ class Intake:
     def write(self) -> dict[str, str]:
         """Write what waits.
 
-        Returns:
-            By run id, why a record could not be written; the others have reached the disk.
+        Gives, by run id, why a record could not be written; the others have reached the disk.
         """
         waiting, self._waiting = self._waiting, {}
         try:
@@ -102,10 +94,7 @@ class Intake:
 
 
 def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
-    """Take one record in, beside others who may do the same at this moment.
-
-    Returns:
-        Whether it is new; ``False`` when the very same record is there already.
+    """Take one record in, while others may do the same; ``False`` if the same is there already.
 
     Raises:
         RecordConflictError: The store holds another record of this run.
@@ -117,7 +106,7 @@ def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
     failed = intake.write()
     if not failed:
         return True
-    # Perhaps somebody was faster: then it is listed now.
+    # Perhaps another process was faster: then it is listed now.
     if not Intake(results).add(run, encoded):
         return False
     raise RecordError(failed[run.id])

@@ -1,6 +1,6 @@
 """Whether everything in a store is as it was written.
 
-A record has a digest over its own bytes, and one of the file beside it; a verdict has one as well.
+A record has a digest over its own bytes, and one of the file next to it; a verdict has one as well.
 Records of schema version 1 have none. They get one in ``SHA256SUMS``, in the format of the tool of
 that name: ``sha256sum -c SHA256SUMS``, in the results folder, checks them too.
 """
@@ -34,10 +34,8 @@ class StoreCheck:
     """What was found. Files are named by their paths below the results folder.
 
     Attributes:
-        records: How many there are.
-        verdicts: How many there are.
         wrong: By file, why it is not as it was written.
-        without_digest: Records of which nobody can say, with their digests as they are now.
+        without_digest: Records that cannot be checked, with their digests as they are now.
         leftovers: Files of answers without a record, from a process that was killed.
     """
 
@@ -51,9 +49,7 @@ class StoreCheck:
 def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
     """Read everything, answers included, and hold it against its digests.
 
-    Args:
-        results: The results folder.
-        say: Called with how many files were read, and how many there are.
+    ``say`` is called with how many files were read, and how many there are.
 
     Raises:
         RecordError: ``SHA256SUMS`` cannot be read.
@@ -81,11 +77,7 @@ def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
 
 
 def add_digests(results: Path, digests: Mapping[str, str]) -> None:
-    """Write down what the bytes of records are that say nothing of it themselves.
-
-    Raises:
-        RecordError: ``SHA256SUMS`` cannot be read or written.
-    """
+    """Write into ``SHA256SUMS`` the digests of records that have none inside."""
     lines = sorted(
         f"{digest}  {name}\n" for name, digest in {**_read_sums(results), **digests}.items()
     )

@@ -25,10 +25,8 @@ _Entry = TypeVar("_Entry", bound=JournalEntry)
 def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
     """Give the newest entry of each key, in the order in which they came.
 
-    A last line that was cut short is left out; its entry is measured again.
-
-    Raises:
-        RecordError: The file cannot be read, or another line is no entry.
+    A last line that was cut short is left out; its entry is measured again. Any other line that is
+    no entry is a ``RecordError``.
     """
     if not path.exists():
         return []
@@ -52,11 +50,7 @@ def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
 
 
 def append_entry(path: Path, entry: JournalEntry) -> None:
-    """Add a line, and return when it would survive a power cut.
-
-    Raises:
-        RecordError: The file cannot be written.
-    """
+    """Add a line, and return when it would survive a power cut."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:

@@ -48,8 +48,7 @@ class Answering:
 def one_of(results: Path, key: str, known: Sequence[Path], answering: Answering) -> Path:
     """Find the one file that answers to a path, the beginning of a name, or ``latest``.
 
-    Raises:
-        RecordError: None or more than one does.
+    Without one, or with several, the ``RecordError`` says what to do.
     """
     if key.endswith(RECORD_SUFFIX) or "/" in key:
         if Path(key).is_file():
@@ -100,14 +99,10 @@ def results_above(record: Path) -> Path:
 
 
 def list_records(results: Path, folder: Path | None = None) -> list[Path]:
-    """List the records of a store, of every testbed or of one.
+    """List the records of a store, of every testbed or of one, oldest run first.
 
-    Args:
-        results: The results folder; one that does not exist has no records.
-        folder: As ``folder_of`` names it; all of them without.
-
-    Returns:
-        Paths, oldest run first; half-written files are never among them.
+    ``folder`` is as ``folder_of`` names it. A store that does not exist has no records;
+    half-written files are never among them.
 
     Raises:
         RecordError: The folder mirrors an object store that cannot be listed.
@@ -123,12 +118,8 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
 def find_record(results: Path, key: str) -> Path:
     """Find one record by what a person would type.
 
-    Args:
-        results: The results folder.
-        key: A path to a record, a run id, the beginning of one, or ``latest``.
-
-    Raises:
-        RecordError: No record or more than one answers to the key.
+    ``key`` is a path to a record, a run id, the beginning of one, or ``latest``. It is a
+    ``RecordError`` if no record answers to it, or more than one.
     """
     return one_of(results, key, list_records(results), _ANSWERING)
 

@@ -1,9 +1,9 @@
 """A results folder that stands for an object store.
 
-Records never change, so a mirror is brought up to date by names alone. What is beside a record
-(answers, client results) is brought when somebody reads it. What is added here is written here
-first and then sent, its record last: what could not be sent is kept, named, and sent by whoever
-opens the mirror next.
+Records never change, so a mirror is brought up to date by names alone. What is next to a record
+(answers, client results) is fetched when it is read. What is added here is written here first and
+then sent, its record last: what could not be sent is kept, named, and sent by the next process
+that opens the mirror.
 """
 
 import contextlib
@@ -40,11 +40,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def make_mirror(folder: Path, url: str) -> Path:
-    """Make the folder that mirrors an object store, if it is not there.
-
-    Raises:
-        RecordError: It cannot be made.
-    """
+    """Make the folder that mirrors an object store, if it is not there."""
     marker = folder / _MARKER
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,11 +52,7 @@ def make_mirror(folder: Path, url: str) -> Path:
 
 
 def refreshed(results: Path) -> Path:
-    """Bring a results folder that is a mirror up to date; give the folder.
-
-    Raises:
-        RecordError: As ``Mirror.refresh``.
-    """
+    """Bring a results folder that is a mirror up to date; give the folder."""
     if mirror := mirror_at(results):
         mirror.refresh()
     return results
@@ -73,11 +65,7 @@ def adding(results: Path, files: Sequence[Path]) -> AbstractContextManager[None]
 
 
 def mirror_at(results: Path) -> "Mirror | None":
-    """Give the mirror that a results folder is; ``None`` for any other folder.
-
-    Raises:
-        RecordError: Its marker cannot be read, or its object store cannot be reached at all.
-    """
+    """Give the mirror that a results folder is; ``None`` for any other folder."""
     marker = results / _MARKER
     return _mirror(results.resolve()) if marker.is_file() else None
 
@@ -94,12 +82,7 @@ def _mirror(folder: Path) -> "Mirror":
 
 @dataclass(slots=True)
 class Mirror:
-    """A results folder and the object store that it stands for.
-
-    Attributes:
-        folder: The results folder.
-        bucket: The object store.
-    """
+    """A results folder and the object store that it stands for."""
 
     folder: Path
     bucket: Bucket
@@ -155,11 +138,7 @@ class Mirror:
             raise
 
     def fetch(self, path: Path) -> None:
-        """Bring a file that is not here yet, if the store has it.
-
-        Raises:
-            RecordError: It cannot be read.
-        """
+        """Bring a file that is not here yet, if the store has it."""
         name = path.resolve().relative_to(self.folder).as_posix()
         content = self.bucket.read(name)
         if content is not None:
@@ -176,11 +155,7 @@ class Mirror:
             return None
 
     def check_writable(self) -> None:
-        """Find out whether what will be measured can be sent.
-
-        Raises:
-            RecordError: A file could not be made or removed in the store.
-        """
+        """Find out whether what will be measured can be sent; ``RecordError`` if not."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.bucket.create(probe, b"hybridwatch")
         self.bucket.remove(probe)

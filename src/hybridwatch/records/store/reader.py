@@ -2,10 +2,10 @@
 
 Reading all never fails for one bad file: the dashboard shows the rest and names the broken one.
 
-Reading a file that somebody else may have put there: a plain one, and of a size that fits.
+Reading a file that another person may have put there: a plain one, and of a size that fits.
 
-Both are looked at before the file is opened: opening a pipe waits until somebody writes to it, and
-a device or a file of gigabytes would be read without end.
+Both are looked at before the file is opened: opening a pipe waits until something is written to it,
+and a device or a file of gigabytes would be read without end.
 """
 
 import os
@@ -36,9 +36,7 @@ _NOUNS: Final = {
 def read_file(path: Path, most: int) -> bytes:
     """Read a regular file, or what a link to one leads to.
 
-    Args:
-        path: The file.
-        most: Bytes it may have.
+    ``most`` is how many bytes it may have.
 
     Raises:
         RecordError: It is no regular file, or larger; in one line, which does not name it.
@@ -87,19 +85,14 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class StoreContents:
-    """Everything a store holds.
-
-    Attributes:
-        runs: Oldest first.
-        broken: What could not be read, oldest first.
-    """
+    """Everything a store holds, oldest first; ``broken`` is what could not be read."""
 
     runs: tuple[Stored, ...]
     broken: tuple[Broken, ...]
 
 
 class RecordReader:
-    """Reads records, each once however often it is wanted; what lies beside them as it is needed.
+    """Reads records, each once however often it is wanted; the file next to one as it is needed.
 
     Every ``RecordError`` says what is missing or damaged and begins with the record's path.
     """
@@ -108,12 +101,12 @@ class RecordReader:
         self._decoded: dict[Path, Decoded] = {}
 
     def bare(self, path: Path) -> Run:
-        """Give a run without the answers and client results beside its record."""
+        """Give a run without the answers and client results next to its record."""
         with _naming(path):
             return self._record(path).run
 
     def whole(self, path: Path) -> Run:
-        """Give a run with the answers and client results beside its record.
+        """Give a run with the answers and client results next to its record.
 
         Without them, as ``bare``, if they were thrown away on purpose.
         """
@@ -143,9 +136,7 @@ def _naming(path: Path) -> Iterator[None]:
 def read_run(path: Path, bulk: bool = True) -> Run:
     """Read one record.
 
-    Args:
-        path: The record.
-        bulk: Whether to read the answers and client results beside it too.
+    ``bulk`` is whether to read the answers and client results next to it too.
 
     Raises:
         RecordError: A file is missing or damaged; the message begins with the record's path.
@@ -155,11 +146,7 @@ def read_run(path: Path, bulk: bool = True) -> Run:
 
 
 def is_pruned(record: Path, name: str) -> bool:
-    """Whether the file beside a record was thrown away on purpose.
-
-    Raises:
-        RecordError: What is noted of such files cannot be read.
-    """
+    """Whether the file next to a record was thrown away on purpose."""
     path = record.with_name(name)
     if path.exists():
         return False
@@ -168,7 +155,7 @@ def is_pruned(record: Path, name: str) -> bool:
 
 
 def read_bulk(record: Path, name: str) -> bytes:
-    """Read the file beside a record.
+    """Read the file next to a record.
 
     Raises:
         RecordError: It is no regular file, or too large.

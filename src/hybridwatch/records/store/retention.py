@@ -1,8 +1,8 @@
 """What may be thrown away when a store grows old, and throwing it away.
 
-Bulk goes first: the answers beside a record are most of its bytes, and without them every number
+Bulk goes first: the answers next to a record are most of its bytes, and without them every number
 and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
-somebody rests on stays whole (``PrunePlan.protected``).
+is still needed stays whole (``PrunePlan.protected``).
 
 What was removed is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference
 between what was thrown away and what was lost.
@@ -30,15 +30,8 @@ PRUNED: Final = "pruned.jsonl"
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
     """Note a file that is about to be removed; the note reaches the disk first.
 
-    Args:
-        results: The results folder.
-        file: Path below it.
-        digest: SHA-256 of its bytes.
-        what: Kind of the file.
-        now: With a time zone.
-
-    Raises:
-        OSError: It cannot be written.
+    ``file`` is its path below the results folder, ``digest`` the SHA-256 of its bytes; ``now`` has
+    a time zone. It is an ``OSError`` if the note cannot be written.
     """
     at = now.astimezone(UTC).isoformat(timespec="seconds")
     line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
@@ -49,11 +42,7 @@ def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime)
 
 
 def pruned_files(results: Path) -> frozenset[str]:
-    """Name the files that were removed, by their paths below the results folder.
-
-    Raises:
-        RecordError: The notes cannot be read.
-    """
+    """Name the files that were removed, by their paths below the results folder."""
     path = results / PRUNED
     try:
         status = path.stat()
@@ -84,7 +73,7 @@ class RetentionPolicy:
     """How long what is kept.
 
     Attributes:
-        answers_days: For so many days whatever lies beside a record.
+        answers_days: For so many days whatever lies next to a record.
         every_days: For so many days every record; after them one a week of the same scenario,
             builds and machine.
     """
@@ -99,7 +88,6 @@ class OldRun:
 
     Attributes:
         record: Path below the results folder.
-        run: Its id.
         like: What makes two runs repetitions of each other: scenario and its definition, machine,
             lines of builds.
         started_at: When it began; with a time zone.
@@ -117,7 +105,6 @@ class Removal:
 
     Attributes:
         file: Path below the results folder.
-        what: What it is.
         size: Its bytes.
     """
 
@@ -151,18 +138,14 @@ def may_remove(
 ) -> bool:
     """Whether a policy can remove anything, as far as the names of records tell.
 
-    Args:
-        records: Where they lie.
-        protected: Ids of runs that stay, however old.
-        policy: How long what is kept.
-        now: With a time zone.
+    ``protected`` has the ids of runs that stay, however old; ``now`` has a time zone.
     """
     days = timedelta(days=min(policy.answers_days, policy.every_days))
     for path in records:
         try:
             if run_id_of(path) not in protected and now - started_of(path.name) > days:
                 return True
-        except ValueError:  # named by somebody else
+        except ValueError:  # not one of our names
             return True
     return False
 
@@ -176,12 +159,8 @@ def plan_removals(
 ) -> PrunePlan:
     """Say what may go.
 
-    Args:
-        results: The results folder; the sizes of its files are looked up.
-        runs: Every run, in any order.
-        protected: By run id, why it has to stay.
-        policy: How long what is kept.
-        now: With a time zone.
+    ``runs`` has every run, in any order. ``protected`` says of runs, by their ids, why they have to
+    stay. ``now`` has a time zone.
     """
     thinned = {run.record for run in _thinned(runs, protected, policy, now)}
     old = [run for run in runs if _is_older(run, policy.answers_days, now)]
@@ -199,14 +178,7 @@ def plan_removals(
 
 
 def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterator[Removal]:
-    """Remove files one after the other; stopped at any time, what is left is whole.
-
-    Yields:
-        Each, when it is gone.
-
-    Raises:
-        RecordError: A file cannot be read or removed, or not from the object store.
-    """
+    """Remove files one by one, and give each when it is gone; what is left is whole at any time."""
     mirror = mirror_at(results)
     for one in removals:
         path = results / one.file

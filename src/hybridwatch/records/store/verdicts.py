@@ -81,10 +81,9 @@ class _Sealed(StoredVerdict):
 
 
 def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
-    """Give the file form of a verdict.
+    """Give the file form of a verdict, UTF-8 JSON, and its digest, which is inside too.
 
-    Returns:
-        UTF-8 JSON, and the verdict's digest, which is inside too. Equal verdicts give equal bytes.
+    Equal verdicts give equal bytes.
     """
     content = verdict.model_dump(mode="json")
     digest = _digest_of(content)
@@ -92,10 +91,7 @@ def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
 
 
 def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
-    """Read a verdict back.
-
-    Returns:
-        The verdict, and whether it is still as it was written.
+    """Read a verdict back, and say whether it is still as it was written.
 
     Raises:
         RecordError: This is no verdict, or one of a newer schema; in one line.
@@ -141,14 +137,7 @@ def _digest_of(content: Mapping[str, Any]) -> str:
 def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:
     """Say where a side was read, so that it can be read again elsewhere.
 
-    Args:
-        results: The results folder; what lies in it is named relative to it.
-        record: The record.
-        run_id: Its run.
-        side: Index into the run's builds.
-
-    Raises:
-        RecordError: The record cannot be read.
+    What lies in the results folder is named relative to it.
     """
     whole, folder = record.resolve(), results.resolve()
     named = whole.relative_to(folder) if whole.is_relative_to(folder) else whole
@@ -156,18 +145,11 @@ def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:
 
 
 def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path:
-    """Add a verdict to the store.
+    """Add a verdict to the store and give its path.
 
-    Args:
-        results: The results folder; made when missing.
-        verdict: The verdict.
-        contender: The run of its second side, after which the file is named.
-
-    Returns:
-        The verdict's path; that of the file which is there already if it says the same.
-
-    Raises:
-        RecordError: The folder cannot be written. Nothing is left behind then.
+    The file is named after ``contender``, the run of the verdict's second side. If a file is there
+    that says the same, its path is given. Nothing is left behind where the folder cannot be
+    written.
     """
     content, digest = encode_verdict(verdict)
     folder = results / VERDICTS / safe_name(contender.testbed.id)
@@ -207,24 +189,16 @@ _ANSWERING: Final = Answering(
 def find_verdict(results: Path, key: str) -> Path:
     """Find one stored verdict by what a person would type.
 
-    Args:
-        results: The results folder.
-        key: A path, the beginning of the verdict's digest or of a run's id, or ``latest``.
-
-    Raises:
-        RecordError: No verdict or more than one answers to the key.
+    ``key`` is a path, the beginning of the verdict's digest or of a run's id, or ``latest``. It is
+    a ``RecordError`` if no verdict answers to it, or more than one.
     """
     return one_of(results, key, list_verdicts(results), _ANSWERING)
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
-    """Read a stored verdict.
+    """Read a stored verdict, and say whether it is still as it was written.
 
-    Returns:
-        The verdict, and whether it is still as it was written.
-
-    Raises:
-        RecordError: The file cannot be read or is no verdict; the message begins with its path.
+    A ``RecordError`` begins with its path.
     """
     try:
         return decode_verdict(read_file(path, MOST_RECORD_BYTES))
@@ -245,9 +219,7 @@ class StoredSide:
     """A side that a verdict names, read again.
 
     Attributes:
-        record: Where it was found.
         run: Answers included.
-        index: Position in the run's builds.
         as_judged: Whether the record is still what the verdict was made from.
     """
 
