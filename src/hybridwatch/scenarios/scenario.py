@@ -258,7 +258,7 @@ class Scenario(Part):
 
 
 def list_numbers(release: str) -> tuple[int, ...]:
-    """Give the numbers of a release of vLLM, so that two can be told in order."""
+    """Give the numbers of a release of vLLM, so that two can be put in order."""
     return tuple(map(int, re.findall(r"\d+", release)[:3]))
 
 
