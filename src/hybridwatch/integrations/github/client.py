@@ -88,15 +88,12 @@ class RepositoryAccess:
 class GitHubClient:
     """GitHub, entered.
 
+    What ``github``, PyGithub's client, raises is turned into words within ``errors``.
+
     Args:
-        access: How to get in.
         name: What is visited, for messages.
         retried: Methods that are sent again when the server fails.
         hints: What a status of GitHub's may mean here.
-
-    Attributes:
-        github: PyGithub's client; what it raises is turned into words within ``errors``.
-        name: What is visited.
     """
 
     def __init__(
@@ -173,7 +170,7 @@ def find_author(written: IssueComment | Issue) -> int | None:
 
 
 def plain(text: str | None) -> str:
-    """Give a text as it was sent: GitHub keeps the line ends of whoever edits by hand."""
+    """Give a text as it was sent: GitHub keeps the line ends of an edit by hand."""
     return (text or "").replace("\r\n", "\n").strip()
 
 

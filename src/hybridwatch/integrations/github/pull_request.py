@@ -36,7 +36,6 @@ class Check:
 
     Attributes:
         conclusion: ``success``, ``neutral`` or ``failure``.
-        title: One line.
         summary: Markdown, at most 65,535 characters.
         details_url: Where the whole story is, ``None`` for nowhere.
     """
@@ -49,11 +48,6 @@ class Check:
 
 class PullRequest:
     """One pull request.
-
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        number: Of the pull request.
 
     Raises:
         GithubError: There is none such, or GitHub does not let us in.
@@ -78,7 +72,7 @@ class PullRequest:
         return self._pull.state == "open"
 
     def stood_still_since(self, moment: datetime) -> bool:
-        """Whether nobody has pushed to the repository of its branch since then.
+        """Whether nothing was pushed to the repository of its branch since then.
 
         GitHub does not say which commit was the head when a comment was made. It does say when it
         last took a push there, by its own clock.
@@ -108,13 +102,9 @@ class PullRequest:
         Two jobs may do this at once, and a request that seemed to fail may have been served: after
         posting we look again, the oldest comment stays and gets our text, the others go.
 
-        Args:
-            is_marked: Whether a comment's text is one of ours.
-            text_after: Given what our comment says now (``None``: there is none), what it shall
-                say; ``None`` for nothing.
-
-        Returns:
-            What was done: ``posted``, ``edited``, ``unchanged``, ``silent``.
+        ``is_marked`` says whether a comment's text is one of ours. ``text_after`` is given what our
+        comment says now (``None``: there is none), and gives what it shall say; ``None`` for
+        nothing. What was done is ``posted``, ``edited``, ``unchanged`` or ``silent``.
 
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.
