@@ -80,7 +80,7 @@ class Belief:
             if_unchanged: Logarithms of how likely the measurement is if the change does not lie
                 between the two that were measured, for each column.
             if_changed: The same if it does.
-            beside: The earlier position that it was measured beside; 0 is the good end.
+            beside: The earlier position that it was measured against; 0 is the good end.
         """
         positions = np.arange(1, self.last + 1)[:, None]
         is_between = (beside < positions) & (positions <= at)
@@ -118,9 +118,8 @@ class Belief:
 def build_belief(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
     """Begin with what is known before anything is measured.
 
-    Args:
-        weights: How likely each position is to be the change, the bad end last; in any unit.
-        columns: How likely each size and scatter is; in any unit.
+    ``weights`` say how likely each position is to be the change, the bad end last, and ``columns``
+    how likely each size and scatter is; both in any unit.
     """
     found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(columns, dtype=np.float64))
     return Belief(found / found.sum())
