@@ -69,8 +69,8 @@ class BuildSpec:
         flags: Arguments of the engine's server.
         home: The home or checkout that its environment lies in.
         newest_python: Newest Python that can make the environment; any when ``None``.
-        variant_of: The build that this one is with other fixes; empty when it is none's. They have
-            one environment, and in a session one engine as far as the fixes allow.
+        variant_of: The build that this one is with other fixes; empty without one. They have one
+            environment, and in a session one engine as far as the fixes allow.
         base: The build whose packages and compiled parts it has under Python code of its own; empty
             when its environment has everything itself.
         origin: Where an added build has its code from: what kind of place (``source``, ``wheel``,

@@ -45,7 +45,7 @@ class BuildCheck:
         code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
             from a plugin that does not give it.
         changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
-        diff_digest: SHA-256 of what differs from that commit.
+        diff_digest: SHA-256 of what differs from the commit ``revision``.
     """
 
     distribution: str

@@ -13,7 +13,7 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import layers
 
 FETCH_TIMEOUT_S: Final = 4 * 3600.0
-"""Tens of gigabytes over a slow line; the hub's client itself gives up on one that is mute."""
+"""Tens of gigabytes over a slow line; the hub's client itself gives up on a silent one."""
 
 _CONFIGURATIONS: Final = "configs"
 _LETTERS: Final = "tiny-hybrid"

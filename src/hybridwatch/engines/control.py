@@ -35,7 +35,7 @@ class EngineControl:
         """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
 
         Raises:
-            EngineError: It is mute, or its workers are not all the same.
+            EngineError: It does not answer, or its workers are not all the same.
         """
         first, *others = self._call("identity")
         if any(other != first for other in others):

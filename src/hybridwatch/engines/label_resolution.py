@@ -48,6 +48,6 @@ def equipped_label(build: str, requires: Sequence[str]) -> str:
 def _added(
     request: BuildRequest, found: Mapping[str, BuildFinding], requires: Sequence[str]
 ) -> str:
-    """Switches for the required fixes that the release lacks and the label does not speak of."""
+    """Switches for the required fixes that the release lacks and the label does not name."""
     lacking = (fix for fix in requires if found[fix].state == "lacking")
     return "".join(f"+{fix}" for fix in lacking if fix not in request.switches)

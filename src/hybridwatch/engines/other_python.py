@@ -43,8 +43,6 @@ class Installed:
 
     Attributes:
         distribution: The package that brings it.
-        release: Its version.
-        requires: What it requires, as its metadata say it.
         held: Every package, as lines of a lock.
         has_plugin: Whether the engine plugin is installed with it.
     """

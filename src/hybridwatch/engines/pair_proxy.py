@@ -142,7 +142,7 @@ class PairProxy:
 
     async def _client(self, _application: web.Application) -> AsyncIterator[None]:
         # A connection each: a server closes kept ones after seconds, and a request that is sent
-        # into that moment fails although no server is ill.
+        # into that moment fails although both servers work.
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         # How long a request may take is its asker's business.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)

@@ -84,9 +84,6 @@ def call(
 
     ``failed`` begins the message when it fails, before pip's own words. ``heard`` takes each line
     as soon as pip prints it.
-
-    Raises:
-        BuildError: It failed.
     """
     printed = []
     with (

@@ -19,7 +19,7 @@ _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
 NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Engines speak plain HTTP on loopback; without this a client reads every certificate of the
+"""Engines use plain HTTP on loopback; without this a client reads every certificate of the
 machine, which takes longer than most requests."""
 
 

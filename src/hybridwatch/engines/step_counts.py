@@ -60,7 +60,7 @@ def read_step_counts(server: Server) -> StepCounts | None:
         them that got a token out of it.
 
     Raises:
-        EngineError: It is mute.
+        EngineError: It does not answer.
     """
     if server.launch.engine.data_parallel_size > 1:
         return None
@@ -95,7 +95,7 @@ def read_totals(server: Server) -> Totals:
     """Ask for the totals of an engine that keeps statistics; 0 of one that does not.
 
     Raises:
-        EngineError: It is mute.
+        EngineError: It does not answer.
     """
     found = _totals(_metrics_of(server.servers[-1]), (_STEPS, _PREEMPTIONS))
     return Totals(found.get(_STEPS, 0), found.get(_PREEMPTIONS, 0))

@@ -36,7 +36,7 @@ class Budget:
 
     Attributes:
         looks: Blocks after which the run is judged, ascending.
-        judge: Says how the run so far stands; ``Run.looks`` says which look this is.
+        judge: Says how much of the run so far is settled; ``Run.looks`` says which look this is.
     """
 
     looks: tuple[int, ...]

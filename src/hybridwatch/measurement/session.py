@@ -83,8 +83,8 @@ class SessionRequest:
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
         warmed: Timed phases that begin with a warm-up; without a budget.
         missing: Asked once the planned performance trials are made; without a budget. It may look
-            at the machine, never at what was measured: rounds that go on until a number pleases
-            prove nothing.
+            at the machine, never at what was measured: rounds that go on until a number is as
+            wished prove nothing.
         earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """
@@ -102,7 +102,7 @@ class SessionRequest:
 
     @property
     def planned(self) -> tuple[PlannedTrial, ...]:
-        """What is made before anybody looks, the trials of an earlier run included."""
+        """What is made before the first look, the trials of an earlier run included."""
         counts, sides = self.scenario.trials, len(self.sides)
         phases = list_phases(self.scenario, self.phases)
         if self.budget is not None:

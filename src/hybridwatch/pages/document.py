@@ -163,7 +163,7 @@ class Table:
     Attributes:
         caption: What the table shows: read out, and the name of its CSV.
         rows: As many cells each; a bare piece of a line is a cell, too.
-        marked: Place of the row that the rest of the view speaks of.
+        marked: Place of the row that the rest of the view is about.
         visible: Whether the caption is written over the table.
     """
 

@@ -79,7 +79,7 @@ def is_control(alert: Alert | Timeline) -> bool:
 
 
 def own_report(alert: Alert, report: Report) -> Report:
-    """Leave of a report what speaks of an alert; of a known-bad control that is all."""
+    """Leave of a report what is about an alert; of a known-bad control that is all."""
     if is_control(alert):
         return report
     parts = {(part.metric, part.statistic) for part in alert.cause.parts}

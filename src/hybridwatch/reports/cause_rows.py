@@ -35,7 +35,7 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """One thing to tell.
+    """One line of what a change review says.
 
     Attributes:
         sentence: Plain text; empty for a row of the table.

@@ -1,7 +1,7 @@
 """Making text from records harmless in Markdown.
 
-A record may come from a stranger's pull request, and the model's answers are anybody's words. The
-text must show as written: no markup, no HTML, no table cells, no mention that wakes people up.
+A record may come from a stranger's pull request, and a model may answer anything. The text must
+show as written: no markup, no HTML, no table cells, no mention that wakes people up.
 """
 
 import re

@@ -226,7 +226,7 @@ class Scenario(Part):
 
     @property
     def slow_control(self) -> str | None:
-        """The planted fault that its curve must tell apart; None without one."""
+        """The planted fault that its curve must distinguish; None without one."""
         return None if self.sweep is None else self.sweep.known_bad
 
     @property

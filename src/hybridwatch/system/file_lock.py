@@ -10,8 +10,8 @@ from pathlib import Path
 def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
     """Claim a file; the kernel ends the claim of a process that ends, however it ends.
 
-    The file is made, and stays. What comes is whether no other process has it; with ``wait`` once
-    no other has it.
+    The file is made, and stays. Yields whether no other process has it; with ``wait`` it waits
+    until none has.
     """
     with file.open("w") as lock:
         try:

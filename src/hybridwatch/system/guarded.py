@@ -231,7 +231,7 @@ class ConversingProcess:
     def stop(self) -> None:
         """End the command; may be called again."""
         for stream in (self._questions, self._answers):
-            # What could not be sent to a command that has ended is of no use to anybody.
+            # What could not be sent to a command that has ended is of no use.
             with suppress(BrokenPipeError):
                 stream.close()
         self._process.stop()

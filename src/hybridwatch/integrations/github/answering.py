@@ -50,8 +50,8 @@ def take(
 ) -> AnswerOrder | None:
     """Decide about a comment; nothing is written yet.
 
-    The order of the questions is the order of what they cost: whether the comment speaks to us,
-    whether its author may ask, whether it was answered before, and what it means.
+    The order of the questions is the order of what they cost: whether the comment is addressed to
+    us, whether its author may ask, whether it was answered before, and what it means.
 
     ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
     happen.

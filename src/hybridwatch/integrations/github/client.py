@@ -63,7 +63,7 @@ def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[N
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAccess:
-    """How to get in.
+    """How to reach GitHub.
 
     Attributes:
         token: Of a job (``GITHUB_TOKEN``), of an app, or a person's; without one what is public
@@ -86,7 +86,7 @@ class RepositoryAccess:
 
 
 class GitHubClient:
-    """GitHub, entered.
+    """A client of GitHub for one thing there.
 
     What ``github``, PyGithub's client, raises is turned into words within ``errors``.
 

@@ -81,8 +81,6 @@ class Bisect:
     """``bisect``: which release changed something.
 
     Attributes:
-        good: A build or release.
-        bad: A build or release.
         metric: What changed; ``None`` for whatever did.
         minutes: After which no other measurement begins.
     """

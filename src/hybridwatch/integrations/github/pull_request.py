@@ -37,7 +37,7 @@ class Check:
     Attributes:
         conclusion: ``success``, ``neutral`` or ``failure``.
         summary: Markdown, at most 65,535 characters.
-        details_url: Where the whole story is, ``None`` for nowhere.
+        details_url: Where all of it is, ``None`` for nowhere.
     """
 
     conclusion: str
@@ -50,7 +50,7 @@ class PullRequest:
     """One pull request.
 
     Raises:
-        GithubError: There is none such, or GitHub does not let us in.
+        GithubError: There is none such, or GitHub refuses us.
     """
 
     def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
@@ -96,8 +96,8 @@ class PullRequest:
     ) -> str:
         """Keep one comment of ours.
 
-        A mark alone does not make a comment ours, since anybody can copy it, other bots too: its
-        author must have the number of the account as which the token writes.
+        A mark alone does not make a comment ours, since all can copy it, other bots too: its author
+        must have the number of the account as which the token writes.
 
         Two jobs may do this at once, and a request that seemed to fail may have been served: after
         posting we look again, the oldest comment stays and gets our text, the others go.

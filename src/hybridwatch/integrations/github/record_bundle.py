@@ -120,7 +120,7 @@ def _check_records(folder: Path) -> None:
 
 
 def _check_bulk(bulk: Path) -> None:
-    """Uncompress a file piece by piece before anybody does it in one."""
+    """Uncompress a file piece by piece before it is done in one."""
     unzip = zlib.decompressobj(wbits=31)
     size = 0
     with bulk.open("rb") as file:

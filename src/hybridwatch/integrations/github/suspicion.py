@@ -2,7 +2,7 @@
 
 Where a search leaves a few commits, each of their pull requests gets it: people who know what they
 changed distinguish them faster than a night of measuring. Where it leaves many, none does: nearly
-all of them would hear something wrong.
+all of them would get a wrong message.
 """
 
 import re
@@ -25,7 +25,7 @@ _DIGITS: Final = 10
 """Of a commit."""
 _WORDS: Final = {ChangeDirection.REGRESSION: "worse", ChangeDirection.FIX: "better"}
 MOST: Final = 3
-"""Most suspects whose authors hear of it; of more, none do."""
+"""Most suspects whose pull requests get a comment; of more, none do."""
 _MARKER: Final = re.compile(r"<!-- hybridwatch suspect: ([0-9a-f]{40}) (one|some) -->\s*\Z")
 _HINTS: Final = {
     401: "the token in GITHUB_TOKEN is not valid",
@@ -117,7 +117,7 @@ class Telling:
 
 
 def hindrance(found: SearchAnswer) -> str:
-    """Say why no author is to hear of what a search found; empty if some are."""
+    """Say why no pull request gets a comment on what a search found; empty if some do."""
     if found.answer is None or not found.suspects:
         return "nothing was confirmed"
     if found.answer.find is not ChangeDirection.REGRESSION:

@@ -18,7 +18,7 @@ class Vocabulary:
     """Every name that there is.
 
     Attributes:
-        releases: Of these builds.
+        releases: Of the builds.
         fixes: What a label switches.
         faults: What a label plants.
         metrics: Ids of those that are measured everywhere, and of those that a scenario expects.

@@ -39,7 +39,7 @@ class Receipt:
 
 
 class ChannelClient(Protocol):
-    """A way out."""
+    """Sends the messages of one channel."""
 
     def deliver(self, message: Message, place: str) -> Receipt:
         """Send a message.
@@ -88,7 +88,7 @@ def read_secret(variable: str, form: str, expected: str) -> str:
 
 
 class Http:
-    """A client that follows no redirection, so that no secret goes astray.
+    """A client that follows no redirection, so that no secret reaches another server.
 
     Args:
         secrets: What no error and no log may show.

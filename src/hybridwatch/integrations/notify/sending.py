@@ -32,7 +32,6 @@ class Sent:
     """What became of one channel.
 
     Attributes:
-        sent: What got through.
         waiting: What did not, and is kept.
         troubles: Why, and what else was wrong, a line each.
     """
@@ -106,7 +105,6 @@ class Preview:
 
     Attributes:
         new: What was not found before.
-        waiting: What did not get through so far.
     """
 
     channel: str

@@ -1,9 +1,9 @@
 """What is news to a channel: how a topic stands, held against how it stood when it last heard.
 
 Pure. A topic is one alert, or everything that one machine did not measure; alerts of one cause are
-in one message. A channel hears when a topic opens, grows worse, comes back and ends; a channel that
-heard of the beginning hears of the end. What was acknowledged or muted is kept quiet, as the
-dashboard does.
+in one message. A channel gets a message when a topic opens, grows worse, comes back and ends; one
+that got the beginning gets the end. What was acknowledged or muted is kept quiet, as the dashboard
+does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Topic:
         is_gap: Whether it is something that was not measured.
         seen: What is to be seen of it now, as text that ``since`` takes.
         since: What became of it since ``seen`` was that.
-        content: Tells everything about its cause; may read a record.
+        content: Gives everything about its cause; may read a record.
         cause: The same for all that is in one message; empty for what stands alone.
     """
 

@@ -120,7 +120,7 @@ class LmEval:
 
     def _evaluate(self, process: ConversingProcess, files: list[str], timeout_s: float) -> None:
         try:
-            # It has ended after an error between two answers; what it answers says so.
+            # It has ended after an error that no call waited for; what it answers says so.
             with suppress(BrokenPipeError):
                 process.ask(json.dumps(files))
             process.answer(timeout_s)

@@ -67,7 +67,7 @@ def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 
 
 def draw_listing(rng: random.Random, shape: Shape) -> tuple[str, list[Pair]]:
-    """Draw a listing of whole lines, and its pairs of key and value in an order foreign to it."""
+    """Draw a listing of whole lines, and its pairs of key and value in a random order."""
     pairs = _draw_pairs(rng)
     lines = [f"{key}={value}\n" for key, value in pairs]
     spare = shape.head - sum(map(len, lines))

@@ -86,7 +86,7 @@ class BisectResult:
 
 @dataclass(slots=True)
 class Bisector:
-    """Goes down, as far as there is time.
+    """Searches list after list, each within the answer of the one before, as far as there is time.
 
     Attributes:
         keep: Stores a run and its verdict, and gives the record's place.

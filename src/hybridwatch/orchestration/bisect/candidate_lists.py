@@ -61,7 +61,7 @@ class BuildFactory:
     """
 
     has_code: ClassVar[bool] = True
-    """Whether the builds' code is on this machine, to tell their files and fixes apart."""
+    """Whether the builds' code is on this machine, to distinguish their files and fixes."""
 
     home: Path
     repo: Path | None
@@ -111,7 +111,7 @@ class BuildFactory:
     def commit(self, sha: str, good: str) -> str:
         """Make the build of a commit, and give its label.
 
-        The engine of ``good``, an earlier commit, comes up.
+        ``good`` is an earlier commit whose engine comes up.
 
         Raises:
             BuildError: It cannot be laid over a release, or its Python cannot be read.
@@ -144,7 +144,7 @@ class BuildFactory:
         return "-".join(filter(None, (_PREFIX, self.search[:_OF_SEARCH], what)))
 
     def clear(self, keep: Sequence[str] = ()) -> None:
-        """Remove the builds that were made, but those of these names."""
+        """Remove the builds that were made, except those of these names."""
         for name in self.made:
             if name not in keep:
                 remove_build(self.home, name)

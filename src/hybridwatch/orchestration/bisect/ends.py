@@ -27,7 +27,7 @@ class Ends:
 
     @property
     def key(self) -> str:
-        """What tells this search from others."""
+        """What distinguishes this search from others."""
         return " ".join(self.commits or self.labels)
 
 

@@ -84,7 +84,7 @@ def require_metric(metric: str) -> None:
 
 
 def is_exact(metric: str) -> bool:
-    """Whether one measurement tells, without noise."""
+    """Whether one measurement decides, without noise."""
     return is_of_life(metric) or metric_of(metric).kind is Kind.EXACT
 
 

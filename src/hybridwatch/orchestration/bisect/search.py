@@ -84,12 +84,7 @@ class SearchGoal:
 
 @dataclass(frozen=True, slots=True)
 class TimedQuestion:
-    """A change of a time or rate between the ends.
-
-    Attributes:
-        effect: What the ends showed.
-        costs: What measurements take.
-    """
+    """A change of a time or rate between the ends."""
 
     metric: str
     wanted: ChangeDirection

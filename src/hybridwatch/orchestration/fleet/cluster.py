@@ -13,15 +13,14 @@ from hybridwatch.orchestration.fleet.hosts import Node
 class JobCommand:
     """What a host is to measure, in words that need no database and no file of ours.
 
-    Only one measurement of a ``machine`` runs at a time.
+    Only one measurement of a ``machine`` runs at a time. ``prepare_s`` is for each of the commands
+    of ``prepare``.
 
     Attributes:
         prepare: Commands that make the builds ready, before any clock runs; each does nothing
             where that was done.
         command: Measures, and leaves one record below the folder that takes the place of
             ``{results}`` in it.
-        prepare_s: Time for each of the first.
-        measure_s: Time for the last.
         testbed_host: Makes the testbed in the record the host's own.
     """
 

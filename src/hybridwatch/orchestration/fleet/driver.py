@@ -40,7 +40,7 @@ _SHIFTED: Final = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT})
 
 @dataclass(frozen=True, slots=True)
 class DriverSettings:
-    """How patient a driver is; seconds.
+    """How long a driver waits; seconds.
 
     Attributes:
         look_s: It looks around (hosts, other drivers, what was cancelled) so often.

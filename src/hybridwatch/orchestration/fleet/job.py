@@ -125,7 +125,8 @@ class Job:
 
     Attributes:
         key: Equal for jobs that would measure the same in the same batch.
-        batch_id: A date, a commit, or whatever else tells one round of measuring from the next.
+        batch_id: A date, a commit, or whatever else distinguishes one round of measuring from the
+            next.
         priority: Higher goes first.
         planned_at: When it was wanted.
         until: After that it is not begun any more.

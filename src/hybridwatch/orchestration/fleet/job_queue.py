@@ -83,7 +83,7 @@ class JobQueue:
         self._tries = tries
 
     def is_made(self) -> bool:
-        """Whether anybody ever planned something here.
+        """Whether anything was ever planned here.
 
         Raises:
             TriageError: The tables are of a newer hybridwatch.

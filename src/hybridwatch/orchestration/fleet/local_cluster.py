@@ -55,12 +55,12 @@ class LocalCluster:
         return found
 
     def stop(self, order_id: str) -> None:
-        """Tell its thread, which ends what it started."""
+        """Signal its thread, which ends what it started."""
         if unwanted := self._unwanted.get(order_id):
             unwanted.set()
 
     def close(self) -> None:
-        """Tell every thread, and wait until they have ended what they started."""
+        """Signal every thread, and wait until they have ended what they started."""
         for unwanted in self._unwanted.values():
             unwanted.set()
         deadline = time.monotonic() + _PATIENCE_S

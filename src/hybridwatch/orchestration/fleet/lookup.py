@@ -154,7 +154,7 @@ class JobHistory:
 
 
 def load_job_history(job_queue: JobQueue, key: str) -> JobHistory:
-    """Tell all of a job."""
+    """Give all of a job; a key without one is an error."""
     history = find_job_history(job_queue, key)
     if history is None:
         raise FleetError(f"job {key!r}: expected the key of a job, found none of it")

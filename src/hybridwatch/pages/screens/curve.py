@@ -118,7 +118,7 @@ def _table(sides: Sequence[SideCurve]) -> Table:
 
 
 def _known(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
-    """Name what is known of the points, with its unit; what no trial tells has no column."""
+    """Name what is known of the points, with its unit; what no trial gives has no column."""
     first = sides[0]
     points = [point for side in sides for point in side.points]
     yield interactivity_of(first), lambda point: point.interactivity

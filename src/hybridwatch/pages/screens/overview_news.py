@@ -65,7 +65,7 @@ class _Change:
 
     Attributes:
         text: What happened, with the numbers of that run.
-        to: What tells more.
+        to: The view that says more.
         now: What became of it since.
         stands: Whether it is bad, and still is.
     """

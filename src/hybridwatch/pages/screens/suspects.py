@@ -46,7 +46,7 @@ _STARTS: Final = {
     _BESIDE: ("No run before it was good. The baseline was ", "; bad since "),
 }
 _LATEST: Final = 60
-"""Earlier runs that tell when it began."""
+"""Earlier runs that show when it began."""
 _TAG: Final = re.compile(r"v\d+(\.\d+)+")
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 

@@ -142,7 +142,7 @@ def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = Fa
 
 
 def short(release: str) -> str:
-    """Name a release without what tells only builds of one night apart: ``+g1a2b3c4``."""
+    """Name a release without what distinguishes only builds of one night: ``+g1a2b3c4``."""
     return release.partition("+")[0]
 
 
@@ -176,7 +176,7 @@ def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: b
     """Mark where the machine changed, with a text to be pointed at; gives whether it lies inside.
 
     ``moment`` is when the first run after the change began. If ``is_strong``, something moved; else
-    there is a small mark at the foot alone.
+    there is only a small mark at the bottom.
     """
     axis: Any = figure.layout.xaxis
     first, last = map(pd.Timestamp, axis.range)

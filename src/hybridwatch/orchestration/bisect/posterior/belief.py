@@ -34,13 +34,13 @@ class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
     How large the change is and how far measurements scatter is not known for sure either, and what
-    one measurement tells of that counts for all others. So there is a probability for each position
+    one measurement says of that counts for all others. So there is a probability for each position
     together with each of these.
 
     Attributes:
         joint: The probabilities; a row for each position, a column for each size and scatter.
-        skipped: Positions that cannot be measured. One of them may be the change, but nothing tells
-            it from the next one that can.
+        skipped: Positions that cannot be measured. One of them may be the change, but nothing
+            distinguishes it from the next one that can.
     """
 
     joint: Array
@@ -93,7 +93,7 @@ class Belief:
         return replace(self, skipped=self.skipped | {at})
 
     def ranges(self) -> tuple[Range, ...]:
-        """Give the ranges within which no measurement could tell positions apart."""
+        """Give the ranges within which no measurement could distinguish positions."""
         ends = (0, *self.open, self.last)
         return tuple(self._range(low, high) for low, high in pairwise(ends))
 
