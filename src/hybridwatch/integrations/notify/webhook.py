@@ -25,7 +25,7 @@ class WebhookDoor:
     """A server.
 
     Args:
-        source: What its events call where they come from.
+        source: What its events call where they come from; ``clock`` gives seconds since 1970.
 
     Raises:
         UndeliveredError: Address or secret are missing in the environment.

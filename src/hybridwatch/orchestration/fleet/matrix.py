@@ -188,6 +188,8 @@ class Matrix:
     def jobs(self, scenarios: Path, batch_id: str, now: datetime) -> list[Job]:
         """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
+        ``now`` is UTC.
+
         Raises:
             FleetError: The file names no scenario or build, or some that do not go together.
         """
@@ -209,6 +211,7 @@ class Matrix:
         """Give the jobs of what was asked for in a comment.
 
         ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
+        ``now`` is UTC.
 
         Raises:
             FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.
