@@ -1,9 +1,9 @@
 """Takes an environment that somebody else made for an engine build, as asv does for a commit.
 
-It may be a virtual environment or a container's own Python; nothing is written into it.
-What a build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put
-into a home of its own (``HYBRIDWATCH_HOME``), beside links to what every home has. The lock says
-what the environment really holds.
+It may be a virtual environment or a container's own Python; nothing is written into it. What a
+build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put into a
+home of its own (``HYBRIDWATCH_HOME``), with links to what every home has. The lock says what the
+environment really holds.
 """
 
 import re
@@ -31,12 +31,10 @@ def adopt(
 ) -> BuildSpec:
     """Make an environment a build of a home of its own.
 
-    Args:
-        python: The interpreter that we run in, by the name it was started with.
-        checkout: Where scenarios, models, oracles, results and the engine plugin are.
-        into: The home; made when missing. Builds of other names that are there stay.
-        accelerator: ``cpu`` or ``cuda``.
-        name: Of the build. With the name of one of the checkout's it gets that one's variants.
+    ``python`` is the interpreter by the name that it was started with. ``checkout`` has the
+    scenarios, models, oracles, results and the engine plugin. ``into`` is the home; it is made when
+    missing, and its builds of other names stay. A build with the name of one of the checkout's gets
+    that one's variants.
 
     Raises:
         BuildError: No vLLM, or no plugin, is installed here, or another release of vLLM than the

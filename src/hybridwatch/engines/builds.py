@@ -22,7 +22,7 @@ from hybridwatch.scenarios.validation_text import closest, quoted
 from hybridwatch.system.home import home, is_extending, shipped_engine
 
 DEFAULT_BUILD: Final = "cpu-0.31.0"
-"""What is measured when nobody names a build; runs everywhere."""
+"""What is measured when no build is named; runs everywhere."""
 
 FAULTS: Final = (
     "slow-step",
@@ -43,7 +43,7 @@ RUNNERS: Final = ("v1", "v2")
 
 _BUILDS_FILE: Final = Path("engine") / "builds.toml"
 OWN_FILE: Final = Path(".engines") / "builds.toml"
-"""Builds that somebody added on this machine; it lies, and goes, with their environments."""
+"""Builds that were added on this machine; the file is removed with their environments."""
 _WRITTEN_FILE: Final = Path("builds.toml")
 """Builds that the owner of a home has written by hand."""
 
@@ -101,9 +101,8 @@ class BuildRequest:
         spec: The named build, or the one that it is a variant of.
         switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
             label's; a fix made of parts is named by these. Fixes not named stay as released.
-        planted: Faults to put in.
         code: What the digest of the Python files must begin with; empty when any will do.
-        line: The line of builds that it is stated to belong to; ``None`` where nobody states one.
+        line: The line of builds that it is stated to belong to; ``None`` where none is stated.
         model_runner: The model runner that was chosen, ``v1`` or ``v2``; ``None`` leaves it to the
             scenario and the release.
     """
@@ -124,14 +123,10 @@ class BuildRequest:
     def label_of(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
 
-        Only a release goes by the name alone. Other code, and all of a build that somebody added,
-        has its digest in the label, so that it never shares a series with the release, nor with
-        what the tree is after an edit.
-
-        Args:
-            code_digest: Over the Python files that the engine has; ``None`` from one that does not
-                tell, whose label is the one that was asked for.
-            changed: Whether they are not as the installed wheel lists them.
+        Only a release goes by the name alone. Other code, and all of an added build, has its digest
+        in the label, so that it never shares a series with the release, nor with what the tree is
+        after an edit. An engine that gives no digest has the label that was asked for. ``changed``
+        says that the files differ from the list of the installed wheel.
 
         Raises:
             BuildError: The code is not the one that was asked for.
@@ -156,13 +151,7 @@ def on_line(sides: Sequence[BuildRequest], line: str | None) -> tuple[BuildReque
 
 
 def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
-    """Read every named build.
-
-    Args:
-        root: The home; found by ``home`` when not given.
-
-    Returns:
-        Builds by name, in the order of the file; those that were added on this machine last.
+    """Read every named build, in the order of the file; those that were added on this machine last.
 
     Raises:
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
@@ -204,11 +193,9 @@ def named_build(name: str, root: Path | None = None) -> BuildSpec:
 def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
 
-    Args:
-        text: A build's name, where a record says it ``@`` and the beginning of its code digest,
-            then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and
-            one of ``+v1`` and ``+v2`` (model runner).
-        root: The home; found by ``home`` when not given.
+    ``text`` is a build's name, where a record says it ``@`` and the beginning of its code digest,
+    then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and one of
+    ``+v1`` and ``+v2`` (model runner).
 
     Raises:
         BuildError: The build, a fix or a fault is unknown or named twice, a fault is taken out, or
@@ -282,11 +269,10 @@ def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
 
 
 def label_words() -> LabelWords:
-    """Name what a label may switch and plant, fixes and faults of somebody's own included.
+    """Name what a label may switch and plant, the user's own fixes and faults included.
 
     Raises:
         BuildError: A fault is called as a fix or as a shipped fault, or a fix as the latter.
-        ScenarioError: A file that describes them is wrong.
     """
     fixes, faults = own_fixes(), own_faults()
     for fix in fixes.keys() & {*FAULTS, *RUNNERS}:
@@ -325,7 +311,7 @@ def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> B
 
 
 def _lock(key: str, name: str, folders: Sequence[Path]) -> Path:
-    """Find a lock beside the file that names it, or beside that of the build that it is like."""
+    """Find a lock next to the file that names it, or next to that of the build that it is like."""
     for folder in folders:
         # Not every home has the folder that a path such as ../.engines/x leaves again.
         path = Path(os.path.normpath(folder / name))

@@ -77,9 +77,7 @@ class BuildsFile:
     """Builds by name, in the order of their file.
 
     Attributes:
-        shown: How messages call the file.
-        tables: As they are written.
-        entries: As they are meant, with what each has from the build that it is like.
+        entries: With what each has from the build that it is like.
     """
 
     shown: Path
@@ -90,10 +88,8 @@ class BuildsFile:
 def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> BuildsFile:
     """Read a file of builds.
 
-    Args:
-        path: The file.
-        shown: How messages call it.
-        others: Files whose builds these may be like and must not be called as.
+    Messages call the file ``shown``. Its builds may be like those of ``others``, and have other
+    names.
 
     Raises:
         BuildError: The file cannot be read, was cut short, or says something we do not understand;
@@ -109,11 +105,7 @@ def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> Bui
 
 
 def written_tables(file: Path) -> dict[str, Any]:
-    """Read the tables of a file of builds that we wrote, as they are written; none without a file.
-
-    Raises:
-        BuildError: It is another kind of file.
-    """
+    """Read the tables of a file of builds that we wrote, as they are; none without a file."""
     if not file.exists():
         return {}
     try:
@@ -153,7 +145,7 @@ def _check_ended(text: str, shown: Path) -> None:
 def _check_last_line(text: str, shown: Path, content: Mapping[str, Any]) -> None:
     """Check that the file goes on to where it says: a part of it is a file, too, of fewer builds.
 
-    A file that says nothing about it can be cut between two lines and nobody knows.
+    A file that says nothing about it can be cut between two lines without notice.
     """
     expected, found = content.get(_LAST_LINE), text.rstrip("\n").rpartition("\n")[2]
     if expected is not None and found != expected:

@@ -26,7 +26,6 @@ class BuildFinding:
 
     Attributes:
         state: ``present``, ``lacking`` or ``not-applicable``.
-        evidence: Where in the code it was seen, for a person.
         source: Digest of the code that the probe read; ``None`` from a plugin that does not give
             it.
     """
@@ -41,16 +40,12 @@ class BuildCheck:
     """What an environment really holds.
 
     Attributes:
-        distribution: The package that brings vLLM.
-        release: Its version.
         wheel_digest: SHA-256 of the list of its files.
-        fixes: By fix id.
         faults: What can be planted, and what that does, by fault id.
         code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
             from a plugin that does not give it.
         changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
-        revision: Git commit of the tree that they are from, if there is one.
-        diff_digest: SHA-256 of what differs from that commit.
+        diff_digest: SHA-256 of what differs from the commit ``revision``.
     """
 
     distribution: str
@@ -72,7 +67,7 @@ class BuildCheck:
         """Whether the code that decides about a fix is that of no release known.
 
         What a probe says of such code was never seen in a release. Nothing is known of the releases
-        that have a fix of somebody's own.
+        that have a user's own fix.
         """
         is_known = fix in CATALOGUE and self.fixes[fix].source is not None
         return is_known and not self.as_in(fix)
@@ -90,11 +85,7 @@ def require_installed(build: BuildSpec) -> None:
 
 
 def require_code(request: BuildRequest) -> None:
-    """Refuse a label that names other code than the build has now.
-
-    Raises:
-        BuildError: The tree was edited since, or the build cannot be probed.
-    """
+    """Refuse a label that names other code than the build has now: its tree was edited since."""
     if request.code:
         request.label_of(check_build(request.spec).code_digest, changed=True)
 
@@ -122,11 +113,8 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
 def require_readable(name: str, python: Path, folder: Path, plugin: Path | None = None) -> None:
     """Refuse code of vLLM that the probes cannot read, before it is a build.
 
-    Args:
-        name: Of the build that it is to be.
-        python: An interpreter.
-        folder: Holds the package ``vllm``.
-        plugin: Source of the plugin, for an interpreter that does not have it.
+    ``folder`` holds the package ``vllm``; ``plugin`` is the plugin's source, for an interpreter
+    that does not have it.
 
     Raises:
         BuildError: A file is no Python in UTF-8, which it names, or a probe failed otherwise.

@@ -13,7 +13,7 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import layers
 
 FETCH_TIMEOUT_S: Final = 4 * 3600.0
-"""Tens of gigabytes over a slow line; the hub's client itself gives up on one that is mute."""
+"""Tens of gigabytes over a slow line; the hub's client itself gives up on a silent one."""
 
 _CONFIGURATIONS: Final = "configs"
 _LETTERS: Final = "tiny-hybrid"
@@ -51,22 +51,14 @@ def find_checkpoint(scenario: Scenario, build: BuildSpec, models: Path) -> Check
 
 
 def folder_of(scenario: Scenario, models: Path) -> Path:
-    """Find the folder of a scenario's model, which is none of the hub's.
-
-    Raises:
-        BuildError: As for ``model_folder``.
-    """
+    """Find the folder of a scenario's model, which is none of the hub's."""
     made_up = scenario.engine.load_format == "dummy"
     name = f"{_CONFIGURATIONS}/{scenario.model}" if made_up else scenario.model
     return model_folder(scenario, name, models)
 
 
 def find_draft(scenario: Scenario, models: Path) -> Path | None:
-    """Find the folder of the model that drafts for a scenario's; ``None`` without one.
-
-    Raises:
-        BuildError: As for ``model_folder``.
-    """
+    """Find the folder of the model that drafts for a scenario's; ``None`` without one."""
     speculation = scenario.engine.speculation
     if speculation is None or speculation.model is None:
         return None
@@ -74,16 +66,10 @@ def find_draft(scenario: Scenario, models: Path) -> Path | None:
 
 
 def model_folder(scenario: Scenario, name: str, models: Path, key: str = "model") -> Path:
-    """Find a model of ours, or of the home.
-
-    Args:
-        scenario: What wants it.
-        name: Of the folder.
-        models: Folder of the models.
-        key: What of the scenario names it, for messages.
+    """Find a model of ours, or of the home; messages name the scenario's ``key``.
 
     Raises:
-        BuildError: There is none, or the home has one that is called as one that is shipped.
+        BuildError: There is none, or the home has one with the name of a shipped one.
     """
     places = layers(models)
     found = [place / name for place in places if (place / name).is_dir()]

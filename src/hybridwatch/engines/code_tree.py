@@ -26,9 +26,8 @@ class CodeTree:
     """Python code of vLLM.
 
     Attributes:
-        package: The folder ``vllm``.
         checkout: The top of its git checkout, if that also keeps what the compiled parts are made
-            from; ``None`` for a copy of a package, whether somebody keeps it in git or not.
+            from; ``None`` for a copy of a package, also where it is kept in git.
     """
 
     package: Path
@@ -72,10 +71,7 @@ class CodeTree:
     def native_changes(self, release: str, accelerator: str, released: Path) -> list[str]:
         """Name what the release's compiled parts and packages do not fit.
 
-        Args:
-            release: Its version.
-            accelerator: ``cpu`` or ``cuda``, whose requirements count.
-            released: The release's installed package.
+        The requirements of ``accelerator`` count; ``released`` is the release's installed package.
         """
         if self.checkout is None:
             return sorted(_other_compiled(self.package, released))
@@ -88,14 +84,7 @@ class CodeTree:
 
 
 def code_tree(folder: Path) -> CodeTree:
-    """Find vLLM's code in a folder.
-
-    Args:
-        folder: A checkout, a folder of packages, or the package itself.
-
-    Raises:
-        BuildError: There is none.
-    """
+    """Find vLLM's code in a folder: a checkout, a folder of packages, or the package itself."""
     inner = folder / "vllm"
     package = (inner if (inner / "__init__.py").is_file() else folder).resolve()
     if not (package / "__init__.py").is_file() or not (package / "v1").is_dir():
@@ -113,11 +102,7 @@ def code_tree(folder: Path) -> CodeTree:
 
 
 def require_syntax(path: str, code: str | bytes) -> None:
-    """Refuse code that is no Python in UTF-8.
-
-    Raises:
-        BuildError: It is none; the message begins with the path, and the line if there is one.
-    """
+    """Refuse code that is no Python in UTF-8; the message has the path, and the line if known."""
     try:
         ast.parse(code if isinstance(code, str) else code.decode())
     except (SyntaxError, ValueError) as error:

@@ -46,7 +46,6 @@ class CommitWheel:
 
     Attributes:
         address: Of the file, with its digest behind a ``#`` where the index says one.
-        release: Its version.
     """
 
     address: str
@@ -56,11 +55,8 @@ class CommitWheel:
 def find_wheel(commit: str, accelerator: str, index: str = "") -> CommitWheel:
     """Find the wheel of a commit that this machine can run.
 
-    Args:
-        commit: All 40 digits.
-        accelerator: ``cpu`` or ``cuda``.
-        index: Address of the index with ``{commit}`` in it; when empty that of
-            ``HYBRIDWATCH_WHEEL_INDEX``, or else vLLM's own for the accelerator.
+    ``commit`` has all 40 digits. ``index`` is the address of the index with ``{commit}`` in it;
+    when empty that of ``HYBRIDWATCH_WHEEL_INDEX``, or else vLLM's own for the accelerator.
 
     Raises:
         NoWheelError: The index has none of this commit.

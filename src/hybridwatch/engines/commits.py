@@ -24,9 +24,6 @@ class Commit:
     """One commit.
 
     Attributes:
-        sha: Its full name.
-        author: Who wrote it.
-        title: First line of its message.
         paths: Files of the engine that it changes, from the top of the checkout.
     """
 
@@ -43,15 +40,7 @@ class Commit:
 
 
 def find_sha(repo: Path, name: str) -> str:
-    """Give the full name of a commit.
-
-    Args:
-        repo: A clone.
-        name: A commit, tag or branch.
-
-    Raises:
-        BuildError: It has no such commit, or is no repository.
-    """
+    """Give the full name of a commit, tag or branch of a clone."""
     try:
         found = git(
             repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
@@ -73,12 +62,8 @@ def common_ancestor(repo: Path, one: str, other: str) -> str:
 def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
     """List the commits that lead from one to another, along the first parents, in their order.
 
-    Those that change nothing an engine is made of are left out.
-
-    Args:
-        repo: A clone.
-        good: The one before the first.
-        bad: The last, if it changes anything.
+    Those that change nothing an engine is made of are left out. ``bad`` is the last of the list if
+    it changes anything; ``good`` is not in it.
 
     Raises:
         BuildError: ``good`` is not an ancestor of ``bad``.
@@ -99,8 +84,7 @@ def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
 def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
     """Give the Python files of the package that differ between two commits, as the later has them.
 
-    Returns:
-        Text by path; files that the later one lacks are left out.
+    Files that the later one lacks are left out.
     """
     names = git(
         repo,
@@ -122,15 +106,12 @@ def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
     """Lay the files of a commit out in a folder of their own, which ends with the block.
 
     It is a clone that shares the objects, so versions and revisions can be asked there as well.
-
-    Raises:
-        BuildError: It has no such commit.
     """
     sha = find_sha(repo, commit)
     top = git(repo, "rev-parse", "--show-toplevel").strip()
     with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:
         tree = Path(folder) / "tree"
-        # No template: nobody's hooks run here.
+        # No template: no hooks run here.
         git(repo, "clone", "--quiet", "--shared", "--no-checkout", "--template=", top, str(tree))
         git(tree, "checkout", "--quiet", "--detach", sha)
         yield tree

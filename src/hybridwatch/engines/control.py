@@ -20,11 +20,7 @@ _STEP_POLL_S: Final = 0.002
 
 
 class EngineControl:
-    """Speaks to the plugin in every worker of a running engine.
-
-    Args:
-        servers: The servers that make up the engine: one, or a prefill and a decode server.
-    """
+    """Speaks to the plugin in every worker of a running engine."""
 
     def __init__(self, servers: Sequence[EngineServer]) -> None:
         self._lines = [_ControlLine(server) for server in servers]
@@ -39,7 +35,7 @@ class EngineControl:
         """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
 
         Raises:
-            EngineError: It is mute, or its workers are not all the same.
+            EngineError: It does not answer, or its workers are not all the same.
         """
         first, *others = self._call("identity")
         if any(other != first for other in others):
@@ -47,10 +43,7 @@ class EngineControl:
         return first
 
     def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
-        """Turn fixes on or off on the live engine.
-
-        Returns:
-            The state of every fix afterwards.
+        """Turn fixes on or off on the live engine, and give the state of every fix afterwards.
 
         Raises:
             BuildError: This release does not allow it.
@@ -93,11 +86,9 @@ class EngineControl:
     def stop_probe(self, name: str) -> dict[str, Any]:
         """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
 
-        Counts by name are added name by name, those by two names likewise.
-
-        Returns:
-            What was seen; with ``unsupported``, the counts that not every worker could watch, each
-            with the reason, where there are any. A part of such a count is left out.
+        Counts by name are added name by name, those by two names likewise. Counts that not every
+        worker could watch are under ``unsupported``, each with the reason; a part of such a count
+        is left out.
         """
         replies = self._call("probe_stop", name)
         unsupported: dict[str, str] = {}
@@ -138,13 +129,9 @@ class EngineControl:
             line.post("/resume")
 
     def run_steps(self, steps: int) -> int:
-        """Let a held engine make steps, and hold it again.
+        """Let a held engine make at most so many steps that compute a token, and hold it again.
 
-        Args:
-            steps: At most so many that compute a token.
-
-        Returns:
-            How many it made: fewer when no request was left.
+        Fewer are made, and returned, when no request is left.
 
         Raises:
             EngineError: It did not come so far after a while: no request could be scheduled.
@@ -172,8 +159,7 @@ class EngineControl:
     def set_token_budget(self, tokens: int | None) -> None:
         """Let a step compute at most so many tokens (``max_num_batched_tokens``) from now on.
 
-        Args:
-            tokens: At most what the engine was started with; None for just that.
+        ``None`` is what the engine was started with.
 
         Raises:
             EngineError: It was started with fewer.
@@ -186,19 +172,11 @@ class EngineControl:
                 )
 
     def drain(self) -> None:
-        """Wait until no request is left in any batch.
-
-        Raises:
-            EngineError: Some are still running after a while, or the engine is mute.
-        """
+        """Wait until no request is left in any batch."""
         self._wait_until_empty("running")
 
     def reset(self) -> None:
-        """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows.
-
-        Raises:
-            EngineError: Requests are still running after a while, or the engine is mute.
-        """
+        """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows."""
         self._wait_until_empty("clear_rows")
         for line in self._lines:
             line.post("/reset_prefix_cache?reset_external=true")  # what a connector keeps, too
@@ -206,7 +184,7 @@ class EngineControl:
     def clear_cache(self) -> None:
         """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
 
-        What ran before then makes no difference to states that nobody has written, nor to who gets
+        What ran before then makes no difference to states that were never written, nor to who gets
         which block. For an engine that was ``reset``.
         """
         self._call("clear_cache")

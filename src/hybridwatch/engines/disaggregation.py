@@ -49,9 +49,8 @@ _OF_ACCELERATOR: Final = {
 def pair_launch(launch: Launch, role: str) -> Launch:
     """The same engine as one of a pair, with a free port for the connector's side channel.
 
-    Args:
-        launch: The engine, as if it were alone; the pair's GPUs.
-        role: ``prefill``, which gets the first of them, or ``decode``, which gets the last.
+    ``launch`` is the engine as if it were alone, with the pair's GPUs: ``prefill`` gets the first
+    of them, ``decode`` the last.
     """
     transfer = {
         "kv_connector": "NixlConnector",
@@ -82,11 +81,9 @@ class DisaggregatedServer(Stopped):
     too: a request sent straight to one of them is computed there from beginning to end.
 
     Args:
-        launch: How to start each engine, as if it were alone.
-        log: File for the proxy's log; the engines' logs lie beside it, ``x.prefill.log`` and
-            ``x.decode.log`` for ``x.log``.
+        log: Of the proxy; the engines' logs are next to it, ``x.prefill.log`` and ``x.decode.log``
+            for ``x.log``.
         start_timeout_s: Limit for the engines coming up; None for what their accelerator needs.
-        waiting: Called now and then while they come up, for progress.
 
     Raises:
         EngineError: One died or did not come up in time; carries the tails of the logs.

@@ -8,11 +8,7 @@ from hybridwatch.scenarios.scenario import Scenario, list_numbers
 
 
 def misfit(scenario: Scenario, side: BuildRequest) -> str | None:
-    """Say why a scenario does not apply to a build.
-
-    Returns:
-        What the scenario needs and the build is, as half a sentence; None if it applies.
-    """
+    """Say why a scenario does not apply to a build, as half a sentence; None if it applies."""
     spec = side.spec
     if not scenario.fits(spec.accelerator):
         needs = f"needs the accelerator {scenario.accelerator}"

@@ -31,7 +31,6 @@ class Arrangement:
         gpus: What the engine's processes may use, as CUDA numbers them; of a pair the first is the
             prefill engine's and the last the decode engine's. None on a CPU.
         memory_share: Share of a GPU's memory that one engine may take; None for its own default.
-        stand_in: What the declared layout was replaced by; None where it was not.
     """
 
     scenario: Scenario
@@ -44,7 +43,7 @@ def cuda_numbers(devices: Iterable[Device]) -> tuple[str, ...]:
     """Name GPUs as ``CUDA_VISIBLE_DEVICES`` takes them along the PCI bus.
 
     By number: not every vLLM can read the longer names. A slice of a GPU has no other than its
-    name, and is called what whoever started us has called it.
+    name, and keeps the name that it was given when we were started.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     slices = visible.split(",") if "MIG-" in visible else None
@@ -56,11 +55,8 @@ def cuda_numbers(devices: Iterable[Device]) -> tuple[str, ...]:
 def arrange(scenario: Scenario, gpus: Sequence[str], engines: int = 1) -> Arrangement:
     """Lay a scenario out.
 
-    Args:
-        scenario: As declared.
-        gpus: Those that may be used, as CUDA numbers them; none for a build that computes on a CPU.
-        engines: Engines of the session that are alive at the same time, on the same GPUs; the two
-            of a pair count as one.
+    ``gpus`` are none for a build that computes on a CPU. ``engines`` are those of the session that
+    are alive at the same time on the same GPUs; the two of a pair count as one.
     """
     if not gpus:
         return Arrangement(scenario)

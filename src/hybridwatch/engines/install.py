@@ -1,7 +1,7 @@
 """Makes the environment of an engine build from its lock, once, or fetches what it is made of.
 
 A marker file is written last and holds the digest of everything that shaped the environment. A
-marker that fits means there is nothing to do; any other environment is made anew from nothing, so
+marker that fits means there is nothing to do; any other environment is made again from nothing, so
 one that was interrupted, or whose lock has changed, is never half right.
 
 A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
@@ -90,17 +90,13 @@ def install(
 ) -> Path:
     """Make the environment of a build, unless it is there already.
 
-    Args:
-        build: The build.
-        say: Takes each line of progress.
-        wheels: Folders that hold every package, as ``download`` fills them: no index
-            is needed then.
-        needs_gpu: Whether a build for CUDA is refused where it could not run.
+    ``wheels`` are folders that hold every package, as ``download`` fills them: no index is needed
+    then. Without ``needs_gpu`` a build for CUDA is also made where it could not run.
 
     Raises:
-        BuildError: Somebody added the build and it has no lock to make it from; or it does not fit
-            this machine; or a step failed: then it carries the step,
-            its exit status and the last lines it wrote.
+        BuildError: An added build has no lock to make it from; or the build does not fit this
+            machine; or a step failed: then with the step, its exit status and the last lines it
+            wrote.
     """
     if build.origin:
         raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
@@ -126,13 +122,8 @@ def install(
 def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     """Fetch every package of a build, for a machine that has no index.
 
-    Wheels only: whoever unpacks them shall need no compiler. They are for this Python's version and
-    kind of machine.
-
-    Args:
-        build: The build.
-        folder: Where to put them; made when missing. What is there is not fetched again.
-        say: Takes each line of progress.
+    Wheels only: unpacking them shall need no compiler. They are for this Python's version and kind
+    of machine. What is in the folder already is not fetched again.
 
     Raises:
         BuildError: This Python does not fit, or a package cannot be had.

@@ -11,10 +11,8 @@ from hybridwatch.scenarios.fixes import NO_FIX
 def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     """The build with a fix: as it is when its release has it, else with the fix put in.
 
-    Args:
-        build: A label; switches of it stay.
-        fix: Id of a fix, or ``NO_FIX``.
-        requires: Further fixes that must be in, where they mean something to the release.
+    Switches of ``build`` stay. ``fix`` may be ``NO_FIX``. The fixes of ``requires`` must be in too,
+    where they mean something to the release.
 
     Raises:
         BuildError: The build cannot be probed, or the fix means nothing to its release.
@@ -33,9 +31,6 @@ def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     """The build without a fix, and with everything else that its healthy one has.
 
     Arguments as for ``healthy_label``.
-
-    Raises:
-        BuildError: The build cannot be probed.
     """
     request = parse_label(build)
     added = _added(request, check_build(request.spec).fixes, requires) if requires else ""
@@ -43,15 +38,7 @@ def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
 
 
 def equipped_label(build: str, requires: Sequence[str]) -> str:
-    """The build as it is, with the fixes that a scenario requires on every side.
-
-    Args:
-        build: A label; switches of it stay.
-        requires: As for ``healthy_label``.
-
-    Raises:
-        BuildError: The build cannot be probed.
-    """
+    """The build as it is, with the fixes that a scenario requires on every side."""
     if not requires:
         return build
     request = parse_label(build)
@@ -61,6 +48,6 @@ def equipped_label(build: str, requires: Sequence[str]) -> str:
 def _added(
     request: BuildRequest, found: Mapping[str, BuildFinding], requires: Sequence[str]
 ) -> str:
-    """Switches for the required fixes that the release lacks and the label does not speak of."""
+    """Switches for the required fixes that the release lacks and the label does not name."""
     lacking = (fix for fix in requires if found[fix].state == "lacking")
     return "".join(f"+{fix}" for fix in lacking if fix not in request.switches)

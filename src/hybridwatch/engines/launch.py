@@ -33,19 +33,13 @@ class Launch:
     """Everything that decides how an engine comes up.
 
     Attributes:
-        python: Interpreter of the build's environment.
-        model: Folder of the checkpoint.
-        served_name: Name under which requests ask for it.
-        engine: The scenario's engine arguments.
         graph_replay: Replay FULL graphs on the CPU.
-        fixes: Fixes to switch before the engine starts.
-        environment: Further variables, from the build.
         flags: Further arguments of the server, from the build; an empty value is a switch that
             takes none.
         accelerator: What the build computes on, ``cpu`` or ``cuda``.
         tokenizer: Folder of the tokenizer; None for the model's own.
-        own: Folders of fixes and faults of somebody's own, by the setting that names them.
-        draft: Folder of the model that drafts; None where it lies beside the target's.
+        own: Folders of the user's own fixes and faults, by the setting that names them.
+        draft: Folder of the model that drafts; None where it is in the target's folder.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
         hash_seed: What Python's hashes are drawn from; None for another draw at each start.

@@ -19,7 +19,7 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
     Also what a person types after ``vllm bench serve``, in the folder of the models, to repeat it
     by hand. The tokenizer is named from there: the client's JSON keeps the name, and a record shall
-    not tell where somebody's checkout lies.
+    not show where a checkout is.
     """
     options = {
         "backend": "openai",
@@ -56,10 +56,6 @@ class LoadClient:
 
     A client that failed is ended, and the next trial gets a new one: after a time-out it might
     still be at work on the trial before.
-
-    Args:
-        launch: Of the engine, for interpreter, model and environment.
-        log: File for what the client prints.
     """
 
     def __init__(self, launch: Launch, log: Path) -> None:
@@ -95,10 +91,7 @@ class LoadClient:
     def run(
         self, server: Server, load: Generation, result: Path, timeout_s: float
     ) -> dict[str, Any]:
-        """Run one trial.
-
-        Returns:
-            The client's JSON, whole.
+        """Run one trial, and give the client's whole JSON.
 
         Raises:
             EngineError: The engine or the client failed, or some requests did.

@@ -30,7 +30,6 @@ class Answered(NamedTuple):
     """What transformers said.
 
     Attributes:
-        made_by: Packages with their versions.
         trials: For each request of each trial the prompt, the tokens, and at each position the
             likeliest ids with their logarithms.
     """
@@ -44,7 +43,6 @@ class OracleQuestion(NamedTuple):
 
     Attributes:
         prompt: Token ids.
-        max_tokens: Of the answer.
         draft: What the answer may be; it saves time and changes nothing.
     """
 
@@ -58,8 +56,6 @@ class OracleWorker:
 
     Args:
         build: Whose environment has torch and transformers.
-        model: Folder of the model.
-        log: File for what the process says besides.
 
     Raises:
         BuildError: The environment is not installed.
@@ -73,11 +69,7 @@ class OracleWorker:
         self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})
 
     def answer(self, questions: Sequence[OracleQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Have prompts answered.
-
-        Returns:
-            For each the prompt, the tokens, and at each position the likeliest ids with their
-            logarithms.
+        """Have prompts answered; the answers are as in ``Answered.trials``.
 
         Raises:
             BuildError: The process has ended, or gave no answer in time.
@@ -106,11 +98,8 @@ class OracleWorker:
 def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:
     """Have requests answered outside of vLLM.
 
-    Args:
-        build: Whose environment has torch and transformers.
-        model: Folder of the model.
-        trials: The waves of each.
-        drafts: What the answers may be, trial by trial; they save time and change nothing.
+    ``build`` is one whose environment has torch and transformers. ``drafts`` are what the answers
+    may be, trial by trial; they save time and change nothing.
 
     Raises:
         BuildError: The environment is not installed, or transformers cannot serve the model.

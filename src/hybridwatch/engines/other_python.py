@@ -42,12 +42,9 @@ class Installed:
     """The vLLM of an interpreter.
 
     Attributes:
-        package: Folder of the package ``vllm``.
         distribution: The package that brings it.
-        release: Its version.
-        requires: What it requires, as its metadata say it.
         held: Every package, as lines of a lock.
-        has_plugin: Whether the engine plugin is installed beside it.
+        has_plugin: Whether the engine plugin is installed with it.
     """
 
     package: Path
@@ -59,11 +56,7 @@ class Installed:
 
 
 def look_at(python: Path) -> Installed:
-    """Ask an interpreter what it has.
-
-    Raises:
-        BuildError: It does not start, or has no vLLM.
-    """
+    """Ask an interpreter what it has; one that does not start or has no vLLM is refused."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(
@@ -103,9 +96,7 @@ def unspaced_interpreter(build: BuildSpec, work: Path) -> Path:
     at the first request for logprobs. Python finds the packages of an environment by the name that
     it is started with, a link's too.
 
-    Args:
-        build: Whose.
-        work: A folder for the link, as long as the engine lives; none is made without need.
+    The link is made in ``work`` only where it is needed, and lasts as long as the engine lives.
 
     Raises:
         BuildError: The name of that folder has white space as well.
@@ -131,13 +122,10 @@ def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> 
     """Make a folder with ``bin/python``; what was there before is removed.
 
     A link to the interpreter would not do: Python looks for the packages of a virtual environment
-    beside the name it was started by.
+    next to the name that it was started by.
 
-    Args:
-        folder: The environment.
-        python: The interpreter, by the name it is to be started with.
-        packages: Folders whose packages come before the interpreter's own, also in the processes
-            that it starts.
+    ``python`` is the interpreter by the name that it is to be started with. The folders of
+    ``packages`` come before the interpreter's own packages, also in the processes that it starts.
     """
     if folder.is_symlink():
         folder.unlink()
@@ -165,15 +153,10 @@ def output_of(
     given: str = "",
     variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> str:
-    """Run a module to its end.
+    """Run a module to its end: ``words`` are the module and its arguments.
 
-    Args:
-        python: The interpreter.
-        words: The module and its arguments.
-        who: Whose answer this is, as a message begins.
-        limit_s: Seconds that it may take.
-        given: Its standard input.
-        variables: Of its environment, beside ours.
+    Messages begin with ``who``. ``given`` is the standard input; ``variables`` are added to our
+    environment.
 
     Raises:
         BuildError: It does not start, gives no answer in time, or ends with an error; then with

@@ -31,12 +31,8 @@ _REVISION_LIMIT_S: Final = 120.0
 def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: Path) -> None:
     """Copy a tree's code into a folder, and link what only the release has.
 
-    Args:
-        tree: The code.
-        release: Of the base.
-        base: What lies below.
-        python: The base's interpreter, which has the plugin.
-        into: A new folder; it gets the package ``vllm``.
+    ``python`` is the base's interpreter, which has the plugin. ``into`` is a new folder, which gets
+    the package ``vllm``.
 
     Raises:
         BuildError: A file cannot be read as Python, or the tree's revision cannot be had.
@@ -58,16 +54,9 @@ def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: 
 
 
 def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -> Installed:
-    """Unpack a wheel of vLLM into a folder, to run with the packages of a release.
+    """Unpack a wheel of vLLM into a new folder, to run with the packages of a release.
 
-    Args:
-        wheel: The file.
-        base: What lies below.
-        into: A new folder; it gets the package ``vllm``.
-        revision: The commit that the wheel was made from; empty where nobody knows.
-
-    Returns:
-        What it brings.
+    ``revision`` is the commit that the wheel was made from; empty where it is not known.
 
     Raises:
         BuildError: It is no wheel of vLLM, or requires other packages than the release.
@@ -98,8 +87,7 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -
 def _copy(source: Path, released: Path, target: Path) -> bool:
     """Copy a file; of one that is as released also the byte code, which takes a minute to make.
 
-    Returns:
-        Whether it is Python as it was released.
+    True for Python as it was released.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     same = (

@@ -1,6 +1,6 @@
 """Adds engine builds of somebody's own: a patched tree, a wheel, an environment that is there.
 
-They lie beside the shipped ones, in a file of this machine (``.engines/builds.toml``).
+They are next to the shipped ones, in a file of this machine (``.engines/builds.toml``).
 """
 
 import re
@@ -36,13 +36,10 @@ _PLUGIN: Final = "plugin"
 def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str = "") -> BuildSpec:
     """Add the Python code of a folder, over the compiled parts of the nearest release.
 
-    Args:
-        home: The checkout of the builds.
-        name: Of the new build; one that was added before is made anew.
-        folder: A checkout of vLLM, or a copy of its package.
-        base: An installed build to lay the code over; the nearest release's when empty.
-        commit: Take the code of that commit of the folder's git repository; when empty the files
-            as they lie there.
+    ``folder`` is a checkout of vLLM, or a copy of its package. With ``commit`` the code is that
+    commit's of the folder's git repository; when empty the files as they are there. ``base`` is an
+    installed build to lay the code over; the nearest release's when empty. A build of this name
+    that was added before is replaced.
 
     Raises:
         BuildError: There is no code, no release to lay it over, or the compiled parts or packages
@@ -96,7 +93,7 @@ def _add_tree(
 def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     """Add a wheel of vLLM, with the packages of a release.
 
-    Arguments as for ``add_source``.
+    ``name`` and ``base`` are as for ``add_source``.
 
     Raises:
         BuildError: It is no wheel of vLLM, or requires other packages than the release.
@@ -112,12 +109,8 @@ def add_release(
 ) -> BuildSpec:
     """Add a release that pip can have, with the packages of an installed one.
 
-    Args:
-        home: As for ``add_source``.
-        name: As there.
-        release: A version, or the address of a wheel.
-        base: As for ``add_source``.
-        say: Takes what is looked for, and why that.
+    ``release`` is a version, or the address of a wheel. ``say`` takes what is looked for, and why
+    that. The others are as for ``add_source``.
 
     Raises:
         BuildError: pip does not find it, or it requires other packages than the installed one.
@@ -139,12 +132,8 @@ def add_release(
 def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
     """Add the wheel that an index has of a commit, with the packages of an installed release.
 
-    Args:
-        home: As for ``add_source``.
-        name: As there.
-        commit: All 40 digits.
-        base: As for ``add_source``; its accelerator chooses among the indexes and their wheels.
-        index: As for ``commit_wheel.wheel_of``.
+    ``commit`` has all 40 digits; ``index`` is as for ``commit_wheel.find_wheel``. ``base`` is as
+    for ``add_source``; its accelerator chooses among the indexes and their wheels.
 
     Raises:
         NoWheelError: The index has no wheel of the commit.
@@ -165,20 +154,16 @@ def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str
 
 
 def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec:
-    """Add an environment that somebody else made; nothing is written into it.
+    """Add an environment that is there already; nothing is written into it.
 
-    Args:
-        home: As for ``add_source``.
-        name: As there.
-        python: Its interpreter.
-        base: The build whose variables and flags its engine gets; when empty the newest that is no
-            newer and brought by the same distribution.
+    ``base`` is the build whose variables and flags its engine gets; when empty the newest that is
+    no newer and brought by the same distribution.
 
     Raises:
         BuildError: No interpreter, or one without vLLM.
     """
     _check_name(home, name)
-    found = look_at(python.absolute())  # a link is followed by Python, which looks beside it
+    found = look_at(python.absolute())  # Python follows a link, and looks next to it
     like = _like(home, base, found)
     folder = home / ".engines" / name
     lock = folder.with_name(f"{name}.lock.txt")
@@ -253,7 +238,7 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
 
 @contextmanager
 def _claimed(file: Path) -> Iterator[None]:
-    """Let nobody else change the file between our reading and our writing.
+    """Let no other process change the file between our reading and our writing.
 
     The wait has no limit: who has the claim writes a small file, and loses it when it ends.
     """
@@ -339,11 +324,9 @@ def _version(release: str) -> Version:
 
 
 def _pretend_installed(folder: Path, engine: Path) -> None:
-    """Write what tells vLLM of the plugin, which is not installed in that environment.
+    """Write the metadata by which vLLM finds the plugin, which that environment does not have.
 
-    Args:
-        folder: A new folder of packages.
-        engine: The plugin's project, which says what it is called by.
+    ``engine`` is the plugin's project, which has its name.
     """
     project = tomllib.loads((engine / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name, version = project["name"], project["version"]

@@ -10,20 +10,12 @@ SETTINGS: Final = "HYBRIDWATCH_ENGINE"
 
 
 def own_settings() -> dict[str, list[str]]:
-    """Give the plugin's settings that name folders, those without any left out.
-
-    Raises:
-        ScenarioError: An entry point names no package.
-    """
+    """Give the plugin's settings that name folders, those without any left out."""
     named = {"own_fixes": own_folders("fixes"), "own_mutants": own_folders("mutants")}
     return {key: list(map(str, folders)) for key, folders in named.items() if folders}
 
 
 def own_variables() -> dict[str, str]:
-    """Give what a process needs in its environment to know the folders, and nothing else.
-
-    Raises:
-        ScenarioError: As ``own_settings``.
-    """
+    """Give what a process needs in its environment to know the folders, and nothing else."""
     settings = own_settings()
     return {SETTINGS: json.dumps(settings)} if settings else {}

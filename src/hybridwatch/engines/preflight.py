@@ -33,7 +33,7 @@ _FILES: Final = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
 """Version of control groups to the files of the limit and of the use, and to what of the use the
-kernel gives back when somebody needs it."""
+kernel gives back when it is needed."""
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - looked at, never written to
@@ -69,10 +69,6 @@ def free_memory(own: Path = _OWN, root: Path = _ROOT) -> FreeMemory:
 
     A group's parents bound it, too. In a container the group is often mounted as if it were the
     root, so the root is looked at as well.
-
-    Args:
-        own: File that names the groups of this process.
-        root: Where control groups are mounted.
     """
     bounds = [FreeMemory(psutil.virtual_memory().available, "of the machine")]
     for version, folder in _folders(own, root):
@@ -118,7 +114,6 @@ class Needs:
     """What the engines of a session need of the machine at the same time.
 
     Attributes:
-        ports: TCP ports of the loopback interface.
         memory: Bytes of memory.
         shared: Bytes in ``/dev/shm``.
         temporary: Bytes in the folder for temporary files.
@@ -144,11 +139,7 @@ class Needs:
 
 
 def require_machine(needs: Needs) -> None:
-    """Refuse to start engines that cannot come up.
-
-    Raises:
-        MachineError: Something is missing; a line each.
-    """
+    """Refuse to start engines that cannot come up, with a line for each thing that is missing."""
     looks: tuple[Callable[[Needs], Iterator[str]], ...] = (
         _loopback,
         _memory,
@@ -266,11 +257,7 @@ def cuda_version(build: BuildSpec) -> tuple[int, int] | None:
 
 
 def require_python(build: BuildSpec) -> None:
-    """Refuse a build whose environment this Python cannot make.
-
-    Raises:
-        BuildError: It is too old or too new.
-    """
+    """Refuse a build whose environment this Python cannot make."""
     newest = build.newest_python
     if _version(build.python) <= sys.version_info[:2] <= _version(newest or "3.99"):
         return
@@ -315,12 +302,8 @@ def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[
     """Refuse a build of which a package cannot be had.
 
     pip looks for what it would install and reads its metadata; it installs nothing. Of several
-    missing packages it tells the first.
-
-    Args:
-        build: The build.
-        arguments: What ``pip install`` would be given.
-        wheels: Folders in which they must be; in an index when there are none.
+    missing packages it names the first. The packages must be in the folders of ``wheels``; in an
+    index when there are none.
 
     Raises:
         BuildError: There is no fitting wheel of a package, or pip failed otherwise.

@@ -19,12 +19,12 @@ _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
 NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Engines speak plain HTTP on loopback; without this a client reads every certificate of the
+"""Engines use plain HTTP on loopback; without this a client reads every certificate of the
 machine, which takes longer than most requests."""
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on at the moment."""
+    """A TCP port that no process listens on at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
@@ -59,10 +59,7 @@ class EngineServer(Stopped):
     """One running engine on a free loopback port; a context manager.
 
     Args:
-        launch: How to start it.
-        log: File for its log.
         start_timeout_s: Limit for coming up; None for what its accelerator needs.
-        waiting: Called now and then while it comes up, for progress.
         wait: Whether to return only when it is up; else ``wait_until_up`` is the caller's to call.
 
     Raises:
@@ -109,7 +106,7 @@ class EngineServer(Stopped):
             raise self.error(f"the engine ended while starting ({ended}){self._why()}")
 
     def require_no_error(self) -> None:
-        """Nothing while no process of the engine has told of an error that ends it.
+        """Nothing while no process of the engine has reported an error that ends it.
 
         Raises:
             EngineError: One has, though the serving process still waits for it.

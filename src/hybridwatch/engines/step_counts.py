@@ -33,7 +33,7 @@ class StepCounts:
             run, is not among them.
         shares: Requests that got tokens in a step, added up over the steps.
         tokens: Tokens they got, accepted drafts included.
-        preemptions: Times that a request gave its cache blocks up for others, to begin anew later.
+        preemptions: Times that a request gave its cache blocks up for others, to begin again later.
     """
 
     steps: int
@@ -60,7 +60,7 @@ def read_step_counts(server: Server) -> StepCounts | None:
         them that got a token out of it.
 
     Raises:
-        EngineError: It is mute.
+        EngineError: It does not answer.
     """
     if server.launch.engine.data_parallel_size > 1:
         return None
@@ -70,8 +70,7 @@ def read_step_counts(server: Server) -> StepCounts | None:
 def parse_step_counts(text: str) -> StepCounts | None:
     """Read the totals out of the answer to ``/metrics``, in Prometheus' text format.
 
-    Returns:
-        ``None`` when one of them is not there.
+    ``None`` when one of them is not there.
     """
     wanted = (_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS, _PREEMPTIONS)
     found = _totals(text, wanted)
@@ -85,7 +84,6 @@ class Totals(NamedTuple):
     """What the engine that gives the answers has done since it is up.
 
     Attributes:
-        steps: That gave tokens.
         preemptions: Requests that gave their blocks up for others.
     """
 
@@ -97,7 +95,7 @@ def read_totals(server: Server) -> Totals:
     """Ask for the totals of an engine that keeps statistics; 0 of one that does not.
 
     Raises:
-        EngineError: It is mute.
+        EngineError: It does not answer.
     """
     found = _totals(_metrics_of(server.servers[-1]), (_STEPS, _PREEMPTIONS))
     return Totals(found.get(_STEPS, 0), found.get(_PREEMPTIONS, 0))

@@ -32,12 +32,11 @@ class BudgetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a session may spend until it is decided.
+    """What a session may spend, in seconds from its start, until it is decided.
 
     Attributes:
         looks: Blocks after which the run is judged, ascending.
-        seconds: For the whole session, from its start.
-        judge: Says how the run so far stands; ``Run.looks`` tells it which look this is.
+        judge: Says how much of the run so far is settled; ``Run.looks`` says which look this is.
     """
 
     looks: tuple[int, ...]
@@ -50,7 +49,6 @@ class Pace:
 
     Args:
         seconds: From now on.
-        clock: Seconds from any beginning.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,15 +85,10 @@ def add_until_decided(
 
     When the time is spent between two looks, a last one is made of what is there.
 
-    Args:
-        run: What was measured before: contracts, accuracy, warm-ups.
-        budget: What may be spent.
-        pace: The clock, started with the session.
-        make_block: Makes a block; is given its number from 0 and the block to be reached next.
-        tell: Gets a line after each look.
-
-    Returns:
-        The longer run, with the looks that were planned and made.
+    ``run`` has what was measured before: contracts, accuracy, warm-ups; the clock was started with
+    the session. ``make_block`` is given the block's number from 0 and the block to be reached next;
+    ``tell`` gets a line after each look. The run that comes back has the looks that were planned
+    and made.
     """
     run = replace(run, looks=Looks(budget.looks, ()))
     done = 0

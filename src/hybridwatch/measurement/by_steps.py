@@ -27,12 +27,7 @@ Sent = Future[Completion]
 
 
 class Ways(NamedTuple):
-    """How requests are sent.
-
-    Attributes:
-        send: Sends one and gives its answer to come.
-        body: Its JSON, for a client of its own that may go away.
-    """
+    """How requests are sent: ``body`` is the JSON for a client of its own that may go away."""
 
     send: Callable[[PlannedRequest], Sent]
     body: Callable[[PlannedRequest], Mapping[str, Any]]
@@ -49,11 +44,7 @@ class _StepEvent(NamedTuple):
 class Leaver:
     """A client that goes away before it is answered.
 
-    Nobody waits at its end of the connection, so that closing it is seen at the other end at once.
-
-    Args:
-        url: Of the server.
-        body: JSON of its request.
+    Nothing waits at its end of the connection, so that closing it is seen at the other end at once.
     """
 
     def __init__(self, url: str, body: Mapping[str, Any]) -> None:
@@ -75,12 +66,7 @@ class Leaver:
 def serve_by_steps(
     engine: LiveEngine, requests: Sequence[PlannedRequest], ways: Ways
 ) -> list[Completion]:
-    """Send requests at their steps, and let clients go away at theirs.
-
-    Args:
-        engine: The engine, without requests.
-        requests: Each with its step.
-        ways: How they are sent.
+    """Send requests at their steps to an engine without any, and let clients go away at theirs.
 
     Returns:
         The answers in the order of the plan; without tokens where the client went away, even if it
@@ -127,7 +113,7 @@ class _StepStage:
                 self._come(event.number)
 
     def clear(self) -> None:
-        """Let nobody wait who was to go away."""
+        """Let no client wait that was to go away."""
         for leaver in self._leavers.values():
             leaver.leave()
 

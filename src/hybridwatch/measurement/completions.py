@@ -22,10 +22,7 @@ _NO_NUMBERS: Final = "Out of range float values"
 def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Write a request down for ``/v1/completions``.
 
-    Args:
-        request: What is asked.
-        model: Name under which the engine serves it.
-        wanted: What it says besides, such as ``WANTED``.
+    ``model`` is the name under which the engine serves it; ``wanted`` is added, such as ``WANTED``.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -61,14 +58,10 @@ def joined(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
-    """Read an answer.
+    """Read an answer to the token ids of a prompt.
 
-    Args:
-        prompt: Token ids that were sent.
-        choice: The only one of the answer's ``choices``, or all of them ``joined``.
-
-    Returns:
-        Without logarithms where the engine gave none, or not one for each token.
+    ``choice`` is the only one of the answer's ``choices``, or all of them ``joined``. There are no
+    logarithms where the engine gave none, or not one for each token.
     """
     tokens = tuple(choice["token_ids"])
     told = choice.get("logprobs") or {}
@@ -88,10 +81,6 @@ def is_without_numbers(status: int, text: str) -> bool:
 
     A state that was read from the wrong place often gives NaN, so this is what a bug looks like and
     no failure to measure it.
-
-    Args:
-        status: Of the server's answer.
-        text: Its body.
     """
     return status == _REFUSED and _NO_NUMBERS in text
 

@@ -5,7 +5,7 @@ more than most changes. Two engines that take turns on one processor every few m
 same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
 in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
 
-What is left is how each start lays an engine out in memory: beside busy neighbours two engines of
+What is left is how each start lays an engine out in memory: with busy neighbours two engines of
 one build differ by percents, for as long as they live. So each block has engines of its own, and is
 a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
 What can be drawn alike for both sides is: within a block their Python has the same seed of hashes,
@@ -68,11 +68,8 @@ def one_processor() -> Iterator[None]:
 class Barrier:
     """Where the sides of a duet wait for each other, each time before they are loaded.
 
-    Not ``threading.Barrier``: whoever breaks it when all have come also wakes those with an error
-    who have come and have not gone on yet.
-
-    Args:
-        sides: How many have to come.
+    Not ``threading.Barrier``: breaking it when all have come also wakes with an error those sides
+    that have come and have not gone on yet.
     """
 
     def __init__(self, sides: int) -> None:
@@ -82,14 +79,10 @@ class Barrier:
         self._is_off = False
 
     def wait(self) -> None:
-        """Wait until all have come as often as this one.
-
-        Raises:
-            MeasurementError: One of them will not come.
-        """
+        """Wait until all have come as often as this one; fails when one of them will not come."""
         with self._changed:
             self._came += 1
-            # Nobody comes to the next round before everybody has come to this one.
+            # No side comes to the next round before all have come to this one.
             full = math.ceil(self._came / self._sides) * self._sides
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._came >= full or self._is_off)

@@ -13,13 +13,8 @@ def compute_joules(gpus: Sequence[str]) -> Iterator[Callable[[], float | None]]:
     """Give a function that reads a counter of joules, of which only differences mean something.
 
     Another engine on the same GPUs takes its share of it, idle or not: both sides of a session
-    have the same beside them.
-
-    Args:
-        gpus: As CUDA numbers them; none for an engine that computes on a CPU.
-
-    Returns:
-        The function; it gives ``None`` where there is no GPU, or one that does not count.
+    share theirs with the same ones. The function gives ``None`` where there is no GPU, or one that
+    does not count.
 
     Raises:
         MeasurementError: The driver went away.

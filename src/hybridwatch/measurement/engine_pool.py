@@ -65,14 +65,11 @@ class EnginePool:
     Attributes:
         scenario: What is run.
         sides: The builds, baseline first.
-        models: Folder of the models.
-        work: Folder for logs.
-        say: Called with a line about what is going on.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
         apart: Whether each side has an engine of its own whatever its build.
-        told: What the plugin is told besides, lists of folders by the key of its settings.
-        lm_eval: What asks them.
+        told: What the plugin is given besides, lists of folders by the key of its settings.
+        lm_eval: Asks the documents.
     """
 
     scenario: Scenario
@@ -96,7 +93,7 @@ class EnginePool:
         self._arrangement = arrange(self.scenario, self.gpus, engines)
         self.scenario = self._arrangement.scenario
         self.lm_eval = self.shared or LmEval(self.work)
-        # Sessions of one block draw anew, too: else the same builds met by the same chance again.
+        # Sessions of one block draw again, too: else the same builds met by the same chance.
         self._first_draw = 1 + secrets.randbelow(_DRAWS)
 
     def __enter__(self) -> Self:
@@ -160,8 +157,8 @@ class EnginePool:
     def start_ahead(self) -> None:
         """Let the baseline's engine come up while something else is measured.
 
-        Whoever needs it waits for the rest. A pair of engines is left out: the second of them may
-        have to wait for the first.
+        A side that needs it waits for the rest. A pair of engines is left out: the second of them
+        may have to wait for the first.
         """
         name = self._place(0)
         slot = self._slots[name]
@@ -191,7 +188,7 @@ class EnginePool:
     def running(self, side: int) -> LiveEngine:
         """The engine that a side was given by ``make_ready``.
 
-        Within a trial none is started anew: the trial would measure an engine that is not ready,
+        Within a trial none is started again: the trial would measure an engine that is not ready,
         and the death of the one before would be lost.
 
         Raises:
@@ -336,7 +333,7 @@ class EnginePool:
         chosen = self.sides[side].model_runner is not None
         facts = {
             "planted": ", ".join(told["planted"]),
-            # A label may choose it, on a GPU a build, and the release if nobody does.
+            # A label may choose it, on a GPU a build, and else the release.
             "model_runner": told["model_runner"] if on_gpu or chosen else None,
             "model_revision": slot.revision,
             "gpu_memory_utilization": slot.launch.memory_share,

@@ -21,7 +21,7 @@ from hybridwatch.system import nvidia
 from hybridwatch.system.nvidia import Device, Reading
 
 PERIOD_S: Final = 0.5
-"""Between two readings: often enough for a trial of seconds to have some, rare beside steps of
+"""Between two readings: often enough for a trial of seconds to have some, rare against steps of
 milliseconds."""
 
 _ENGINE_BYTES: Final = 64 * 1024**2

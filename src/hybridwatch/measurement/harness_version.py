@@ -13,7 +13,7 @@ _GIT_TIMEOUT_S: Final = 10.0
 
 def harness_identity() -> Harness:
     """Read our version and, when we run from a checkout, its revision."""
-    # A repository around an installed package would be somebody else's.
+    # A repository around an installed package would not be ours.
     revision = _revision(shipped()) if is_checkout() else None
     return Harness(version=version("hybridwatch"), revision=revision)
 

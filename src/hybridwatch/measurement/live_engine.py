@@ -17,8 +17,6 @@ class EngineSetting:
     Attributes:
         fixes: Fix id to whether it shall be in; others stay as they are.
         idle_batches: Dummy batches whenever the engine becomes idle.
-        eager: Without graphs.
-        speculate: With the drafts that the engine makes, if it makes any.
         planted: Faults that are in; no others.
     """
 
@@ -34,8 +32,6 @@ class LiveEngine:
     """An engine that answers, with its control channel.
 
     Attributes:
-        server: The process.
-        control: Talks to the plugin.
         native: State of each fix when it came up; what a side that names no fix gets.
         setting: What was last set.
     """

@@ -25,7 +25,6 @@ class Loaded:
     """What the timed load took.
 
     Attributes:
-        result: JSON of vLLM's benchmark client.
         made: Steps of the engine from before the load until after it; None if it counts none.
         worked_s: Processor time of the engine in the same span.
     """
@@ -69,14 +68,9 @@ def samples_of_steps(
     throughput, to the last digit:
     ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
 
-    Args:
-        result: JSON of vLLM's benchmark client.
-        made: What the engine did from before the load until after it.
-        worked_s: Processor time of the engine in the same span, all its processes together.
-
-    Returns:
-        Nothing when the engine gave other tokens than those that the client counted: then the steps
-        are not those of the load alone.
+    ``made`` and ``worked_s`` are of the engine from before the load until after it, all its
+    processes together. There are no samples when the engine gave other tokens than those that the
+    client counted: then the steps are not those of the load alone.
     """
     if not made.steps or made.tokens != result["total_output_tokens"]:
         return ()

@@ -35,8 +35,7 @@ _NO_GPUS: Final = Gpus()
 def kernel() -> float:
     """Do the work once: integers in Python, floats in NumPy, memory. About ten milliseconds.
 
-    Returns:
-        The same number every time and everywhere, to the last digits of a sine.
+    The result is the same every time and everywhere, to the last digits of a sine.
     """
     state = 1
     for _ in range(_INTEGERS):

@@ -30,15 +30,9 @@ def by_transformers(
 ) -> tuple[Mapping[str, str], Trials]:
     """Have the requests answered by transformers' plain path, in float32 on the processor.
 
-    Args:
-        scenario: What is asked.
-        model: Folder of the model.
-        build: Whose environment has transformers.
-        count: Trials.
-        drafts: What the answers may be; they save time and change nothing.
-
-    Returns:
-        By what, and the answers.
+    ``build`` is one whose environment has transformers; ``count`` is of trials. ``drafts`` are what
+    the answers may be; they save time and change nothing. The first of the pair says by what the
+    answers were made.
 
     Raises:
         BuildError: The environment is not installed, or transformers cannot serve the model.
@@ -60,7 +54,7 @@ def _with_right_answers(waves: Waves) -> Waves:
 
 
 def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completion]:
-    """Put answers beside the requests that have one; the others have none."""
+    """Put answers to the requests that have one; the others have none."""
     for wave in waves:
         for request in wave.requests:
             right = request.has_right_answer

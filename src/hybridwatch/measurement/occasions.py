@@ -29,10 +29,8 @@ def require_replayed_layers(
 ) -> None:
     """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
 
-    Args:
-        counts: What the probes have counted.
-        unwatched: What they could not count, with the reasons.
-        needed: Kinds of layers, each with how many of them each graph must replay.
+    ``unwatched`` is what the probes could not count, with the reasons. ``needed`` are kinds of
+    layers, each with how many of them each graph must replay.
 
     Raises:
         MeasurementError: Graphs were replayed, and no layer in any; or fewer than are needed.

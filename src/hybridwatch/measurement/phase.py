@@ -70,10 +70,7 @@ class TrialResult:
     """What one trial gave.
 
     Attributes:
-        samples: Raw values.
-        answers: Of an accuracy trial.
         client_result: JSON of the load client.
-        host_work: Of a host-sync trial.
         unsupported: Metrics that the probes could not watch in this engine, with the reason.
         completions: Answers of a contract trial, to be compared with those of another engine.
         curve: Of a performance trial that went through several loads.
@@ -150,7 +147,7 @@ def _contract(trial: TrialContext) -> TrialResult:
     if not values:
         raise MeasurementError(f"no contract can be watched: {first_of(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
-    # What made-up weights say is as good one way as another, also beside another engine.
+    # What made-up weights say is as good one way as another, also next to another engine.
     if trial.engine.server.launch.engine.load_format == "dummy":
         return TrialResult(samples, unsupported=unsupported)
     repeated = unrepeated(waves, answered, trial.scenario.engine.dtype)
@@ -177,9 +174,8 @@ def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
 def _right_tokens(trial: TrialContext, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
     """What the same engine says with the fix in, no graph replayed, and no drafts.
 
-    Returns:
-        ``None`` when the engine has nothing that it can set aside while it runs, and when its
-        weights are made up: what those say is as good one way as another.
+    ``None`` when the engine has nothing that it can set aside while it runs, and when its weights
+    are made up: what those say is as good one way as another.
     """
     engine = trial.engine
     launch = engine.server.launch
@@ -269,8 +265,7 @@ def _host_sync(trial: TrialContext) -> TrialResult:
 def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
     """How long the steps waited for the device; nothing of an engine that has none to wait for.
 
-    Args:
-        seen: What the host-sync probe saw; only on CUDA it has waits with their times.
+    The host-sync probe saw waits with their times only on CUDA.
     """
     if "wait_seconds_per_step" not in seen:
         return ()
@@ -285,9 +280,7 @@ def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
 def compute_host_work(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
     """Say where the reads and the time of the steps lie.
 
-    Args:
-        seen: What the host-sync probe saw.
-        phases: Seconds of each step by phase; one that no step went through is left out.
+    ``phases`` has the seconds of each step by phase; a phase that no step went through is left out.
     """
     most = sorted(seen["sites"].items(), key=lambda site: (-site[1], site[0]))[:SITES_KEPT]
     times, kinds = seen["site_seconds"], seen.get("site_kinds", {})

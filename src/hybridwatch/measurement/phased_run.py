@@ -33,12 +33,9 @@ class PhaseStep:
     """One stage of one session.
 
     Attributes:
-        session: Which one.
-        phases: What is measured of it.
         ahead: The session whose engine comes up together with this one's; ``None`` for none.
         next_up: The session whose engine comes up from then on; ``None`` for none.
         clients: Whether the session's load clients get ready meanwhile.
-        last: Whether it is the session's last one, after which its engine is ended.
     """
 
     session: int
@@ -52,10 +49,8 @@ class PhaseStep:
 def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tuple[PhaseStep, ...]:
     """Lay out the stages of several sessions.
 
-    Args:
-        phases: What each session measures.
-        at_once: How many sessions have their engines at the same time, group by group; together
-            all of them. A group is finished before the next begins.
+    ``at_once`` says how many sessions have their engines at the same time, group by group; together
+    all of them. A group is finished before the next begins.
     """
     steps: list[PhaseStep] = []
     first = 0
@@ -90,12 +85,7 @@ def _steps_of_group(phases: Sequence[Sequence[Phase]], group: range) -> Iterator
 
 
 def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
-    """Say how many sessions, in their order, fit into the memory at a time; one at least.
-
-    Args:
-        needs: Bytes that each session's engines need.
-        free: Bytes that there are.
-    """
+    """Say how many sessions, in their order, fit into the free bytes at a time; one at least."""
     sizes: list[int] = []
     used = 0
     for need in needs:
@@ -112,8 +102,8 @@ class PhasedRun:
     """The sessions of several scenarios, made stage by stage; a context manager.
 
     Args:
-        requests: What to measure; no budgets, the sides of each of one build, and all on a CPU: the
-            memory of a GPU holds the engines of one session.
+        requests: No budgets, the sides of each of one build, and all on a CPU: the memory of a GPU
+            holds the engines of one session.
     """
 
     def __init__(self, requests: Sequence[SessionRequest]) -> None:
@@ -201,7 +191,7 @@ class PhasedRun:
         return self._sessions[number]
 
     def _start_ahead(self, number: int) -> None:
-        """What is wrong with it is told when its own turn comes."""
+        """What is wrong with it is reported when its own turn comes."""
         try:
             self._session(number).start_ahead()
         except (EngineError, BuildError):

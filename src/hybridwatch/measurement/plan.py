@@ -45,12 +45,6 @@ def plan(
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
     with a warm-up of each side, but for a duet, each trial of which is an engine's first.
-
-    Args:
-        counts: Trials of each phase and side.
-        sides: How many.
-        phases: What is wanted of it.
-        warmed: Timed phases that begin with a warm-up.
     """
     whole = (
         *_untimed(counts, sides),
@@ -72,12 +66,8 @@ def plan_start(
 ) -> tuple[PlannedTrial, ...]:
     """Lay out what comes before the first block of a session that goes on until it is decided.
 
-    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
-
-    Args:
-        counts: Trials of each phase and side; those of timed phases do not matter.
-        sides: How many.
-        phases: What is wanted of it.
+    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases. The counts of
+    timed phases do not matter.
     """
     whole = (
         *_untimed(counts, sides),

@@ -12,14 +12,8 @@ def unrepeated(
 ) -> int | None:
     """Count the requests of waves that ask again whose tokens are other ones than the first time.
 
-    Args:
-        waves: What was asked.
-        answered: The answers, request by request.
-        dtype: Type of the engine's weights. Chunks and neighbours may be others the second time,
-            so a difference that rounding can make does not count.
-
-    Returns:
-        ``None`` when no wave asks again.
+    ``dtype`` is of the engine's weights: chunks and neighbours may be others the second time, so a
+    difference that rounding can make does not count. ``None`` comes when no wave asks again.
     """
     if not any(wave.again for wave in waves):
         return None

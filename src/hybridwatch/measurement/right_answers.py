@@ -29,7 +29,6 @@ class Checked(NamedTuple):
     """What an oracle says of a trial.
 
     Attributes:
-        answered: The answers, each marked as wrong if it is.
         samples: The count of the wrong ones; empty without an oracle.
         unsupported: Why there is no count, where there should be one.
     """
@@ -48,12 +47,7 @@ def checked(
 ) -> Checked:
     """Count the wrong answers of a trial, if its scenario has an oracle that goes so far.
 
-    Args:
-        home: Holds the folder of oracles.
-        scenario: What was run.
-        number: Of the trial, from 0.
-        waves: What was asked.
-        answered: What the engine said.
+    ``home`` holds the folder of oracles; ``number`` is the trial's, from 0.
 
     Raises:
         MeasurementError: The file of the oracle cannot be understood.
@@ -99,10 +93,8 @@ class WrongAnswer(NamedTuple):
     """A request that an engine answered otherwise than the oracle.
 
     Attributes:
-        trial: Which trial, from 0.
-        request: Which of its requests, from 0, in the order of the plan.
+        request: Which of the trial's requests, from 0, in the order of the plan.
         position: Of the first token that is not right, from 0.
-        why: In words.
     """
 
     trial: int
@@ -118,11 +110,6 @@ def wrong_answers(
     trial: TrialContext, home: Path, trials: Sequence[Sequence[Completion]]
 ) -> Iterator[WrongAnswer]:
     """Ask an engine every trial that an oracle has answered, as its side of the engine pool is.
-
-    Args:
-        trial: Whose engine is asked.
-        home: Holds the oracles.
-        trials: The right answers.
 
     Raises:
         BuildError: The build cannot be switched as its label says.

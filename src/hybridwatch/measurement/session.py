@@ -52,9 +52,7 @@ class Progress:
     """How far a session is.
 
     Attributes:
-        done: Trials made.
         total: Trials planned; with a budget up to the next look.
-        text: What is going on.
         lasting: Whether the text is a result, to be kept in sight.
     """
 
@@ -81,16 +79,12 @@ class SessionRequest:
     """What to measure.
 
     Attributes:
-        scenario: The scenario.
         sides: The builds, baseline first.
-        models: Folder of the embedded models.
-        tell: Gets the progress.
-        phases: What to measure.
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
         warmed: Timed phases that begin with a warm-up; without a budget.
         missing: Asked once the planned performance trials are made; without a budget. It may look
-            at the machine, never at what was measured: rounds that go on until a number pleases
-            prove nothing.
+            at the machine, never at what was measured: rounds that go on until a number is as
+            wished prove nothing.
         earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """
@@ -108,7 +102,7 @@ class SessionRequest:
 
     @property
     def planned(self) -> tuple[PlannedTrial, ...]:
-        """What is made before anybody looks, the trials of an earlier run included."""
+        """What is made before the first look, the trials of an earlier run included."""
         counts, sides = self.scenario.trials, len(self.sides)
         phases = list_phases(self.scenario, self.phases)
         if self.budget is not None:
@@ -134,7 +128,7 @@ class SessionRequest:
 
     @property
     def made(self) -> tuple[Trial, ...]:
-        """The trials of the earlier run that count, numbered anew."""
+        """The trials of the earlier run that count, numbered from the start."""
         kept = () if self.earlier is None else _whole_rounds(self.earlier)
         if self.budget is not None:
             kept = tuple(one for one in kept if one.phase not in TIMED_PHASES)
@@ -160,11 +154,7 @@ def _whole_rounds(run: Run) -> tuple[Trial, ...]:
 
 
 def _require_same(begun: Run, earlier: Run | None) -> None:
-    """Refuse to put trials of two machines, builds or kinds of work into one run.
-
-    Raises:
-        BuildError: They differ.
-    """
+    """Refuse to put trials of two machines, builds or kinds of work into one run."""
     for what in ("scenario", "testbed", "builds"):
         if earlier is not None and getattr(begun, what) != getattr(earlier, what):
             raise BuildError(
@@ -188,12 +178,9 @@ def run_session(
 ) -> Run:
     """Measure, and return every raw value.
 
-    A trial that cannot be measured becomes a failed trial; the session goes on.
-
-    Args:
-        request: What to measure.
-        keep: Gets what is worth keeping of a session that is stopped.
-        made: Gets the run as far as it is after each phase but the last, and that phase.
+    A trial that cannot be measured becomes a failed trial; the session goes on. ``keep`` gets what
+    is worth keeping of a session that is stopped; ``made`` gets the run as far as it is after each
+    phase but the last, and that phase.
 
     Raises:
         BuildError: A build cannot be switched as its label says.
@@ -220,8 +207,6 @@ class Session:
     Its trials are made in one go, or phase by phase with other work in between.
 
     Args:
-        request: What to measure.
-        work: Folder of its own, for logs and the files of clients.
         lm_eval: Asks the documents of several sessions; None for one of its own.
 
     Raises:
@@ -272,11 +257,7 @@ class Session:
         self._held.close()
 
     def make_all(self, made: Callable[[Run, Phase], None] = lambda *_: None) -> Run:
-        """Make every trial, and return the run.
-
-        Args:
-            made: As ``run_session`` has it.
-        """
+        """Make every trial, and return the run; ``made`` is as for ``run_session``."""
         for phase in self.phases[:-1]:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
@@ -351,12 +332,7 @@ class Session:
         """Give up what is not measured yet, and return the run, which does not read as whole.
 
         A phase that lacks trials has a failed one for each side, as it has when an engine fails.
-
-        Args:
-            reason: Why, for the record.
-
-        Returns:
-            ``None`` when no round of any phase is whole: of such a run nothing is worth keeping.
+        ``None`` comes when no round of any phase is whole: of such a run nothing is worth keeping.
         """
         if self._run is None:
             return None
@@ -365,7 +341,7 @@ class Session:
             return None
         planned = self.request.planned
         wanted = Counter(one.phase for one in planned if one.side == 0 and not one.warmup)
-        # How many timed trials it takes until a run is decided nobody knows: never enough of them.
+        # How many timed trials a decision takes is not known: never enough of them.
         never = TIMED_PHASES if self.request.budget is not None else ()
         lacking = [one for one in self.phases if one in never or made[one] < wanted[one]]
         failure = _failure(reason, "")
@@ -504,7 +480,7 @@ def _measured(phase: Phase, trial: TrialContext) -> TrialResult:
 
 
 def _reason_of_death(error: EngineError) -> str:
-    """Add what the engine's own processes said first: the client only sees that nobody answers."""
+    """Add what the engine's own processes said first: the client only sees that no answer comes."""
     reason, root = str(error), find_root(error.log_tail)
     return reason if root is None or root in reason else f"{reason}: {root}"
 

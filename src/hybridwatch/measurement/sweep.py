@@ -15,7 +15,7 @@ from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.scenarios.workload import Generation
 
 _OF_CLIENT = frozenset({"output_throughput", "request_throughput", "ttft", "tpot"})
-"""What a record keeps of each point; the other latencies lie beside it, in the client's JSON."""
+"""What a record keeps of each point; the other latencies are in the client's JSON."""
 
 
 class _Metrics(NamedTuple):
@@ -36,7 +36,6 @@ class Swept(NamedTuple):
 
     Attributes:
         samples: By which the trial is compared.
-        curve: Raw values of every load.
     """
 
     samples: tuple[Sample, ...]
@@ -49,11 +48,8 @@ def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
     Before each but the first it is put back to where the first began, so that no prompt is found
     in a cache because another load had the same.
 
-    Args:
-        trial: Its engine; in a duet both sides meet before each load.
-        wanted: The loads.
-        clock: Whose seconds count. By the processor's a point is not what users see but what the
-            engine works for it, as a duet needs it, where engines wait for each other.
+    In a duet both sides meet before each load. By the processor's clock a point is not what users
+    see but what the engine works for it, as a duet needs it, where engines wait for each other.
 
     Raises:
         MeasurementError: A load gave no throughput or no time per token.

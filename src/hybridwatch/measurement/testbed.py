@@ -51,7 +51,7 @@ for name in sys.argv[1:]:
 """
 HOST_VARIABLE: Final = "HYBRIDWATCH_TESTBED_HOST"
 """Environment variable with the name of a host whose histories are its own: it becomes part of the
-testbed's id, so that machines of one kind are told apart."""
+testbed's id, so that machines of one kind have different ids."""
 _GIB = 1024**3
 
 
@@ -75,10 +75,8 @@ class TestbedFact:
 def list_facts(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[TestbedFact]:
     """Look at the machine, the driver, the build's modules and code, and at one engine.
 
-    A fact that cannot be had does not keep the next ones from being looked at.
-
-    Yields:
-        Each fact as soon as it is known.
+    A fact that cannot be had does not keep the next ones from being looked at. Each is given as
+    soon as it is known.
     """
     yield _fact("machine", _machine)
     if build.spec.accelerator == "cuda":
@@ -180,12 +178,10 @@ def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
     """Read the facts of this machine that affect numbers.
 
     The id is made from those facts alone, so two machines of one kind share it and a changed
-    machine gets a new one. What is upgraded every few weeks (kernel, driver) is kept beside it, so
+    machine gets a new one. What is upgraded every few weeks (kernel, driver) is kept next to it, so
     that a history goes on; where it differs between two runs, their comparison says so. Where
-    ``HYBRIDWATCH_TESTBED_HOST`` names this machine, it shares the id with no other.
-
-    Args:
-        devices: The GPUs that the builds compute on; none where they compute on the processor.
+    ``HYBRIDWATCH_TESTBED_HOST`` names this machine, it shares the id with no other. ``devices`` are
+    none where the builds compute on the processor.
 
     Raises:
         GpuError: There are GPUs, but no driver answers.

@@ -19,8 +19,6 @@ class TrialContext:
 
     Attributes:
         pool: Holds engine, client and scenario.
-        side: Whose trial it is.
-        work: Folder for the client's and lm-eval's files.
         number: Which trial of its phase and side, from 0.
         wait_for_other: Waits until the other side of a duet is about to be loaded, too.
     """

@@ -42,16 +42,11 @@ Tokens = tuple[int, ...]
 def drive(
     engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
 ) -> tuple[Tokens, ...]:
-    """Send every wave; the next one starts when the engine has no more of the one before.
+    """Send every wave to an engine without requests, and give the answers' tokens in their order.
 
-    Args:
-        engine: The engine, without requests.
-        waves: From ``expand``.
-        can_hold: Whether the engine can be held. If not, requests that shall arrive together are
-            sent at the same time, and how many share a step is the scheduler's business.
-
-    Returns:
-        The token ids of each answer, in the order of the plan.
+    The next wave starts when the engine has no more of the one before. If the engine cannot be
+    held, requests that shall arrive together are sent at the same time, and how many share a step
+    is the scheduler's business.
 
     Raises:
         EngineError: A request was not answered as planned, or the engine did not come to rest.

@@ -14,7 +14,6 @@ class Address:
     """A view.
 
     Attributes:
-        screen: Its screen's name.
         parameters: The rest of its state, in order; one with several values stands several times.
     """
 
@@ -41,11 +40,9 @@ class Address:
 
 
 def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Address:
-    """Name a view.
+    """Name a view by its screen and parameters.
 
-    Args:
-        screen: Its screen.
-        parameters: By name; several values for a multiple choice, ``None`` to leave one out.
+    A multiple choice has several values; ``None`` leaves a parameter out.
     """
     pairs: list[tuple[str, str]] = []
     for name, value in parameters.items():

@@ -20,7 +20,7 @@ DONE: Final[Mapping[Deed, str]] = {
     Deed.INVALID: "called it invalid",
     Deed.DUPLICATE: "called it a duplicate of",
 }
-"""What somebody did, after the name."""
+"""What a person did, after the name."""
 
 
 def entry_line(entry: DecisionEntry) -> str:

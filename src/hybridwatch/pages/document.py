@@ -43,7 +43,6 @@ class Link:
     """A way to another view, or out.
 
     Attributes:
-        text: What to click on.
         to: A view, or an ``https://`` address; another text is no link and shows as text alone.
     """
 
@@ -57,7 +56,6 @@ class Grade:
 
     Attributes:
         verdict: Whose symbol and colour; its word is read out and shown on hover.
-        words: What is written, such as the change.
     """
 
     verdict: Verdict
@@ -89,7 +87,6 @@ class Cell:
     """A cell of a table.
 
     Attributes:
-        content: What stands there.
         under: A second, quieter line.
         title: What hover says, and a screen reader.
         raw: What the CSV says instead of the content, such as a number in base units.
@@ -108,7 +105,6 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: Its heading.
         number: Whether digits are aligned, to the right.
         wide: Whether it holds prose.
         title: What the heading means, on hover.
@@ -146,13 +142,7 @@ class FieldKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that must not be overlooked, or a hint.
-
-    Attributes:
-        kind: Which of the two.
-        title: In one line.
-        lines: The rest.
-    """
+    """Something that must not be overlooked, or a hint."""
 
     kind: FieldKind
     title: str
@@ -172,9 +162,8 @@ class Table:
 
     Attributes:
         caption: What the table shows: read out, and the name of its CSV.
-        columns: Its columns.
         rows: As many cells each; a bare piece of a line is a cell, too.
-        marked: Place of the row that the rest of the view speaks of.
+        marked: Place of the row that the rest of the view is about.
         visible: Whether the caption is written over the table.
     """
 
@@ -200,9 +189,8 @@ class Chart:
     """A figure; equal only to itself, so that what was written of it can be kept.
 
     Attributes:
-        title: Its name, and that of its files.
         figure: Of plotly; made by ``base_figure``, with every text escaped.
-        description: What is to be seen, for who does not see it; stands under the figure.
+        description: What is to be seen, for a reader who does not see it; stands under the figure.
         data: What is drawn, for the CSV: values by column.
         opens_runs: Whether a click on a point of the live page opens its run, whose id is then the
             last of the point's ``customdata``.
@@ -238,8 +226,6 @@ class Choice:
     Made by ``ViewQuery``, which has checked what is chosen.
 
     Attributes:
-        label: What is picked.
-        parameter: Its name in the address.
         options: What there is: what the address says, and what the reader sees.
         chosen: Of these; one of them unless ``many``.
         many: Whether any number may be chosen; none stands for all.
@@ -329,12 +315,11 @@ class Document:
     """Everything that one view says.
 
     Attributes:
-        title: What it is.
         blocks: From top to bottom.
         lead: One line under the title: what this rests on.
         address: The whole state of the view; a link to it shows the same.
         complaints: What the address asked for and cannot be given, a line each.
-        likely: Views that the reader may well open next, so that somebody can lay them out already.
+        likely: Views that the reader may well open next, so that they can be laid out already.
     """
 
     title: str

@@ -1,8 +1,8 @@
 """Blocks of a document as HTML, the same for the live page and the saved one.
 
 The HTML stands in ``templates``; this module prepares what goes into it. Jinja escapes every text
-there (autoescape), and characters that nobody sees become escapes before, so nothing of a record
-can become markup or steer the page. A name that a template has and nobody gave is an error.
+there (autoescape), and characters that cannot be seen become escapes before, so nothing of a record
+can become markup or steer the page. A name of a template that gets no value is an error.
 """
 
 import base64
@@ -71,10 +71,7 @@ class HtmlContext:
 def blocks_html(blocks: Iterable[Block], context: HtmlContext, level: int = 2) -> Markup:
     """Write blocks one below the other.
 
-    Args:
-        blocks: From top to bottom.
-        context: For which page.
-        level: Of the headings among them, 2 or deeper.
+    Their headings are of ``level`` 2 or deeper.
     """
     return _macro("blocks", context, blocks, level)
 
@@ -95,11 +92,7 @@ def caption_html(chart: Chart, context: HtmlContext) -> Markup:
 
 
 def page_html(values: Mapping[str, Any]) -> str:
-    """Write a whole page.
-
-    Args:
-        values: What ``page.html`` names.
-    """
+    """Write a whole page with the values that ``page.html`` names."""
     return ENVIRONMENT.get_template("page.html").render(values)
 
 

@@ -1,6 +1,6 @@
 """An address as a screen reads it.
 
-Whatever an address says, a view comes of it: what is unknown, gone or not valid is told to the
+Whatever an address says, a view comes of it: what is unknown, gone or not valid is reported to the
 reader, and what the address leaves open is filled in.
 """
 
@@ -21,8 +21,6 @@ class NothingThereError(MissingError):
     """A view that is about something which is not in the store.
 
     Args:
-        label: What kind of thing.
-        wanted: What the address says.
         instead: What there is, a line each.
     """
 
@@ -35,10 +33,7 @@ class NothingThereError(MissingError):
 class ViewQuery:
     """An address as a screen reads it: each question gives something valid, always.
 
-    What was read makes the whole address; what was never read is told as unknown.
-
-    Args:
-        address: What the reader asked for.
+    What was read makes the whole address; what was never read is reported as unknown.
     """
 
     def __init__(self, address: Address) -> None:
@@ -52,13 +47,10 @@ class ViewQuery:
     ) -> Choice:
         """Read a choice of one.
 
-        Args:
-            label: What the reader picks.
-            parameter: Its name in the address.
-            options: What there is: the value in the address, and the reader's word for it.
-            default: What holds when the address says nothing, and is then left out of it. Without,
-                the first option holds, and is put into the address: what comes first today may
-                not tomorrow.
+        ``options`` are what there is: the value in the address, and the reader's word for it.
+        ``default`` is what holds when the address says nothing, and is then left out of it.
+        Without, the first option holds, and is put into the address: what comes first today may not
+        tomorrow.
         """
         fallback = next(iter(options), "") if default is None else default
         wanted = self._single(parameter)
@@ -81,12 +73,7 @@ class ViewQuery:
     ) -> Choice:
         """Read what the whole view is about, as ``one``: nothing else is shown in its place.
 
-        Args:
-            label: What the reader picks.
-            parameter: Its name in the address.
-            options: As for ``one``.
-            instead: What there is, for a reader who asked for something else.
-            default: As for ``one``.
+        ``instead`` is what there is, for a reader who asked for something else.
 
         Raises:
             NothingThereError: The address asks for what is not among the options.
@@ -105,11 +92,8 @@ class ViewQuery:
     ) -> Choice:
         """Read a choice of any number; none asked for means all.
 
-        Args:
-            label: What the reader picks.
-            parameter: Its name in the address, where it may stand several times.
-            options: As for ``one``.
-            also: Other words for an option that a link may use.
+        The parameter may stand several times in the address. ``also`` has other words for an option
+        that a link may use.
         """
         wanted = dict.fromkeys(also.get(word, word) for word in self._all(parameter))
         for each in wanted:
@@ -127,14 +111,10 @@ class ViewQuery:
         return SearchBox(label, parameter, wanted)
 
     def whole(self, label: str, parameter: str, default: int, low: int, high: int) -> int:
-        """Read a whole number.
+        """Read a whole number between ``low`` and ``high``.
 
-        Args:
-            label: What it counts, for the complaint.
-            parameter: Its name in the address.
-            default: What holds when nothing valid is asked for; left out of the address.
-            low: The least that is valid.
-            high: The most.
+        ``label`` is what it counts, for the complaint. ``default`` holds when nothing valid is
+        asked for, and is left out of the address.
         """
         wanted = self._single(parameter)
         found = default

@@ -44,12 +44,9 @@ _SCRIPT: Final = files("hybridwatch.pages").joinpath("saved_page.js").read_text(
 def static_page(document: Document, now: datetime | None = None, base: str | None = None) -> str:
     """Write a view as a whole HTML page.
 
-    Args:
-        document: What it says.
-        now: When it is written; aware. ``None`` for what is no file, and needs no command that
-            writes it again.
-        base: Where the dashboard is to be found, with its last slash; links to other views lead
-            there, and are no links without.
+    ``now`` is when it is written; aware. It is ``None`` for what is no file, and needs no command
+    that writes it again. ``base`` is where the dashboard is to be found, with its last slash; links
+    to other views lead there, and are no links without.
     """
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
     scripts = ([plotly_script()] if drawn else []) + [_SCRIPT]

@@ -9,8 +9,6 @@ class Screen:
 
     Attributes:
         name: Its place in addresses.
-        title: What the navigation calls it.
-        section: Under which heading.
         listed: Whether the navigation shows it; else it is reached by links.
         figures: Whether it has some, as a rule.
         module: Where its function ``show`` is (``screens.screen.Show``); when empty, the module of

@@ -1,7 +1,7 @@
 """How blocks look, on the live page and on the static one.
 
-Colours are our own only where they mean something; ground and type are the page's. Loud is what
-somebody must act on: solid pills. Everything else is drawn in outline, told apart by its line, too.
+Colours are our own only where they mean something; ground and type are the page's. Loud is what a
+person must act on: solid pills. Everything else is drawn in outline, and its line differs, too.
 What is quiet has a soft colour, not ``opacity``: a browser composes each such element by itself.
 """
 

@@ -1,6 +1,6 @@
 """What an alert is called: what happened, by how much, and what comes of it.
 
-Plain text from records; whoever shows it as Markdown or HTML escapes it.
+Plain text from records; what shows it as Markdown or HTML escapes it.
 """
 
 import re
@@ -27,11 +27,9 @@ _NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")
 
 
 def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
-    """Put into words what an alert is about.
+    """Put into words what an alert, or what the verdicts say of it, is about.
 
-    Args:
-        alert: The alert, or what the verdicts tell of it.
-        report: Of its newest bad run; without it no reason of a failure is known.
+    ``report`` is of its newest bad run; without it no reason of a failure is known.
     """
     return _NOT_CAUGHT if is_control(alert) else cause_text(alert.cause, report)
 
@@ -81,7 +79,7 @@ def is_control(alert: Alert | Timeline) -> bool:
 
 
 def own_report(alert: Alert, report: Report) -> Report:
-    """Leave of a report what speaks of an alert; of a known-bad control that is all."""
+    """Leave of a report what is about an alert; of a known-bad control that is all."""
     if is_control(alert):
         return report
     parts = {(part.metric, part.statistic) for part in alert.cause.parts}

@@ -29,11 +29,7 @@ class CaughtControl(Protocol):
 
 
 def bugs_caught(controls: Collection[CaughtControl]) -> str:
-    """Say how many bugs were caught, and whether the healthy engine was clean beside them.
-
-    Args:
-        controls: Known-bad controls, one per scenario; at least one.
-    """
+    """Say how many bugs were caught, and whether the healthy engine was clean next to them."""
     caught = sum(control.detection is Detection.CAUGHT for control in controls)
     unclean = [
         f"{control.scenario} {metric}"
@@ -50,10 +46,7 @@ def bugs_caught(controls: Collection[CaughtControl]) -> str:
 def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     """Say how many bugs were caught, and of what the healthy engine was not clean.
 
-    Args:
-        caught: Bugs that were told apart from the healthy engine.
-        of: Bugs that were tried.
-        unclean: Where the healthy engine broke a rule or differed from itself.
+    ``unclean`` names where the healthy engine broke a rule or differed from itself.
     """
     healthy = f"NOT clean: {_some(unclean)}" if unclean else "clean"
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"

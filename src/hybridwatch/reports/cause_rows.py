@@ -35,11 +35,10 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """One thing to tell.
+    """One line of what a change review says.
 
     Attributes:
         sentence: Plain text; empty for a row of the table.
-        found: The cause, where it is one.
     """
 
     sentence: str
@@ -54,9 +53,8 @@ class CauseRow:
 def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     """Put causes of one kind together, whatever the scenario.
 
-    Returns:
-        What got worse before what got better, the most severe kind first; within a group what the
-        gate stops before what it warns of, then the larger change.
+    What got worse comes before what got better, the most severe kind first; within a group what the
+    gate stops before what it warns of, then the larger change.
     """
     places = {area: place for place, area in enumerate(Area)}
     groups: defaultdict[tuple[bool, int, str], list[Found]] = defaultdict(list)
@@ -165,7 +163,7 @@ def _sentence(found: Found, *, many: bool) -> str:
     death = death_of(report, cause)
     if death is None or many:
         return cause_text(cause, report).sentence()
-    # The first line has told the root of it; here stands what was seen from outside.
+    # The first line has said the root of it; here stands what was seen from outside.
     seen = f"{death.trial.place}: {death.trial.reason}"
     more = death.trials - 1
     return f"{seen} (and {plural(more, 'more failed trial')})" if more else seen

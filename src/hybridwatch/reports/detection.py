@@ -50,9 +50,8 @@ class Detection:
 def print_detections(detections: Sequence[Detection], console: Console) -> None:
     """Print every change point, what is to be held against the others, and a closing sentence.
 
-    Args:
-        detections: In the order of the file; those without a change are only counted.
-        console: Lines are wrapped to its width, never cut.
+    Detections without a change are only counted. Lines are wrapped to the console's width, never
+    cut.
     """
     changed = [one for one in detections if one.history.points or one.history.drifts]
     if any(detection.history.points for detection in changed):

@@ -1,7 +1,7 @@
 """Making text from records harmless in Markdown.
 
-A record may come from a stranger's pull request, and the model's answers are anybody's words. The
-text must show as written: no markup, no HTML, no table cells, no mention that wakes people up.
+A record may come from a stranger's pull request, and a model may answer anything. The text must
+show as written: no markup, no HTML, no table cells, no mention that wakes people up.
 """
 
 import re
@@ -15,8 +15,8 @@ _BREAK: Final = "\u200b"
 """A zero-width space. A host looks for @name, #1 and addresses of mail after it has undone every
 escape, so only a character in between stops it."""
 _GAP: Final = "<wbr>"
-"""What splits an address: a place where a line may break. Nobody sees it, and who copies the
-address gets it whole. A zero-width space would count as part of the host's name."""
+"""What splits an address: a place where a line may break. It is not seen, and a copied address is
+whole. A zero-width space would count as part of the host's name."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
 _BACKSLASH: Final = r"\\\g<0>"
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&dollar;"}
@@ -42,15 +42,9 @@ def render_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def escape(text: str, longest: int = 300) -> str:
     """Write a text on one line so that Markdown and HTML show it as it is.
 
-    Safe inside a line, a table cell or an element; ``as_item`` is for the start of a line. Not
-    for attributes.
-
-    Args:
-        text: Anything.
-        longest: Characters kept before the text is cut with an ellipsis.
-
-    Returns:
-        One line in which nothing is markup, a mention or a link, and nothing steers a display.
+    Safe inside a line, a table cell or an element; ``as_item`` is for the start of a line. Not for
+    attributes. ``longest`` is the characters kept before the text is cut with an ellipsis. In what
+    comes nothing is markup, a mention or a link, and nothing steers a display.
     """
     return _without_commits(_harmless(_MARKUP.sub(_BACKSLASH, _shortened(text, longest))))
 
@@ -101,10 +95,7 @@ def fenced(command: str) -> str:
 def fenced_lines(text: str, most: int, longest: int = 200) -> str:
     """Put the last lines of a text into a code block that none of them can close.
 
-    Args:
-        text: Anything, such as a log.
-        most: Lines that are kept, from the end.
-        longest: Characters of a line that are kept.
+    At most ``most`` lines are kept, from the end, and ``longest`` characters of each.
     """
     shown = last_lines(text, most, longest)
     fence = "```"

@@ -74,8 +74,8 @@ def print_explanation(
 ) -> None:
     """Print how one comparison came to its verdict.
 
-    Blocks are listed from the values of ``sides``; ``parameters`` are as ``replay.parameters_of``
-    names them.
+    Blocks are listed from the values of ``sides``; ``parameters`` are as
+    ``analysis.replay.list_parameters`` gives them.
     """
     verdict = comparison.verdict
     title = Text(one_line(name_of(comparison)), style="bold")

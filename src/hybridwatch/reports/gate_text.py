@@ -19,10 +19,8 @@ _SHOWN: Final = 5
 def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
     """Tell a cause for a log of continuous integration.
 
-    Args:
-        found: The cause.
-        policy: Says what is known to be broken.
-        many: Whether there are several scenarios, so that each line has to name its own.
+    ``policy`` says what is known to be broken. If ``many``, there are several scenarios, so that
+    each line has to name its own.
     """
     cause, report = found.cause, found.report
     mark = "" if cause.action is Action.BLOCK else "warning: "

@@ -39,12 +39,8 @@ class _Annotation:
 def annotations(findings: ChangeReview) -> list[str]:
     """Write an annotation for each cause, and for each thing that is missing.
 
-    Args:
-        findings: What was judged, and what should have been.
-
-    Returns:
-        Commands, one line each, errors first: there is an error exactly where the gate stops. At
-        most ``MOST`` of a level; the last one counts those that are left out.
+    They are commands, one line each, errors first: there is an error exactly where the gate stops.
+    There are at most ``MOST`` of a level; the last one counts those that are left out.
     """
     found = list(_annotations(findings))
     if not findings.gate.passed and all(one.level != _ERROR for one in found):

@@ -29,16 +29,11 @@ class _Document(JUnitXml):
 
 
 def to_junit(findings: ChangeReview) -> bytes:
-    """Write what a gate judged.
+    """Write what a gate judged, as XML in UTF-8.
 
-    Args:
-        findings: What was judged, and what should have been.
-
-    Returns:
-        XML in UTF-8. Each report is a suite with a test for each of its comparisons; what is
-        missing and each known-bad control are suites as well. A test fails exactly where the gate
-        stops; what the gate merely warns of passes and says so in its output; what could not be
-        compared is skipped.
+    Each report is a suite with a test for each of its comparisons; what is missing and each
+    known-bad control are suites as well. A test fails exactly where the gate stops; what the gate
+    merely warns of passes and says so in its output; what could not be compared is skipped.
     """
     document = _Document("hybridwatch gate")
     for report, name in zip(findings.reports, findings.names, strict=True):

@@ -27,7 +27,6 @@ class TextPart:
     """A paragraph or more.
 
     Attributes:
-        text: Markdown; nothing is shown when empty.
         name: What it is called when it does not fit.
         weight: The smaller, the sooner it gets its place.
     """
@@ -40,10 +39,8 @@ class TextPart:
 def cut_page(parts: Iterable[TextPart], end: str, limit: int) -> Page:
     """Lay parts on a page in their order, as many as there is room for.
 
-    Args:
-        parts: The whole text.
-        end: Last line, always there.
-        limit: Bytes, since nobody can count more of these than characters.
+    ``end`` is the last line, always there. ``limit`` is in bytes: a text has no more characters
+    than these.
     """
     wanted = [part for part in parts if part.text]
     room = limit - len(end.encode()) - _NOTICE_ROOM

@@ -28,14 +28,9 @@ _HEADING: Final = (
 
 
 def render_comment(report: Report, *, with_log: bool = True) -> str:
-    """Write the comment.
+    """Write the comment as GitHub-flavoured Markdown that ends in a newline.
 
-    Args:
-        report: What to tell.
-        with_log: Whether to show the end of the log of an engine that died.
-
-    Returns:
-        GitHub-flavoured Markdown, ending in a newline.
+    ``with_log`` shows the end of the log of an engine that died.
     """
     return "\n\n".join(part for part in _parts(report, with_log=with_log) if part) + "\n"
 

@@ -61,11 +61,11 @@ class ChangeNews(Enum):
     BLIND = "blind"
     """Nothing can be said: changes that matter would have passed unseen."""
     BLIND_TO_BAD = "blind-to-bad"
-    """The same, after bad news of which nobody knows whether it is over."""
+    """The same, after bad news that may be over or not."""
     SEEING = "seeing"
     """Blind before, no longer so, and nothing to tell."""
     ASKED = "asked"
-    """There is a comment because somebody asked, and nothing else to tell."""
+    """There is a comment because it was asked for, and no other news."""
 
     @property
     def over(self) -> "ChangeNews":
@@ -114,10 +114,8 @@ def news_in(body: str) -> ChangeNews | None:
 def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int = LIMIT) -> Page:
     """Write the comment.
 
-    Args:
-        findings: What there is to tell.
-        before: What the comment that stands there now tells, if there is one.
-        limit: Bytes that the text may have; parts that do not fit are named instead.
+    ``before`` is what the comment that stands there now says, if there is one. ``limit`` is in
+    bytes; parts that do not fit are named instead.
     """
     news = _news(findings, before)
     farewell = _FAREWELLS.get(news, "") if before is not None else ""

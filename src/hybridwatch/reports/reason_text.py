@@ -59,9 +59,8 @@ def _name(spot: BlindSpot, place_of: PlaceOf | None) -> str:
 def because(comparison: Comparison, level: float) -> str:
     """Say how a verdict follows from its numbers.
 
-    Returns:
-        One sentence that ends with the verdict: ``adjusted p 0.003 < 0.05, and the effect +6.1 %
-        is beyond the bound (6.1 > 3 %), in the bad direction: regression``.
+    It is one sentence that ends with the verdict: ``adjusted p 0.003 < 0.05, and the effect +6.1 %
+    is beyond the bound (6.1 > 3 %), in the bad direction: regression``.
     """
     verdict = comparison.verdict
     match verdict:

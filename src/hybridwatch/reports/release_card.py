@@ -22,11 +22,7 @@ _HEAD: Final = (
 
 
 def render_card(card: Card) -> str:
-    """Write the card.
-
-    Returns:
-        Markdown, ending in a newline. The same cells and reasons give the same text.
-    """
+    """Write the card as Markdown; the same cells and reasons give the same text."""
     parts = (
         "# Releases: may I upgrade?",
         _HEAD,

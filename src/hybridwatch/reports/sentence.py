@@ -68,10 +68,8 @@ def headline(report: Report) -> str:
 def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> str:
     """Say what became of a comparison of two builds.
 
-    Args:
-        causes: What changed, a sentence each without its full stop, the worst first.
-        verdicts: Of each metric.
-        notes: What is held against it, for sides that cannot be compared.
+    ``causes`` are what changed, a sentence each without its full stop, the worst first. ``notes``
+    are what is held against the comparison, for sides that cannot be compared.
     """
     if not verdicts:
         return "Nothing to compare: the runs hold no measurement."
@@ -191,9 +189,8 @@ def unsure(report: Report) -> str:
 def trials_worth(comparisons: Iterable[Comparison]) -> int:
     """Say how many trials a side to make of what is not settled.
 
-    Returns:
-        As many as settle what can be settled in reasonable time; for the rest, which takes a
-        quieter machine, the least that tells anything there. 0 where nothing is open.
+    It is as many as settle what can be settled in reasonable time; for the rest, which takes a
+    quieter machine, the least that says anything there; 0 where nothing is open.
     """
     needed = [c.trials_needed for c in comparisons if c.trials_needed and c.metric.kind.has_noise]
     return max((n if n <= WORTHWHILE_TRIALS else ENOUGH for n in needed), default=0)
@@ -209,9 +206,7 @@ def place_to_repeat(reports: Iterable[Report]) -> str:
 def repeat_command(report: Report, trials: int = 0) -> str:
     """Give the command line that measures both builds again, as they were, tomorrow too.
 
-    Args:
-        report: Of both.
-        trials: A side; 0 for those of ``trials_worth``.
+    ``trials`` are of a side; 0 for those of ``trials_worth``.
     """
     trials = trials or trials_worth(report.comparisons)
     words = ["hybridwatch", "run", report.scenario.id]
@@ -229,12 +224,8 @@ def bisect_command(
 ) -> str:
     """Give the command line that searches for what changed between two builds.
 
-    Args:
-        scenario: Its id.
-        good: A label, release or commit.
-        bad: The same of the other end.
-        metric: What changed; empty for whatever did.
-        in_clone: Whether an end is a commit, for which somebody has to say where a clone is.
+    ``good`` and ``bad`` are labels, releases or commits. An empty ``metric`` is whatever changed.
+    ``in_clone`` says that an end is a commit, for which the reader has to say where a clone is.
     """
     words = ["hybridwatch", "bisect", scenario, "--good", good, "--bad", bad]
     words += ["--metric", metric] if metric else []

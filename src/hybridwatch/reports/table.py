@@ -43,7 +43,7 @@ _LOG_LINES: Final = 8
 _FAILURES: Final = 5
 """Failed trials that are listed: an engine that died fails them all."""
 _WIDE: Final = 120
-"""From this many columns on the two sides stand beside each other, below it one over the other."""
+"""From this many columns on the two sides stand side by side, below it one over the other."""
 
 
 def render_table(report: Report, width: int) -> RenderableType:
@@ -75,12 +75,7 @@ def print_values(run: Run, console: Console) -> None:
 
 
 def values_line(run: Run, most: int) -> str:
-    """Name the first values of a run of one build; contracts that hold are counted, as the rest.
-
-    Args:
-        run: With trials.
-        most: Values that are named.
-    """
+    """Name the first values of a run of one build; contracts that hold are counted, as the rest."""
     found = list(_summaries(OneSide(run, 0)))
     telling = [
         f"{subject.metric.id} {numbers.value(summary.center, subject.metric)}"

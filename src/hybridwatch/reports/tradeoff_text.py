@@ -18,7 +18,7 @@ _BOUNDS: Final[Mapping[str, str]] = {"ttft": "TTFT", "tpot": "TPOT"}
 
 
 def tradeoff_lines(found: Tradeoff) -> tuple[str, ...]:
-    """Say what two curves show beside the verdict on their area, a sentence each."""
+    """Say what two curves show besides the verdict on their area, a sentence each."""
     return (_where(found), *_goodput(found), *_energy(found))
 
 

@@ -1,7 +1,8 @@
 """Scenarios: what is run on an engine, what is measured, and what must hold.
 
-``scenario`` has the types and the rules between fields, ``load`` reads TOML files, ``digest`` tells
-two contents apart, ``explain`` words what is wrong with a file. Nothing here starts an engine.
+``scenario`` has the types and the rules between fields, ``load`` reads TOML files, ``digest``
+distinguishes two contents, ``validation_text`` words what is wrong with a file. Nothing here starts
+an engine.
 """
 
 from hybridwatch.scenarios.digest import digest, ref_fields

@@ -29,8 +29,6 @@ class PlannedRequest:
     """One request, ready to be sent.
 
     Attributes:
-        prompt: Token ids.
-        max_tokens: Length of its answer.
         rank: Data-parallel rank that gets it; None when the engine shall choose.
         delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
         at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
@@ -54,7 +52,7 @@ class PlannedRequest:
 
     @property
     def has_right_answer(self) -> bool:
-        """Whether an oracle can say what the answer is: it is greedy, and somebody waits for it."""
+        """Whether an oracle can say what the answer is: it is greedy, and a client waits."""
         return not self.temperature and self.abort_at_step is None
 
 
@@ -64,7 +62,6 @@ class PlannedWave:
 
     Attributes:
         requests: In the order in which they arrive.
-        arrival: How they arrive.
         max_concurrency: Requests in flight at once, for a queue.
         continues: Prompts begin with prompt and answer of the same place in the wave before.
         again: The requests are those of the wave before.
@@ -86,13 +83,9 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
 
     A wave draws from its own stream, named by seed, section and place, so it stays as it is when
     another one is edited. Prompts of one wave differ as long as there are enough texts of their
-    length; prompts of different waves differ by chance: two tokens are equal one time in 63.
-
-    Args:
-        waves: As declared; one that repeats becomes several.
-        seed: The same seed makes the same requests.
-        section: Where the waves are declared, so that prelude and waves get different texts. Shared
-            prefixes are those of the whole workload.
+    length; prompts of different waves differ by chance: two tokens are equal one time in 63. A wave
+    that repeats becomes several. Prelude and waves (``section``) get different texts, but the
+    shared prefixes are those of the whole workload.
     """
     planned: list[PlannedWave] = []
     earlier: Sequence[_Prompt] = ()
@@ -155,13 +148,7 @@ class _Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a wave stands.
-
-    Attributes:
-        seed: Of the workload.
-        name: Of the wave's own stream.
-        before: What it continues.
-    """
+    """Where a wave stands."""
 
     seed: int
     name: str

@@ -1,8 +1,8 @@
 """The fixes that scenarios and engine builds can name: what is shipped, and somebody's own.
 
 ``engine/fixes.toml`` describes what is shipped. It is part of this package and of the plugin in the
-engine (``hybridwatch_engine.fixes``), which holds what each fix does. Fixes of somebody's own lie
-in folders (``own_folders``); the engine knows them, too, and whether its code has them.
+engine (``hybridwatch_engine.fixes``), which holds what each fix does. A user's own fixes are in
+folders (``own_folders``); the engine knows them, too, and whether its code has them.
 """
 
 import tomllib
@@ -28,7 +28,7 @@ OWN_DEFAULTS: Final[Mapping[str, Any]] = {
     "remove_when": "",
     "releases": {},
 }
-"""What a fix of somebody's own need not say: whether a release has it, its probe alone tells."""
+"""What a user's own fix need not say: whether a release has it, its probe alone decides."""
 
 
 _V1_FILES: Final = tuple(
@@ -77,10 +77,8 @@ def load_fixes(
 ) -> dict[str, FixEntry]:
     """Read what a file says of fixes, by id.
 
-    Args:
-        path: The file.
-        name: How messages call it; by its path when not given.
-        defaults: Values of keys that a fix need not have.
+    ``name`` is how messages call the file, its path when not given; ``defaults`` are values of keys
+    that a fix need not have.
 
     Raises:
         ScenarioError: The file cannot be read or says something we do not understand; one line per
@@ -119,7 +117,7 @@ FIX_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def own_fixes() -> dict[str, FixEntry]:
-    """Read every fix of somebody's own, by id.
+    """Read every fix of the user's own, by id.
 
     Raises:
         ScenarioError: A file is wrong, has an id that another one has, or a part that is no fix of
@@ -146,20 +144,12 @@ def own_fixes() -> dict[str, FixEntry]:
 
 
 def catalogue() -> dict[str, FixEntry]:
-    """Give every fix by its id: what is shipped, then somebody's own.
-
-    Raises:
-        ScenarioError: As ``own_fixes``.
-    """
+    """Give every fix by its id: what is shipped, then the user's own."""
     return {**CATALOGUE, **own_fixes()}
 
 
 def list_parts(fix: str) -> tuple[str, ...]:
-    """Name the fixes by which one is switched: its parts, or itself.
-
-    Raises:
-        ScenarioError: As ``own_fixes``.
-    """
+    """Name the fixes by which one is switched: its parts, or itself."""
     if fix in CATALOGUE or fix == NO_FIX:
         return FIX_PARTS.get(fix, (fix,))
     own = own_fixes().get(fix)
@@ -170,9 +160,6 @@ def start_fixes() -> frozenset[str]:
     """Name the fixes that act while an engine starts.
 
     Builds that differ in one have an engine each.
-
-    Raises:
-        ScenarioError: As ``own_fixes``.
     """
     return frozenset(
         fix_id for fix_id, fix in catalogue().items() if fix.switch == "start" and not fix.parts
@@ -193,10 +180,8 @@ def variant_fixes(release: str, accelerator: str, kind: str) -> list[str]:
 
     A fix of which every part is switched is named in place of its parts.
 
-    Args:
-        release: Of which every fix says whether it has it.
-        accelerator: ``cpu`` or ``cuda``.
-        kind: ``patched`` has put in what the release lacks, ``reverted`` taken out what it has.
+    Every fix says of ``release`` whether it has it. ``kind`` is ``patched``, which has put in what
+    the release lacks, or ``reverted``, which has taken out what it has.
     """
     state, way = ("lacking", "apply") if kind == "patched" else ("present", "revert")
     singly = {

@@ -87,12 +87,7 @@ def _checked(value: object, least: int, most: int = MAX_TOKENS) -> int:
 
 
 def one_or_each(least: int, most: int) -> Any:
-    """Make the validator of a number for all requests of a wave, or a list with one for each.
-
-    Args:
-        least: Lower bound of a number.
-        most: Upper bound.
-    """
+    """Make the validator of a number for all requests of a wave, or a list with one for each."""
 
     def read(value: object) -> int | tuple[int, ...]:
         if isinstance(value, (list, tuple)) and value:

@@ -70,10 +70,8 @@ def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
 def load_scenario(path: Path, root: Path) -> Scenario:
     """Read one file, and the one that it is ``like``.
 
-    Args:
-        path: The TOML file, below ``root``.
-        root: The folder whose groups are its subfolders; ids are paths below it. If it is a home's,
-            a scenario in it may be like one that is shipped.
+    ``root`` is the folder whose groups are its subfolders; ids are paths below it. If it is a
+    home's, a scenario in it may be like one that is shipped.
 
     Raises:
         ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
@@ -91,11 +89,7 @@ def load_scenario(path: Path, root: Path) -> Scenario:
 
 
 def survey(root: Path) -> Survey:
-    """Read every file below a folder, good or bad; below a home's also what is shipped.
-
-    Raises:
-        ScenarioError: The folder does not exist, or has a link that leads nowhere.
-    """
+    """Read every file below a folder, good or bad; below a home's also what is shipped."""
     scenarios, problems = [], []
     for places in files_by_id(root).values():
         try:
@@ -106,18 +100,15 @@ def survey(root: Path) -> Survey:
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
-    """Read the scenarios that are named; files nobody named are not opened.
+    """Read the scenarios that are named; other files are not opened.
 
-    Args:
-        root: As for ``load_scenario``; below a home's also what is shipped is found.
-        patterns: Ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all.
-
-    Returns:
-        Each scenario once, in the order in which patterns first named it.
+    ``patterns`` are ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all. Below
+    a home's ``root`` also what is shipped is found. Each scenario comes once, in the order in which
+    patterns first named it.
 
     Raises:
-        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario that
-            is called as one that is shipped.
+        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario with
+            the name of a shipped one.
     """
     paths = files_by_id(root)
     chosen: dict[str, list[_FilePlace]] = {}
@@ -138,14 +129,7 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
 
 
 def files_by_id(root: Path) -> dict[str, list[_FilePlace]]:
-    """Find where each scenario lies, good or bad: more than one place is a name that is taken.
-
-    Args:
-        root: As for ``find``.
-
-    Raises:
-        ScenarioError: As for ``scenario_files``.
-    """
+    """Find where each scenario lies, good or bad: more than one place is a name that is taken."""
     found: dict[str, list[_FilePlace]] = {}
     for folder in layers(root):
         for path in scenario_files(folder):

@@ -1,8 +1,8 @@
 """Faults of somebody's own, which can be mutants, and planted by a label (``cpu-0.27.1+mine``).
 
-They and fixes of one's own lie in folders: of the home, and of packages that name themselves. Files
-there say what each is, modules beside the files what it does. The engine is given the folders, so a
-package is installed beside hybridwatch alone.
+They and the user's own fixes are in folders: of the home, and of packages that name themselves.
+Files there say what each is, modules next to the files what it does. The engine is given the
+folders, so a package is installed with hybridwatch alone.
 """
 
 import hashlib
@@ -33,21 +33,13 @@ MECHANISMS: Final = (
 
 
 def own_folders(kind: Kind) -> tuple[Path, ...]:
-    """Find the folders that have something: the home's, then those of packages.
-
-    Raises:
-        ScenarioError: An entry point names no package.
-    """
+    """Find the folders that have something: the home's, then those of packages."""
     folders = [*_of_the_home(kind), *map(_of_a_package, entry_points(group=f"hybridwatch.{kind}"))]
     return tuple(folder for folder in folders if any(folder.glob(FILES)))
 
 
 def own_files(kind: Kind) -> tuple[Path, ...]:
-    """Find the files that say what there is, folder by folder.
-
-    Raises:
-        ScenarioError: An entry point names no package.
-    """
+    """Find the files that say what there is, folder by folder."""
     return tuple(file for folder in own_folders(kind) for file in sorted(folder.glob(FILES)))
 
 
@@ -92,7 +84,7 @@ class Mutant(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Short digest of what it does; one that was changed is measured anew."""
+        """Short digest of what it does; one that was changed is measured again."""
         keys = {"target", "by", "parameters", "process", "phase", "equivalent"}
         text = self.model_dump_json(include=keys)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -107,9 +99,7 @@ class _FaultsFile(BaseModel):
 def load_mutants(path: Path, name: Path | None = None) -> dict[str, Mutant]:
     """Read what a file says of mutants, by name.
 
-    Args:
-        path: The file.
-        name: How messages call it; by its path when not given.
+    Messages call the file ``name``, or by its path when not given.
 
     Raises:
         ScenarioError: The file cannot be read or says something we do not understand; one line per
@@ -135,7 +125,7 @@ class OwnFault(NamedTuple):
 
 
 def own_faults() -> dict[str, OwnFault]:
-    """Read every fault of somebody's own, by name.
+    """Read every fault of the user's own, by name.
 
     Raises:
         ScenarioError: A file is wrong, or has a name that another one has.

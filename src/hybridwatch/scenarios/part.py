@@ -55,10 +55,6 @@ class Part(BaseModel):
 
 
 def refuse(*wrong: Contradiction) -> None:
-    """Say which rules between the fields of a table are broken; nothing when none is.
-
-    Raises:
-        PydanticCustomError: ``explain`` makes one line of each rule.
-    """
+    """Refuse a table of which rules between the fields are broken, with a line for each."""
     if wrong:
         raise PydanticCustomError("contradictions", "fields disagree", {"wrong": wrong})

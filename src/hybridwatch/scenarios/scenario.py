@@ -226,7 +226,7 @@ class Scenario(Part):
 
     @property
     def slow_control(self) -> str | None:
-        """The planted fault that its curve must tell apart; None without one."""
+        """The planted fault that its curve must distinguish; None without one."""
         return None if self.sweep is None else self.sweep.known_bad
 
     @property
@@ -258,7 +258,7 @@ class Scenario(Part):
 
 
 def list_numbers(release: str) -> tuple[int, ...]:
-    """Give the numbers of a release of vLLM, so that two can be told in order."""
+    """Give the numbers of a release of vLLM, so that two can be put in order."""
     return tuple(map(int, re.findall(r"\d+", release)[:3]))
 
 

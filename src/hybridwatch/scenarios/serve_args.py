@@ -26,15 +26,10 @@ _NO_KEY: Final = "a scenario has no such key"
 
 
 def parse_engine(text: str, at_once: int, tokens: int) -> tuple[dict[str, Any], list[str]]:
-    """Give the table for a load.
+    """Give the table for a load, and what was not carried over or set otherwise, one line each.
 
-    Args:
-        text: The arguments, parted by blanks as a shell does it that knows no quotes.
-        at_once: Requests that the load has in flight.
-        tokens: Of a prompt and its answer.
-
-    Returns:
-        The table, and what was not carried over or set otherwise, one line each.
+    ``text`` has the arguments, parted by blanks as by a shell that knows no quotes. ``at_once`` is
+    the requests in flight, ``tokens`` those of a prompt and its answer.
     """
     asked: dict[str, Any] = {}
     notes: list[str] = []

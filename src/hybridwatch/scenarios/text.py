@@ -34,7 +34,6 @@ class Listing:
     """The beginning of a prompt.
 
     Attributes:
-        tokens: What it says.
         keys: What can be asked about it; none for random letters.
     """
 

@@ -33,11 +33,7 @@ _LONGEST_FOUND = 60  # characters of a wrong value that are worth showing
 
 
 def explain(model: type[BaseModel], error: ValidationError) -> list[str]:
-    """Word each wrong key of one document.
-
-    Returns:
-        ``key: what is wrong`` in the order of the type's fields, one line each.
-    """
+    """Word each wrong key of one document, in the order of the type's fields."""
     schema = model.model_json_schema()
     details = error.errors()
     # A list with a wrong item is also reported as too short; the item alone says it better.
@@ -84,7 +80,7 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
 
 
 def _found(schema: Schema, detail: ErrorDetails) -> str:
-    """Show what was written, unless it stands where somebody may have put a secret."""
+    """Show what was written, unless it stands where a secret may be."""
     location = detail["loc"]
     if _KEY not in location and _at(schema, location).get("writeOnly"):
         return "something else, which is not shown since it may be a secret"
@@ -178,11 +174,8 @@ def refusing_toml(
 ) -> Iterator[None]:
     """Turn what reading and checking a file raises into lines for a person.
 
-    Args:
-        path: The file that is read within.
-        model: The type that it is checked by within.
-        error: What is raised.
-        name: How its lines call the file; by its path when not given.
+    The lines call the file ``name``, or by its path when not given; ``model`` is the type that it
+    is checked by within.
 
     Raises:
         HybridwatchError: The file cannot be read, is not TOML, or the model refused it; then one

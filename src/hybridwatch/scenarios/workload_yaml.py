@@ -101,7 +101,6 @@ class Carried:
     """What became of a workload.
 
     Attributes:
-        files: A scenario for each load.
         notes: What was not carried over, or otherwise, one line each: ``key: what became of it``.
     """
 

@@ -25,7 +25,7 @@ def comment_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def table_lines(table: Mapping[str, Any]) -> list[str]:
-    """Write the keys of a table that has no tables in it; what nobody set is left out."""
+    """Write the keys of a table that has no tables in it; what is not set is left out."""
     return [
         f"{_key(key)} = {_value(value)}"
         for key, value in table.items()

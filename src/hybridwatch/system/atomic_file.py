@@ -22,11 +22,7 @@ together what waits together."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and see that its name reaches the disk.
-
-    Raises:
-        RecordError: It cannot be made.
-    """
+    """Make a folder, and see that its name reaches the disk."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _sync_folder(folder.parent)
@@ -35,16 +31,12 @@ def make_folder(folder: Path) -> None:
 
 
 def create(path: Path, content: bytes, made: list[Path]) -> None:
-    """Make a file appear whole under a name nothing has yet.
+    """Make a file appear whole under a name nothing has yet, in a folder that is there.
 
-    Args:
-        path: In a folder that is there.
-        content: All of it.
-        made: Gets the path the moment the file has its name, whatever happens then.
+    ``made`` gets the path the moment the file has its name, whatever happens then.
 
     Raises:
         FileExistsError: Something has the name; it stays as it was.
-        OSError: The file cannot be written.
     """
     create_all([(path, content)], made)
 
@@ -69,11 +61,7 @@ def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Make a file whole under its name, in the place of one that may be there.
-
-    Args:
-        path: In a folder that is there.
-        content: All of it.
+    """Make a file whole under its name, in an existing folder, also in the place of an older one.
 
     Raises:
         OSError: The file cannot be written; what was there stays.

@@ -5,7 +5,7 @@ stands last in a log is seldom the cause: the serving process says that the engi
 every open request says so again with a traceback of its own, and the client only that a connection
 broke. The innermost error comes first. Lines that only point at another error are passed over, and
 what the serving process says counts only where the engine's own processes say nothing. A process
-that the kernel kills says nothing at all; then whoever missed it is the only witness.
+that the kernel kills says nothing at all; then only the process that misses it knows.
 """
 
 import re
@@ -97,14 +97,10 @@ class _Root:
 def find_root(log: str) -> str | None:
     """Find the error that a log is about.
 
-    Args:
-        log: Of an engine, all of its processes together; the whole, or an excerpt.
-
-    Returns:
-        Such as ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first
-        error of the engine's own processes that does not point at another one, else the first of
-        the process that serves, else which process has ended without a word; ``None`` where there
-        is none.
+    ``log`` has all processes of an engine; the whole, or an excerpt. The root is such as
+    ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first error of the
+    engine's own processes that does not point at another one, else the first of the process that
+    serves, else which process has ended without a word; ``None`` where there is none.
     """
     found = _root_in(log.splitlines())
     return None if found is None else found.text
@@ -120,12 +116,7 @@ def first_cause(log: str) -> str | None:
 
 
 def excerpt(log: str, last: int) -> str:
-    """Cut a log down to its last lines, behind its root where that stands further up.
-
-    Args:
-        log: The whole.
-        last: How many lines of its end.
-    """
+    """Cut a log down to its last lines, behind its root where that stands further up."""
     lines = log.splitlines(keepends=True)
     begin = max(0, len(lines) - last)
     found = _root_in(lines)

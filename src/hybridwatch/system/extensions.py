@@ -25,11 +25,7 @@ _Listed = TypeVar("_Listed", bound=Placed)
 
 
 def extended(own: Mapping[str, _Listed], group: str) -> dict[str, _Listed]:
-    """Add what the entry points of a group name, each in its place; ours keep their names.
-
-    Raises:
-        HybridwatchError: What an entry point names cannot be loaded.
-    """
+    """Add what the entry points of a group name, each in its place; ours keep their names."""
     items = list(own.items())
     for name, one in loaded(group).items():
         if name not in own:

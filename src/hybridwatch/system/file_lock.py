@@ -10,15 +10,8 @@ from pathlib import Path
 def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
     """Claim a file; the kernel ends the claim of a process that ends, however it ends.
 
-    Args:
-        file: Which; it is made, and stays.
-        wait: Whether to wait until nobody else has it.
-
-    Yields:
-        Whether nobody else has it.
-
-    Raises:
-        OSError: It cannot be made.
+    The file is made, and stays. Yields whether no other process has it; with ``wait`` it waits
+    until none has.
     """
     with file.open("w") as lock:
         try:

@@ -39,8 +39,7 @@ def _die_with_guard() -> None:
 def end_with_parent(parent: int) -> None:
     """In a process that Python started: end when the thread that started it ends, however it does.
 
-    Args:
-        parent: Process id of who started it, which may be gone by now.
+    ``parent`` is the process id of who started it, which may be gone by now.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -95,8 +94,7 @@ def _owner_gone() -> bool:
 def main(command: list[str]) -> int:
     """Run the command to its end, or to ours.
 
-    Returns:
-        The command's exit status, negative for the signal that ended it.
+    The exit status is the command's, negative for the signal that ended it.
     """
     received_signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -33,14 +33,11 @@ def without_proxy() -> dict[str, str]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Add up the processor time of a process and of all that descend from it.
+    """Add up the processor seconds of a process and of all that descend from it since they began.
 
     To the nanosecond, where ``/proc`` rounds to ticks of ten milliseconds: a trial's work is a few
-    seconds, spread over several processes, and each of them would be off by a tick.
-
-    Returns:
-        Seconds since the processes began; children that have ended are counted by their parents,
-        these in ticks.
+    seconds, spread over several processes, and each of them would be off by a tick. Children that
+    have ended are counted by their parents, in ticks.
     """
     try:
         process = psutil.Process(pid)
@@ -78,9 +75,8 @@ class GuardedProcess:
     The guard ends the whole group when we close its standard input, on purpose or by dying.
 
     Args:
-        command: Program and arguments.
         log: File that gets what the command prints.
-        environment: Variables on top of this process's own.
+        environment: On top of this process's own variables.
         folder: Where the command works; here without one.
         stdin: Descriptor for the command's standard input; nothing to read without one.
         stdout: Descriptor for its standard output; the log without one.
@@ -185,10 +181,7 @@ class ConversingProcess:
     """A guarded command that answers each line on its standard input with one line.
 
     Args:
-        command: Program and arguments.
         log: File that gets what it prints on standard error.
-        environment: Variables on top of this process's own.
-        folder: Where the command works; here without one.
     """
 
     def __init__(
@@ -214,11 +207,7 @@ class ConversingProcess:
         self.wait = self._process.wait
 
     def ask(self, line: str) -> None:
-        """Send one line.
-
-        Raises:
-            BrokenPipeError: The command has ended.
-        """
+        """Send one line; a ``BrokenPipeError`` says that the command has ended."""
         self._questions.write(line + "\n")
         self._questions.flush()
 
@@ -242,7 +231,7 @@ class ConversingProcess:
     def stop(self) -> None:
         """End the command; may be called again."""
         for stream in (self._questions, self._answers):
-            # What could not be sent to a command that has ended is of no use to anybody.
+            # What could not be sent to a command that has ended is of no use.
             with suppress(BrokenPipeError):
                 stream.close()
         self._process.stop()

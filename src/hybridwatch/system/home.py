@@ -1,8 +1,8 @@
 """The folder that somebody works in: a checkout, or a home that extends what is shipped.
 
 A checkout has everything itself. A home (``hybridwatch init``) has only what its owner added, and
-``layers`` is how the two come together: whoever looks something up in a folder of a home looks
-through the layers of that folder.
+``layers`` is how the two come together: what is looked up in a folder of a home is looked up in the
+layers of that folder.
 """
 
 import os
@@ -72,13 +72,10 @@ def is_checkout_folder(folder: Path) -> bool:
 
 
 def layers(folder: Path) -> tuple[Path, ...]:
-    """Give the folders in which to look for what a folder of a home has.
+    """Give the folders in which to look for what a folder of a home or a checkout has.
 
-    Args:
-        folder: Right below a home or a checkout, such as ``home() / "scenarios"``.
-
-    Returns:
-        What is shipped first, then the home's own; of a checkout just the folder.
+    ``folder`` is right below a home or a checkout, such as ``home() / "scenarios"``. What is
+    shipped comes first, then the home's own; of a checkout there is just the folder.
     """
     if not is_extending(folder.parent):
         return (folder,)

@@ -27,7 +27,7 @@ _REASONS: Final = {
     "power-brake": "nvmlClocksEventReasonHwPowerBrakeSlowdown",
 }
 """Our names of the reasons for which a driver lowers the clock of a GPU that has work. Idle clocks
-and clocks that somebody set are no throttling."""
+and clocks that were set by hand are no throttling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,9 @@ class Reading:
     """A GPU at one moment; every value is ``None`` where the driver does not say.
 
     Attributes:
-        sm_clock_hz: Clock of the multiprocessors.
-        memory_clock_hz: Clock of its memory.
-        power_w: What the board draws.
         temperature_c: Of the chip, degrees Celsius.
         utilisation: Share of the driver's last sample period in which a kernel ran, 0 to 1.
-        memory_used_bytes: By whomever; what the driver keeps for itself left out.
+        memory_used_bytes: By all processes; what the driver keeps for itself left out.
         throttled: Why the clock is held down, in our words; empty when it is not.
         processes: Bytes of each process that computes there, ``None`` for unknown. A container
             usually sees none, not even its own.
@@ -89,11 +86,7 @@ class Reading:
 
 
 def driver() -> Driver:
-    """Ask the driver for its own version.
-
-    Raises:
-        GpuError: There is none, or it does not answer.
-    """
+    """Ask the driver for its own version."""
     with _opened() as nvml:
         cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
         return Driver(nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}")
@@ -105,9 +98,6 @@ def devices() -> tuple[Device, ...]:
     ``CUDA_VISIBLE_DEVICES`` is read as CUDA reads it: numbers or (beginnings of) UUIDs, and
     nothing from the first entry on that names no GPU. Numbers count along the PCI bus, which is
     CUDA's own order wherever the GPUs are alike.
-
-    Returns:
-        None or more of them.
 
     Raises:
         GpuError: There is no driver, or it does not answer.
@@ -121,10 +111,7 @@ def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...
     """Give a function that reads the GPUs at that moment, in the order of ``devices``.
 
     It makes host calls only, and may be called from one thread at a time. What the driver refuses
-    to tell is left out.
-
-    Args:
-        devices: As ``devices()`` gave them.
+    to give is left out.
 
     Raises:
         GpuError: There is no driver, it does not answer, or a GPU is gone; from the first call
@@ -139,16 +126,9 @@ def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...
 def energy_counter(devices: Sequence[Device]) -> Iterator[Callable[[], float | None]]:
     """Give a function that reads what GPUs have taken since their driver came up, in joules.
 
-    The driver counts the energy of the whole board, from Volta on, and nothing of a slice.
-
-    Args:
-        devices: As ``devices()`` gave them; their energies are added up.
-
-    Returns:
-        The function; it gives ``None`` where one of the GPUs does not count.
-
-    Raises:
-        GpuError: As ``gauge``.
+    The driver counts the energy of the whole board, from Volta on, and nothing of a slice. The
+    energies of several GPUs are added up; the function gives ``None`` where one of them does not
+    count. Errors are as for ``gauge``.
     """
     with _opened() as nvml:
         handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
@@ -276,7 +256,7 @@ def _answer(nvml: Any, question: Callable[[], _Value]) -> _Value | None:
     """The answer; ``None`` where this GPU, driver or container refuses it.
 
     Raises:
-        NVMLError: The GPU or the driver is gone: no question of taste.
+        NVMLError: The GPU or the driver is gone, which is no refusal.
     """
     refused = (
         nvml.NVMLError_NotSupported,

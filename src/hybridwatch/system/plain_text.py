@@ -1,6 +1,6 @@
 r"""A stranger's text where text is shown or taken along: terminal, Markdown, pages, CSV.
 
-Labels, file names and a model's answers may hold characters that nobody sees and that steer what
+Labels, file names and a model's answers may hold characters that cannot be seen and that steer what
 shows them: an escape sequence that rewrites a terminal, a mark that turns the direction of a line
 around. Everywhere they are written in one way, as Python would: ``\x1b``, ``\u202e``.
 """
@@ -45,9 +45,8 @@ def visible(text: str) -> str:
 def csv_cell(value: object) -> object:
     """Give a value for a CSV that no spreadsheet computes: an apostrophe marks it as text.
 
-    Args:
-        value: Of a cell; one that is no text stays what it is. So does the text of a plain number,
-            which may have a sign, an exponent, and a percent sign or a word as its unit.
+    A value that is no text stays what it is. So does the text of a plain number, which may have a
+    sign, an exponent, and a percent sign or a word as its unit.
     """
     return _text_cell(value) if isinstance(value, str) else value
 

@@ -1,7 +1,7 @@
 """Where what is shipped lies: scenarios, models, right answers, builds, the plugin, the dashboard.
 
 In a checkout these are folders of the repository. A wheel carries them inside ``hybridwatch``, in
-the same places relative to each other (``setup.py`` puts them there). Nobody else may work out
+the same places relative to each other (``setup.py`` puts them there). No other module may work out
 such a path.
 """
 

@@ -2,7 +2,7 @@
 
 Python turns a signal into an exception at whatever the main thread is doing, and there it may be
 lost: dropped in a finalizer, or replaced by an error in a ``finally``. Of 6,920 that were raised
-within requests of an HTTP client 18 came out nowhere. Nobody stopped what went on then.
+within requests of an HTTP client 18 came out nowhere. Nothing stopped what went on then.
 
 Within ``stoppable`` there is therefore no such exception while a guarded process is there. A thread
 that the kernel wakes tells every guard to end its processes. Whatever the main thread waits for
@@ -123,20 +123,12 @@ def stoppable() -> Iterator[None]:
 
 
 def require_wanted() -> None:
-    """Do nothing unless a stop was requested.
-
-    Raises:
-        KeyboardInterrupt: It was.
-    """
+    """Raise ``KeyboardInterrupt`` if a stop was requested."""
     if _stop is not None and _stop.requested:
         raise KeyboardInterrupt
 
 
 def end_with_us(process: "subprocess.Popen[bytes]") -> None:
-    """Let a guard know when a stop is requested.
-
-    Raises:
-        KeyboardInterrupt: It was requested while the guard was started.
-    """
+    """Let a guard know when a stop is requested; raise ``KeyboardInterrupt`` if it already was."""
     _guards.add(weakref.ref(process, _guards.discard))
     require_wanted()

@@ -33,9 +33,7 @@ class AnswerOrder:
     """A command that was taken.
 
     Attributes:
-        asked: Its entry in the queue.
         command: What it is; ``None`` for one that was refused.
-        pull: The pull request.
     """
 
     asked: CommentRequest
@@ -52,18 +50,11 @@ def take(
 ) -> AnswerOrder | None:
     """Decide about a comment; nothing is written yet.
 
-    The order of the questions is the order of what they cost: whether the comment speaks to us,
-    whether its author may ask, whether it was answered before, and what it means.
+    The order of the questions is the order of what they cost: whether the comment is addressed to
+    us, whether its author may ask, whether it was answered before, and what it means.
 
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        claim: What the event says.
-        vocabulary: Reads what there is to be named.
-        builds: What ``run`` compares when nobody names builds.
-
-    Returns:
-        ``None`` when nothing is to happen.
+    ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
+    happen.
 
     Raises:
         GithubError: GitHub refuses us.
@@ -93,13 +84,9 @@ def take(
 def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> None:
     """Write how a command stands into our comment.
 
-    Two jobs may write at once, and GitHub keeps the later text. So we look again, when whoever had
-    read our comment before we wrote it is done with writing, until our entry is in it.
-
-    Args:
-        pull: The pull request.
-        entry: The command, as it stands now.
-        result: Markdown; the newest result takes the place of the one before.
+    Two jobs may write at once, and GitHub keeps the later text. So we look again, when a job that
+    had read our comment before we wrote it is done with writing, until our entry is in it. The
+    newest result, in Markdown, takes the place of the one before.
 
     Raises:
         GithubError: GitHub refuses us.

@@ -58,9 +58,6 @@ def addressed_to_us(body: str) -> list[str]:
 
     A line in which there is more than plain text (code, a link, an image, an escape) is given with
     that left out as an unprintable mark, so that no grammar takes it.
-
-    Args:
-        body: A comment as it was written.
     """
     # What is no comment of GitHub's is not worth the time; nearly every comment ends here.
     if len(body) > _LONGEST_COMMENT or "@hybridwatch" not in body.lower():
@@ -142,15 +139,10 @@ class Claim(_EventPart):
 def read_claim(event: Path, repository: str) -> Claim | None:
     """Read the file of an event ``issue_comment``.
 
-    Only ``created`` counts: a comment that is edited may have been edited by somebody else than
-    its author, and GitHub does not say in the event by whom.
-
-    Args:
-        event: JSON, as ``GITHUB_EVENT_PATH`` names it.
-        repository: ``owner/name`` of ours.
-
-    Returns:
-        ``None`` for an event that asks for nothing: an edit, a comment on an issue.
+    Only ``created`` counts: a comment that is edited may have been edited by another person than
+    its author, and GitHub does not say in the event by whom. ``event`` is JSON, as
+    ``GITHUB_EVENT_PATH`` names it. ``None`` comes for an event that asks for nothing: an edit, a
+    comment on an issue.
 
     Raises:
         GithubError: It is no such event, or one of another repository.
@@ -182,10 +174,9 @@ def read_claim(event: Path, repository: str) -> Claim | None:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Somebody who may write, and asked.
+    """A person who may write, and asked.
 
     Attributes:
-        login: The name of the account.
         at: When the comment was made.
     """
 
@@ -194,12 +185,7 @@ class Asker:
 
 
 def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
-    """Say who asked; ``None`` for anybody without the right to write, and for a claim that is off.
-
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        claim: What the event says.
+    """Say who asked; ``None`` for a person without the right to write, and for a claim that is off.
 
     Raises:
         GithubError: GitHub refuses us.

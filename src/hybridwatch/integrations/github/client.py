@@ -63,7 +63,7 @@ def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[N
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAccess:
-    """How to get in.
+    """How to reach GitHub.
 
     Attributes:
         token: Of a job (``GITHUB_TOKEN``), of an app, or a person's; without one what is public
@@ -86,17 +86,14 @@ class RepositoryAccess:
 
 
 class GitHubClient:
-    """GitHub, entered.
+    """A client of GitHub for one thing there.
+
+    What ``github``, PyGithub's client, raises is turned into words within ``errors``.
 
     Args:
-        access: How to get in.
         name: What is visited, for messages.
         retried: Methods that are sent again when the server fails.
         hints: What a status of GitHub's may mean here.
-
-    Attributes:
-        github: PyGithub's client; what it raises is turned into words within ``errors``.
-        name: What is visited.
     """
 
     def __init__(
@@ -173,7 +170,7 @@ def find_author(written: IssueComment | Issue) -> int | None:
 
 
 def plain(text: str | None) -> str:
-    """Give a text as it was sent: GitHub keeps the line ends of whoever edits by hand."""
+    """Give a text as it was sent: GitHub keeps the line ends of an edit by hand."""
     return (text or "").replace("\r\n", "\n").strip()
 
 

@@ -1,8 +1,8 @@
 """What may be asked in a comment on a pull request: a small grammar, read into typed values.
 
-``docs/pull-request-commands.md`` writes it down for people. Nothing that somebody wrote goes on as
-text: a value is an element of the vocabulary, a label put together of such elements, or a number
-within bounds, and the command line that is run is a list made of these (``arguments``).
+``docs/pull-request-commands.md`` writes it down for people. Nothing of a comment goes on as text: a
+value is an element of the vocabulary, a label put together of such elements, or a number within
+bounds, and the command line that is run is a list made of these (``arguments``).
 """
 
 import re
@@ -81,11 +81,7 @@ class Bisect:
     """``bisect``: which release changed something.
 
     Attributes:
-        scenario: Its id.
-        good: A build or release.
-        bad: A build or release.
         metric: What changed; ``None`` for whatever did.
-        find: Which way it went.
         minutes: After which no other measurement begins.
     """
 
@@ -111,7 +107,7 @@ Command: TypeAlias = Help | Measure | Compare | Bisect | Explain
 
 @dataclass(frozen=True, slots=True)
 class Misread:
-    """What was not understood, in one short line; it may hold a word that somebody wrote."""
+    """What was not understood, in one short line; it may hold a word of the comment."""
 
     reason: str
 
@@ -121,12 +117,7 @@ class _MisreadError(Exception):
 
 
 def parse(line: str, vocabulary: Vocabulary) -> Command | Misread:
-    """Read what stands behind the bot's name.
-
-    Args:
-        line: One line of a comment; anything.
-        vocabulary: What there is to be named.
-    """
+    """Read what stands behind the bot's name in a line, which may be anything."""
     if len(line) > _LONGEST_LINE or not _PLAIN.fullmatch(line):
         return Misread(f"expected at most {_LONGEST_LINE} plain characters (ASCII)")
     verb, *words = line.split() or ["help"]
@@ -236,13 +227,10 @@ def _sort(
     most: int,
     flags: Collection[str] = frozenset(),
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Tell names from options.
+    """Distinguish names from options.
 
-    Args:
-        words: Behind the verb.
-        options: Those that take a value, and how often each may stand there.
-        most: Names that there may be.
-        flags: Options without a value; once each.
+    ``options`` take a value, with how often each may stand there; ``flags`` take none, and stand
+    there once each.
     """
     named: list[str] = []
     given: dict[str, list[str]] = {option: [] for option in (*options, *flags)}

@@ -28,13 +28,7 @@ _GONE: Final = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An issue as it is.
-
-    Attributes:
-        number: In its repository.
-        body: Its text.
-        has_label: Whether it has the label that marks ours.
-    """
+    """An issue as it is, and whether it has the label that marks ours."""
 
     number: int
     body: str
@@ -42,13 +36,7 @@ class Written:
 
 
 class OurIssues:
-    """The issues of a repository that have our label and were written with our token.
-
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        label: Of ours.
-    """
+    """The issues of a repository that have our label and were written with our token."""
 
     def __init__(self, access: RepositoryAccess, repository: str, label: str) -> None:
         self._client = GitHubClient(access, repository, _RETRIED, _HINTS)
@@ -57,11 +45,7 @@ class OurIssues:
         self._me: int | None = None
 
     def find(self, is_marked: Callable[[str], bool]) -> list[Written]:
-        """List our issues with a mark in their text, the oldest first.
-
-        Raises:
-            GithubError: GitHub refuses.
-        """
+        """List our issues with a mark in their text, the oldest first."""
         with self._client.errors("list the issues of"):
             me = self._myself()
             found = self._repository.get_issues(
@@ -74,11 +58,7 @@ class OurIssues:
             ]
 
     def get(self, number: int) -> Written | None:
-        """Give an issue of ours; ``None`` if it is gone, or somebody else's.
-
-        Raises:
-            GithubError: GitHub refuses.
-        """
+        """Give an issue of ours; ``None`` if it is gone, or of another author."""
         with self._client.errors(f"read issue {number} of"):
             me = self._myself()
             try:
@@ -90,11 +70,7 @@ class OurIssues:
                 raise
 
     def create(self, title: str, body: str) -> Written:
-        """Make an issue.
-
-        Raises:
-            GithubError: GitHub refuses.
-        """
+        """Make an issue."""
         with self._client.errors("make an issue in"):
             made = self._repository.create_issue(title, body=body, labels=[self._label])
             return self._written(made)
@@ -102,15 +78,8 @@ class OurIssues:
     def change(self, number: int, title: str, body: str, *, state: str, reason: str) -> None:
         """Change an issue in one request.
 
-        Args:
-            number: Of the issue.
-            title: One line.
-            body: Markdown.
-            state: ``open`` or ``closed``.
-            reason: GitHub's reason for the state: ``completed``, ``not_planned``, ``reopened``.
-
-        Raises:
-            GithubError: GitHub refuses.
+        ``state`` is ``open`` or ``closed``; ``reason`` is GitHub's for it: ``completed``,
+        ``not_planned``, ``reopened``.
         """
         with self._client.errors(f"change issue {number} of"):
             self._repository.get_issue(number).edit(
@@ -118,11 +87,7 @@ class OurIssues:
             )
 
     def comments(self, number: int) -> Iterator[str]:
-        """Give the texts of our comments on an issue.
-
-        Raises:
-            GithubError: GitHub refuses.
-        """
+        """Give the texts of our comments on an issue."""
         with self._client.errors(f"read the comments on issue {number} of"):
             me = self._myself()
             found = self._repository.get_issue(number).get_comments()
@@ -130,11 +95,7 @@ class OurIssues:
         yield from texts
 
     def comment(self, number: int, text: str) -> None:
-        """Add a comment to an issue.
-
-        Raises:
-            GithubError: GitHub refuses.
-        """
+        """Add a comment to an issue."""
         with self._client.errors(f"comment on issue {number} of"):
             self._repository.get_issue(number).create_comment(text)
 

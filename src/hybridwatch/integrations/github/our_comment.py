@@ -1,8 +1,8 @@
 """The parts of our one comment: the verdict, what was asked, its newest result, and the state.
 
 ``hybridwatch comment`` writes the verdict and leaves the rest alone, ``hybridwatch answer`` does
-the reverse. Marks that nobody sees part them; in what records and commands left there a mark is
-written so that it is none.
+the reverse. Hidden marks part them; in what records and commands left there a mark is written so
+that it is none.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,6 @@ class OurComment:
     Attributes:
         verdict: Markdown; empty while nothing was measured.
         result: Of the newest command that had one, Markdown; may be empty.
-        queue: What was asked.
         news: What the verdict brought.
     """
 
@@ -58,12 +57,7 @@ def read_comment(body: str | None) -> OurComment:
 
 
 def with_verdict(body: str | None, text: str) -> str:
-    """Put a verdict into our comment.
-
-    Args:
-        body: Our comment as it is; ``None`` for none.
-        text: The verdict, with its marker as the last line.
-    """
+    """Put a verdict, with its marker as the last line, into our comment; ``None`` for none yet."""
     now = read_comment(body)
     if not now.queue.asked:
         return text

@@ -36,9 +36,8 @@ class Check:
 
     Attributes:
         conclusion: ``success``, ``neutral`` or ``failure``.
-        title: One line.
         summary: Markdown, at most 65,535 characters.
-        details_url: Where the whole story is, ``None`` for nowhere.
+        details_url: Where all of it is, ``None`` for nowhere.
     """
 
     conclusion: str
@@ -50,13 +49,8 @@ class Check:
 class PullRequest:
     """One pull request.
 
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        number: Of the pull request.
-
     Raises:
-        GithubError: There is none such, or GitHub does not let us in.
+        GithubError: There is none such, or GitHub refuses us.
     """
 
     def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
@@ -78,7 +72,7 @@ class PullRequest:
         return self._pull.state == "open"
 
     def stood_still_since(self, moment: datetime) -> bool:
-        """Whether nobody has pushed to the repository of its branch since then.
+        """Whether nothing was pushed to the repository of its branch since then.
 
         GitHub does not say which commit was the head when a comment was made. It does say when it
         last took a push there, by its own clock.
@@ -102,19 +96,15 @@ class PullRequest:
     ) -> str:
         """Keep one comment of ours.
 
-        A mark alone does not make a comment ours, since anybody can copy it, other bots too: its
-        author must have the number of the account as which the token writes.
+        A mark alone does not make a comment ours, since all can copy it, other bots too: its author
+        must have the number of the account as which the token writes.
 
         Two jobs may do this at once, and a request that seemed to fail may have been served: after
         posting we look again, the oldest comment stays and gets our text, the others go.
 
-        Args:
-            is_marked: Whether a comment's text is one of ours.
-            text_after: Given what our comment says now (``None``: there is none), what it shall
-                say; ``None`` for nothing.
-
-        Returns:
-            What was done: ``posted``, ``edited``, ``unchanged``, ``silent``.
+        ``is_marked`` says whether a comment's text is one of ours. ``text_after`` is given what our
+        comment says now (``None``: there is none), and gives what it shall say; ``None`` for
+        nothing. What was done is ``posted``, ``edited``, ``unchanged`` or ``silent``.
 
         Raises:
             GithubError: GitHub refuses, or does not say as whom the token writes.

@@ -7,7 +7,7 @@ flood of data, records that do not decode. What is in the records stays a strang
 same.
 
 Packed are ``pull-request.txt`` (its number), ``records/<testbed>/<name>`` as ``results`` has it,
-and of a search that somebody asked for ``bisect.json``.
+and of a search that was asked for ``bisect.json``.
 """
 
 import io
@@ -27,7 +27,7 @@ from hybridwatch.records.store.layout import RECORDS
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"
-"""What a search found, where somebody asked for one; whoever reads it holds it against its form."""
+"""What a search found, where one was asked for; it is checked against its form when read."""
 
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 64 * 2**20
@@ -45,12 +45,7 @@ _NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
 def unpack(bundle: Path, folder: Path) -> int:
     """Unpack a bundle into a new folder, which is then a results folder.
 
-    Args:
-        bundle: The ZIP file.
-        folder: Made here; nothing may be there yet.
-
-    Returns:
-        The number of the pull request that the bundle claims to be about.
+    The number is that of the pull request that the bundle claims to be about.
 
     Raises:
         GithubError: The bundle is not as described above; nothing of it must be used.
@@ -125,7 +120,7 @@ def _check_records(folder: Path) -> None:
 
 
 def _check_bulk(bulk: Path) -> None:
-    """Uncompress a file piece by piece before anybody does it in one."""
+    """Uncompress a file piece by piece before it is done in one."""
     unzip = zlib.decompressobj(wbits=31)
     size = 0
     with bulk.open("rb") as file:

@@ -114,7 +114,7 @@ class RequestQueue(BaseModel):
 
 
 def state_line(queue: RequestQueue) -> str:
-    """Write the state as a line that nobody sees."""
+    """Write the state as a hidden line."""
     packed = base64.urlsafe_b64encode(queue.model_dump_json().encode()).decode()
     return f"<!-- hybridwatch queue: {packed} -->\n"
 

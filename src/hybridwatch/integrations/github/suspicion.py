@@ -1,8 +1,8 @@
 """What a search found, in Markdown, and one comment on each pull request whose commit it names.
 
 Where a search leaves a few commits, each of their pull requests gets it: people who know what they
-changed tell them apart faster than a night of measuring. Where it leaves many, none does: nearly
-all of them would be told something wrong.
+changed distinguish them faster than a night of measuring. Where it leaves many, none does: nearly
+all of them would get a wrong message.
 """
 
 import re
@@ -25,7 +25,7 @@ _DIGITS: Final = 10
 """Of a commit."""
 _WORDS: Final = {ChangeDirection.REGRESSION: "worse", ChangeDirection.FIX: "better"}
 MOST: Final = 3
-"""Suspects that are told; of more, nobody is."""
+"""Most suspects whose pull requests get a comment; of more, none do."""
 _MARKER: Final = re.compile(r"<!-- hybridwatch suspect: ([0-9a-f]{40}) (one|some) -->\s*\Z")
 _HINTS: Final = {
     401: "the token in GITHUB_TOKEN is not valid",
@@ -38,7 +38,7 @@ _UNKNOWN: Final = frozenset({404, 409, 422})
 
 
 def answer_text(found: SearchAnswer) -> str:
-    """Say what came of a search that somebody asked for."""
+    """Say what came of a search that was asked for."""
     answer = found.answer
     if answer is None:
         return "The change is not there: the ends do not differ in this way."
@@ -107,9 +107,8 @@ class Telling:
     """What became of a suspect.
 
     Attributes:
-        suspect: The commit.
         number: Of its pull request; ``None`` if none that was merged has it.
-        done: ``posted``, ``edited``, ``silent`` (told before), or why there is no comment.
+        done: ``posted``, ``edited``, ``silent`` (said before), or why there is no comment.
     """
 
     suspect: Suspect
@@ -118,7 +117,7 @@ class Telling:
 
 
 def hindrance(found: SearchAnswer) -> str:
-    """Say why nobody is told of what a search found; empty if somebody is to be."""
+    """Say why no pull request gets a comment on what a search found; empty if some do."""
     if found.answer is None or not found.suspects:
         return "nothing was confirmed"
     if found.answer.find is not ChangeDirection.REGRESSION:
@@ -133,14 +132,10 @@ def hindrance(found: SearchAnswer) -> str:
 def tell_authors(
     access: RepositoryAccess, repository: str, found: SearchAnswer
 ) -> Iterator[Telling]:
-    """Comment on the pull request of each suspect, unless it was told before.
+    """Comment on the pull request of each suspect, unless that was done before.
 
-    A pull request that was told to be one of a few hears it again when it is the one.
-
-    Args:
-        access: How to get in.
-        repository: ``owner/name``.
-        found: Without a ``hindrance``.
+    A pull request that was named as one of a few is named again when it is the one. ``found`` has
+    no ``hindrance``.
 
     Raises:
         GithubError: GitHub refuses us.

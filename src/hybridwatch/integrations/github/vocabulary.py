@@ -18,16 +18,11 @@ class Vocabulary:
     """Every name that there is.
 
     Attributes:
-        scenarios: Their ids.
-        groups: Their groups.
-        builds: Engine builds.
-        releases: Of these builds.
+        releases: Of the builds.
         fixes: What a label switches.
         faults: What a label plants.
         metrics: Ids of those that are measured everywhere, and of those that a scenario expects.
         searchable: Of these, what a search can look for; and whether the engine lives.
-        runs: Ids of the stored runs.
-        verdicts: Ids of the stored verdicts.
     """
 
     scenarios: frozenset[str]
@@ -43,14 +38,7 @@ class Vocabulary:
 
 
 def build_vocabulary(results: Path) -> Vocabulary:
-    """Read what there is.
-
-    Args:
-        results: The results folder.
-
-    Raises:
-        HybridwatchError: A file that names something cannot be read.
-    """
+    """Read what there is; a file that names something and cannot be read is an error."""
     scenarios = survey(home() / "scenarios").scenarios
     expected = {name for one in scenarios for name in (*one.expect.exactly, *one.expect.at_least)}
     metrics = {metric_of(name) for name in expected | {metric.id for metric in METRICS}}

@@ -18,7 +18,7 @@ from hybridwatch.scenarios.part import Part, refuse
 from hybridwatch.scenarios.validation_text import quoted, refusing_toml
 
 CHANNELS_FILE: Final = "notify.toml"
-"""In the home, when nobody names another one."""
+"""In the home, when no other one is named."""
 KINDS: Final = ("slack", "webhook", "email", "github", "gitlab")
 
 URL: Final = r"https://[^\s/@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?"
@@ -57,10 +57,8 @@ class _Channel(Part):
     def wants(self, rank: Action, scenarios: Sequence[str], testbed: str) -> bool:
         """Whether it wants to hear of what was just found.
 
-        Args:
-            rank: Of the trouble.
-            scenarios: In which it shows; none for a whole machine.
-            testbed: On which; empty for no certain one.
+        ``scenarios`` are those in which it shows, none for a whole machine; ``testbed`` is empty
+        for no certain one.
         """
         ranked = self.rank == "warn" or rank is Action.BLOCK
         here = not scenarios or any(
@@ -163,7 +161,6 @@ class Channels:
     """What one file says.
 
     Attributes:
-        path: The file.
         dashboard: Address of the dashboard, without a slash at its end; empty for none.
         source: What CloudEvents call where they come from.
         all: The channels, in the order of the kinds.
@@ -176,7 +173,7 @@ class Channels:
 
 
 def read_channels(path: Path) -> Channels:
-    """Read a file.
+    """Read a file of channels.
 
     Raises:
         NotifyError: It cannot be read, or a line for each key that is wrong.

@@ -39,14 +39,12 @@ class Receipt:
 
 
 class ChannelClient(Protocol):
-    """A way out."""
+    """Sends the messages of one channel."""
 
     def deliver(self, message: Message, place: str) -> Receipt:
         """Send a message.
 
-        Args:
-            message: What to send.
-            place: Number of the issue of its topic; empty where none is known.
+        ``place`` is the number of the issue of its topic; empty where none is known.
 
         Raises:
             UndeliveredError: It did not get through.
@@ -57,7 +55,6 @@ class UndeliveredError(NotifyError):
     """A message did not get through; it stays in the outbox.
 
     Args:
-        reason: Why, in one line.
         alone: Whether only this message is refused; otherwise nothing else gets through either.
         again: Whether the next moment may be a better one.
         wait_s: How long the service asked us to wait; 0 where it did not.
@@ -75,10 +72,7 @@ class UndeliveredError(NotifyError):
 def read_secret(variable: str, form: str, expected: str) -> str:
     """Read a secret.
 
-    Args:
-        variable: The environment variable that has it.
-        form: A pattern that all of it must match.
-        expected: What that is, in words.
+    All of it must match the pattern ``form``, which ``expected`` says in words.
 
     Raises:
         UndeliveredError: There is none, or it is something else; it is not repeated.
@@ -94,11 +88,10 @@ def read_secret(variable: str, form: str, expected: str) -> str:
 
 
 class Http:
-    """A client that follows no redirection, so that no secret goes astray.
+    """A client that follows no redirection, so that no secret reaches another server.
 
     Args:
         secrets: What no error and no log may show.
-        headers: Of every call.
     """
 
     def __init__(self, secrets: Collection[str], headers: Mapping[str, str] | None = None) -> None:
@@ -108,10 +101,7 @@ class Http:
     def call(self, method: str, url: str, **what: Any) -> httpx.Response:
         """Make a call.
 
-        Args:
-            method: Of HTTP.
-            url: Whole.
-            what: As httpx takes it: ``json``, ``content``, ``params``, ``headers``.
+        ``what`` is as httpx takes it: ``json``, ``content``, ``params``, ``headers``.
 
         Raises:
             UndeliveredError: The service refuses, or cannot be reached.

@@ -50,9 +50,6 @@ class TopicPlace:
     """Where the records lie, and what judges them.
 
     Attributes:
-        results: The results folder.
-        index: What it holds.
-        checkout: The scenarios and the policy.
         triage: The database of what people decided, as a URL; empty for the one of the folder.
         dashboard: Address of the dashboard; empty for none.
     """
@@ -67,13 +64,11 @@ class TopicPlace:
 def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
     """Say how every alert stands, the most urgent first, and what became of machines.
 
-    Args:
-        place: What to look at.
-        now: With a time zone; mutes and ages are held against it.
+    ``now`` has a time zone; mutes and ages are held against it.
 
     Raises:
         NotifyError: There is not a single record: the folder is most likely the wrong one, and
-            everything that was ever told would seem to be over.
+            everything that was ever reported would seem to be over.
         TriageError: What people decided cannot be read.
     """
     if not place.index.counts["runs"]:

@@ -19,9 +19,6 @@ _LONGEST_WAIT_S: Final = 60.0
 class GithubTracker:
     """A repository's issues.
 
-    Args:
-        channel: As the file describes it.
-
     Raises:
         UndeliveredError: The token is missing in the environment.
     """
@@ -39,7 +36,7 @@ class GithubTracker:
             return [_issue(one) for one in self._ours.find(is_marked)]
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
+        """Give an issue of ours; ``None`` if it is gone, or of another author."""
         with _undelivered():
             found = self._ours.get(int(number))
         return None if found is None else _issue(found)

@@ -15,9 +15,6 @@ _GONE: Final = "answered 404"
 class GitlabTracker:
     """A project's issues.
 
-    Args:
-        channel: As the file describes it.
-
     Raises:
         UndeliveredError: The token is missing in the environment.
     """
@@ -43,7 +40,7 @@ class GitlabTracker:
         return [_issue(one) for one in pages if is_marked(one["description"] or "")]
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
+        """Give an issue of ours; ``None`` if it is gone, or of another author."""
         try:
             found = self._http.call("GET", f"{self._issues}/{number}").json()
         except UndeliveredError as error:

@@ -2,7 +2,7 @@
 
 An issue is known by its number, which the database keeps, and where that is lost by a hidden mark
 in its text, among those with our label that we wrote. Each message leaves its own mark, in the text
-or in a comment, so that one whose answer was lost is not told twice.
+or in a comment, so that one whose answer was lost is not sent twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,9 +22,7 @@ class WantedIssue:
     """How an issue shall be.
 
     Attributes:
-        title: One plain line.
         body: Markdown, with the marks.
-        is_open: Whether there is still something to do.
         is_done: Of a closed one, whether the trouble is over, and not only accepted.
     """
 
@@ -39,8 +37,6 @@ class Issue:
     """An issue that is there.
 
     Attributes:
-        number: In its repository.
-        body: Its text.
         complaint: What was wrong with it when it was made; empty for nothing.
     """
 
@@ -56,7 +52,7 @@ class Tracker(Protocol):
         """List our issues with a mark in their text, the oldest first."""
 
     def get(self, number: str) -> Issue | None:
-        """Give an issue of ours; ``None`` if it is gone, or somebody else's."""
+        """Give an issue of ours; ``None`` if it is gone, or of another author."""
 
     def create(self, wanted: WantedIssue) -> Issue:
         """Make an issue; sent once, whatever becomes of the answer."""
@@ -72,25 +68,17 @@ class Tracker(Protocol):
 
 
 class IssueClient:
-    """The issues of one repository.
-
-    Args:
-        tracker: Speaks with the service.
-    """
+    """The issues of one repository."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
 
     def deliver(self, message: Message, place: str) -> Receipt:
-        """Make the issue of a message's topic say it.
-
-        Raises:
-            UndeliveredError: The service refuses, or cannot be reached.
-        """
+        """Make the issue of a message's topic say it."""
         issue = self._found(message, place)
         if issue is None:
             if message.news.is_end:
-                return Receipt()  # somebody removed it: there is nothing to close
+                return Receipt()  # it was removed: there is nothing to close
             issue = self._created(message)
         if _mark(message) not in issue.body:
             if not any(_mark(message) in text for text in self._tracker.comments(issue.number)):

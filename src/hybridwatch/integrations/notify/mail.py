@@ -24,9 +24,6 @@ _SUBJECT: Final = 200
 class MailDoor:
     """A mail server.
 
-    Args:
-        channel: As the file describes it.
-
     Raises:
         UndeliveredError: The password is missing in the environment.
     """

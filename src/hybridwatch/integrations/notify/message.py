@@ -1,7 +1,7 @@
 """A message: one piece of news about one cause, in facts and in plain words.
 
 What it says is fixed when the news is found, so that it says the same whenever it gets through.
-Texts come from records: whoever shows them as Markdown, HTML or a terminal escapes them.
+Texts come from records: what shows them as Markdown, HTML or on a terminal escapes them.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ class News(Enum):
     """A person said that nothing is to be done."""
     RECOVERED = "recovered"
     NOT_REPEATED = "not-repeated"
-    """One run alone was bad, and the next is not: nobody knows whether anything was wrong."""
+    """One run alone was bad, and the next is not: whether anything was wrong is not known."""
     GONE = "gone"
     """Nothing says any more that it is bad: records or the policy changed."""
 
     @property
     def is_end(self) -> bool:
-        """Whether nobody has to do anything any more."""
+        """Whether nothing has to be done any more."""
         return self in {News.CLOSED, News.RECOVERED, News.NOT_REPEATED, News.GONE}
 
 
@@ -91,7 +91,7 @@ class Content:
         missing: Of a gap: each scenario with its reason.
         members: Where else than in one place a cause shows: each place with its change; ``what``
             then says in how many.
-        note: Why somebody closed it.
+        note: Why it was closed.
         link: Address of its page of the dashboard; empty for none.
     """
 
@@ -131,11 +131,8 @@ class Message:
 
     Attributes:
         id: Its name, the same however often it is sent.
-        channel: For whom.
         topic: Key of what it is about.
         number: Which message about it this is, from 1.
-        news: What happened.
-        content: What it says.
         made_at: When the news was found; UTC.
         trouble: Why it did not get through so far; empty for one that was not tried.
     """

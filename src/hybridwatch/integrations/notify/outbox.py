@@ -53,14 +53,10 @@ class Outbox:
     def alone(
         self, patience_s: float, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[None]:
-        """Tell the news while nobody else does.
-
-        Args:
-            patience_s: How long to wait for somebody else to end.
-            sleep: Waits for so many seconds.
+        """Tell the news while no other process does; wait ``patience_s`` at most for one to end.
 
         Raises:
-            NotifyError: Somebody else took longer.
+            NotifyError: The other process took longer.
         """
         for left in range(int(patience_s / _LOOK_AGAIN_S), -1, -1):
             with self._database.alone(_CLAIM) as mine:
@@ -83,10 +79,7 @@ class Outbox:
     def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[OutboxStep]:
         """Say what is news to a channel, and keep nothing.
 
-        Args:
-            channel: Who is to hear.
-            topics: How everything stands; what is missing there is over.
-            now: When it was found out.
+        A topic that is missing in ``topics`` is over.
         """
         told = self._told(channel.name)
         causes: defaultdict[str, list[Topic]] = defaultdict(list)
@@ -107,9 +100,7 @@ class Outbox:
     def keep(self, steps: Sequence[OutboxStep], *, silently: bool = False) -> None:
         """Keep what is to be sent, and what channels have heard by it.
 
-        Args:
-            steps: As ``plan`` gave them.
-            silently: Whether to send nothing of it, as if it had been heard.
+        With ``silently`` nothing of it is sent, as if it had been heard.
         """
         with self._database.writing() as connection:
             last = connection.scalar(select(func.max(MESSAGE.c.turn))) or 0
@@ -127,7 +118,7 @@ class Outbox:
             return [_message_of(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))]
 
     def orphaned(self, channels: Sequence[str]) -> Mapping[str, int]:
-        """Count what waits for channels that nobody names any more."""
+        """Count what waits for channels that are no longer named."""
         waits = MESSAGE.c.sent_at.is_(None), MESSAGE.c.channel.not_in(channels)
         counted = select(MESSAGE.c.channel, func.count()).where(*waits).group_by(MESSAGE.c.channel)
         with self._reading() as connection:

@@ -14,7 +14,7 @@ from hybridwatch.integrations.notify.issues import IssueClient
 
 
 def open_client(channel: Channel, channels: Channels) -> ChannelClient:
-    """Open the way out of a channel.
+    """Open the client of a channel.
 
     The libraries that it takes are loaded here, and only those.
 

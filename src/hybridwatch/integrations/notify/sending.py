@@ -1,7 +1,7 @@
 """Sends what the outbox has, channel by channel, in the order in which it was found.
 
-A channel that cannot be reached is left for the next call: nobody waits for it thirty times. What
-is refused alone holds up only the later messages about the same topic, so that no end is told
+A channel that cannot be reached is left for the next call: no round waits for it thirty times. What
+is refused alone holds up only the later messages about the same topic, so that no end is sent
 before its beginning.
 
 One round: find what is news to each channel, keep it, and send everything that waits.
@@ -32,9 +32,6 @@ class Sent:
     """What became of one channel.
 
     Attributes:
-        channel: Its name.
-        kind: Its kind.
-        sent: What got through.
         waiting: What did not, and is kept.
         troubles: Why, and what else was wrong, a line each.
     """
@@ -47,13 +44,7 @@ class Sent:
 
 
 class Sender:
-    """Sends what waits.
-
-    Args:
-        outbox: Where it waits.
-        door_of: Opens the way out of a channel.
-        sleep: Waits for so many seconds.
-    """
+    """Sends what waits."""
 
     def __init__(
         self,
@@ -113,10 +104,7 @@ class Preview:
     """What a channel would be sent.
 
     Attributes:
-        channel: Its name.
-        kind: Its kind.
-        new: What nobody found before.
-        waiting: What did not get through so far.
+        new: What was not found before.
     """
 
     channel: str
@@ -160,11 +148,7 @@ def tell(
 ) -> list[Sent]:
     """Send what changed since each channel last heard, and what did not get through before.
 
-    Args:
-        outbox: Keeps it until it is sent.
-        sender: Sends it.
-        channels: To whom.
-        place_of: Says where to look, once nobody else sends: what another process found is known.
+    ``place_of`` says where to look, once no other process sends: what that one found is known.
 
     Raises:
         NotifyError: Another process has been sending all the time, or the folder has no records.

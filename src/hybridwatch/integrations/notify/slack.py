@@ -20,9 +20,6 @@ _CUT: Final = "\N{HORIZONTAL ELLIPSIS}"
 class SlackDoor:
     """A Slack channel.
 
-    Args:
-        channel: As the file describes it.
-
     Raises:
         UndeliveredError: The address is missing in the environment.
     """
@@ -32,11 +29,7 @@ class SlackDoor:
         self._http = Http([self._url])
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
-        """Post a message.
-
-        Raises:
-            UndeliveredError: It did not get through.
-        """
+        """Post a message."""
         said = self._http.call("POST", self._url, json=build_payload(message)).text
         if said != "ok":
             raise UndeliveredError(f"expected Slack's answer ok, found {said[:100]!r}", alone=True)

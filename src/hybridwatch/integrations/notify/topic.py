@@ -1,9 +1,9 @@
 """What is news to a channel: how a topic stands, held against how it stood when it last heard.
 
 Pure. A topic is one alert, or everything that one machine did not measure; alerts of one cause are
-told in one message. A channel hears when a topic opens, grows worse, comes back and ends; whoever
-heard of the beginning hears of the end. What somebody has acknowledged or muted is kept quiet, as
-the dashboard does.
+in one message. A channel gets a message when a topic opens, grows worse, comes back and ends; one
+that got the beginning gets the end. What was acknowledged or muted is kept quiet, as the dashboard
+does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ class TopicStatus(Enum):
     QUIET = "quiet"
     """Bad, and acknowledged or muted."""
     CLOSED = "closed"
-    """Somebody said that nothing is to be done."""
+    """A person said that nothing is to be done."""
     OVER = "over"
     """Shown good, or no longer counted."""
     NOT_REPEATED = "not repeated"
@@ -40,15 +40,12 @@ class Topic:
 
     Attributes:
         key: 32 hexadecimal digits; equal for the same thing, on every machine.
-        standing: How it stands.
-        rank: What the gate does about it.
-        scenarios: In which it shows.
         testbed: On which machine; empty for no certain one.
         is_gap: Whether it is something that was not measured.
         seen: What is to be seen of it now, as text that ``since`` takes.
         since: What became of it since ``seen`` was that.
-        content: Tells everything about its cause; may read a record.
-        cause: The same for all that is told in one message; empty for what stands alone.
+        content: Gives everything about its cause; may read a record.
+        cause: The same for all that is in one message; empty for what stands alone.
     """
 
     key: str
@@ -68,11 +65,9 @@ class DeliveryState:
     """How a topic stood when a channel last heard of it, or when it grew quiet since.
 
     Attributes:
-        standing: How it stood.
         seen: What was to be seen when the channel last heard.
-        content: What it heard.
-        messages: How many messages there were about it; none where those about another topic of
-            its cause told of it.
+        messages: How many messages there were about it; none where those about another topic of its
+            cause reported it.
     """
 
     standing: TopicStatus
@@ -87,9 +82,7 @@ _MOVED = {Since.WORSE: News.WORSE, Since.BACK: News.BACK}
 def find_news(topic: Topic, told: DeliveryState | None) -> News | None:
     """Say what of a topic is news to a channel; ``None`` for nothing.
 
-    Args:
-        topic: As it stands.
-        told: What the channel heard of it; ``None`` for nothing yet.
+    ``told`` is what the channel heard of it; ``None`` for nothing yet.
     """
     if told is None:
         return News.OPENED if topic.standing is TopicStatus.OPEN else None
@@ -115,9 +108,7 @@ def news_of_cause(topics: Sequence[Topic], told: Mapping[str, DeliveryState]) ->
     That another place shows it is no news, unless it blocks what only warned; and it ends when it
     has ended everywhere.
 
-    Args:
-        topics: As they stand.
-        told: What the channel heard of each, by its key.
+    ``told`` is what the channel heard of each, by its key.
     """
     found = {topic.key: find_news(topic, told.get(topic.key)) for topic in topics}
     standings = {topic.standing for topic in topics}

@@ -25,9 +25,7 @@ class WebhookDoor:
     """A server.
 
     Args:
-        channel: As the file describes it.
-        source: What its events call where they come from.
-        clock: Gives seconds since 1970.
+        source: What its events call where they come from; ``clock`` gives seconds since 1970.
 
     Raises:
         UndeliveredError: Address or secret are missing in the environment.
@@ -45,11 +43,7 @@ class WebhookDoor:
         self._http = Http([self._url, self._secret])
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
-        """Post a message.
-
-        Raises:
-            UndeliveredError: It did not get through.
-        """
+        """Post a message."""
         body = json.dumps(build_event(message, self._source)).encode()
         at = str(int(self._clock()))
         headers = {

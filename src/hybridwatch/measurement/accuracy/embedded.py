@@ -83,7 +83,6 @@ class EmbeddedQuestion:
     """One question and its only right answer.
 
     Attributes:
-        prompt: The whole text given to the model.
         answer: What must follow, up to but without the newline that ends every answer.
     """
 
@@ -94,16 +93,11 @@ class EmbeddedQuestion:
 def recall_documents(
     count: int, seed: int, max_distance: int = MAX_DISTANCE
 ) -> list[EmbeddedQuestion]:
-    """Make documents that list keys with values, with filler between, and then ask for one value.
+    """Make different documents that list keys with values and filler, and then ask for one value.
 
-    Args:
-        count: How many, all different.
-        seed: The same seed makes the same documents.
-        max_distance: Upper bound in bytes from a value to the end of its prompt; a training
-            curriculum starts with less, and then with shorter prompts too.
-
-    Returns:
-        Documents in the order drawn, their distances even from `MIN_DISTANCE` to `max_distance`.
+    They come in the order drawn, their distances even from `MIN_DISTANCE` to `max_distance`: bytes
+    from a value to the end of its prompt, at most. A training curriculum starts with less, and then
+    with shorter prompts too. The same seed makes the same documents.
     """
     return _distinct(count, seed, lambda rng: _recall_document(rng, max_distance))
 
@@ -111,9 +105,8 @@ def recall_documents(
 def shared_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make recall documents of which several share a listing, each with another question.
 
-    Returns:
-        Documents listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They
-        are equal but for the key in the question, their last four bytes.
+    They come listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They are
+    equal but for the key in the question, their last four bytes.
     """
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
     documents: list[EmbeddedQuestion] = []
@@ -125,9 +118,7 @@ def shared_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 def block_end_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make recall documents whose answers begin in one cached block and end in the next.
 
-    Returns:
-        Documents in the order drawn; each prompt ends 1 to `BLOCK_END` bytes before a multiple of
-        `BLOCK`.
+    Each prompt ends 1 to `BLOCK_END` bytes before a multiple of `BLOCK`.
     """
     return _distinct(count, seed, _block_end_document)
 
@@ -135,8 +126,7 @@ def block_end_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 def word_problem_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
 
-    Returns:
-        Documents in the order drawn; every result is a whole number of 1 to 3 digits.
+    Every result is a whole number of 1 to 3 digits.
     """
     return _distinct(count, seed, _word_problem)
 

@@ -21,9 +21,7 @@ class EvaluationRequest(TypedDict):
 
     Attributes:
         model_args: Arguments of lm-eval's ``local-completions`` model.
-        tasks: lm-eval task names.
         documents: How many of each, from the first.
-        include_path: Folder of our tasks.
         include_defaults: Whether lm-eval's own tasks are needed.
     """
 

@@ -36,7 +36,6 @@ class TaskRequest:
 
     Attributes:
         base_url: The endpoint, such as ``http://127.0.0.1:8123/v1/completions``.
-        model: The name under which the engine serves the model.
         tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
         documents: How many of each task, from the first.
         max_concurrency: Requests in flight at once.
@@ -59,8 +58,7 @@ class LmEval:
     One process serves every trial, so that its imports are paid for once. One that failed or gave
     no answer in time has ended, and the next trial gets a new one.
 
-    Args:
-        work_dir: Existing folder for its log, in which it works.
+    It works, and has its log, in an existing folder.
     """
 
     def __init__(self, work_dir: Path) -> None:
@@ -79,10 +77,7 @@ class LmEval:
         self._started(offline=True)
 
     def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
-        """Ask every document and read what came back.
-
-        Returns:
-            Answers by task in the order of the request, then by document; every document is there.
+        """Ask every document; the answers come by task in the request's order, then by document.
 
         Raises:
             MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
@@ -125,7 +120,7 @@ class LmEval:
 
     def _evaluate(self, process: ConversingProcess, files: list[str], timeout_s: float) -> None:
         try:
-            # It has ended after an error that nobody waited for; what it answers says so.
+            # It has ended after an error that no call waited for; what it answers says so.
             with suppress(BrokenPipeError):
                 process.ask(json.dumps(files))
             process.answer(timeout_s)

@@ -46,12 +46,9 @@ class Oracle:
     """Right answers to what a scenario's contract trials ask.
 
     Attributes:
-        scenario: Its id.
-        model: Name of the model.
         model_digest: SHA-256 over the model's configuration and weights.
         made_by: What gave the answers: package or build, with its version.
         command: The command line that made the file.
-        seed: Of the scenario's workload.
         trials: The answers of each trial, in the order of the plan.
     """
 
@@ -92,7 +89,7 @@ def find_own_path(home: Path, scenario: str) -> Path:
 
 
 def load(path: Path) -> Oracle | None:
-    """Read right answers; ``None`` where nobody has made any.
+    """Read right answers; ``None`` where there are none.
 
     Raises:
         MeasurementError: The file says something that we do not understand.
@@ -123,7 +120,6 @@ class AnswerError(NamedTuple):
 
     Attributes:
         position: Of the first token that is not right, from 0.
-        why: In words.
     """
 
     position: int
@@ -141,14 +137,9 @@ def wrong_among(
     A turn that follows a wrong answer has another prompt than the oracle answered; it is not called
     wrong a second time.
 
-    Args:
-        answered: By the engine.
-        right: By the oracle, to the same requests.
-        fresh: Of each request, whether its prompt hangs on no answer before it.
-        bound: Nats that rounding may account for, as for ``error_in``.
-
-    Returns:
-        ``None`` when the oracle was asked something else: its file is older than the scenario.
+    ``fresh`` says of each request whether its prompt hangs on no answer before it; ``bound`` is as
+    for ``error_in``. ``None`` comes when the oracle was asked something else: its file is older
+    than the scenario.
     """
     if not len(answered) == len(right) == len(fresh):
         return None
@@ -167,10 +158,8 @@ def wrong_among(
 def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError | None:
     """Find the first token of an answer that is not right; ``None`` where there is none.
 
-    Args:
-        answer: Of the engine.
-        right: Of the oracle, to the same prompt and as long.
-        bound: Nats that rounding may account for, in which token is chosen and in its probability.
+    The oracle's answer is to the same prompt and as long. ``bound`` is the nats that rounding may
+    account for, in which token is chosen and in its probability.
     """
     if not answer.tokens:
         return AnswerError(0, NO_NUMBERS) if right.tokens else None
@@ -196,7 +185,7 @@ def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError
 def find_deviations(
     kept: Sequence[Sequence[Completion]], fresh: Sequence[Sequence[Completion]]
 ) -> Iterator[str]:
-    """Say in what right answers differ from those that were computed anew, a line for each request.
+    """Say in what right answers differ from ones computed again, a line for each request.
 
     Near ties and the last digits of logarithms are another machine's rounding, and no difference.
     """

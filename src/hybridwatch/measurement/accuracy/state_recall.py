@@ -41,12 +41,10 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How long a listing is and where its pairs are; the default is that of the evaluation.
+    """How long a listing is, in bytes, and where its pairs are; the default is the evaluation's.
 
     Attributes:
         head: Bytes at its start that hold every pair, at least enough for `MAX_PAIRS` of them.
-        shortest: Its least length in bytes.
-        longest: Its greatest.
     """
 
     head: int = HEAD
@@ -57,9 +55,8 @@ class Shape:
 def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make documents listing by listing, of each listing one for every pair.
 
-    Returns:
-        Documents that are equal, within a listing, but for the key in the question, their last
-        four bytes. The last listing may not have all its questions.
+    Within a listing they are equal but for the key in the question, their last four bytes. The last
+    listing may not have all its questions.
     """
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
     documents: list[EmbeddedQuestion] = []
@@ -70,11 +67,7 @@ def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 
 
 def draw_listing(rng: random.Random, shape: Shape) -> tuple[str, list[Pair]]:
-    """Draw one listing.
-
-    Returns:
-        The listing, whole lines, and its pairs of key and value in an order foreign to it.
-    """
+    """Draw a listing of whole lines, and its pairs of key and value in a random order."""
     pairs = _draw_pairs(rng)
     lines = [f"{key}={value}\n" for key, value in pairs]
     spare = shape.head - sum(map(len, lines))

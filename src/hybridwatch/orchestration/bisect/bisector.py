@@ -31,7 +31,6 @@ class FixTrial:
     """A fix that makes one build of the pair behave as the other.
 
     Attributes:
-        fix: The fix.
         label: The build in which it was switched.
         holds: Whether that build behaves as the other one.
     """
@@ -47,9 +46,7 @@ class BisectResult:
 
     Attributes:
         findings: Of releases, commits or builds; the last one names the answer.
-        confirmation: The pair measured anew.
-        files: Of the files in which the pair differs.
-        fix_trials: Of the fixes in which the pair differs.
+        confirmation: The pair measured again.
         notes: What could not be done, and why.
     """
 
@@ -69,7 +66,7 @@ class BisectResult:
     def culprit(self) -> Candidate | None:
         """The one candidate that is the change.
 
-        Commits that were skipped can be told apart by the file that does it, if only one of them
+        Commits that were skipped can be distinguished by the file that does it, if only one of them
         changes that file.
         """
         suspects = self.answer.suspects
@@ -89,14 +86,10 @@ class BisectResult:
 
 @dataclass(slots=True)
 class Bisector:
-    """Goes down, as far as there is time.
+    """Searches list after list, each within the answer of the one before, as far as there is time.
 
     Attributes:
-        ends: Where the search begins.
-        factory: Makes builds.
-        search: Searches lists.
         keep: Stores a run and its verdict, and gives the record's place.
-        say: Gets a line.
     """
 
     ends: Ends
@@ -111,7 +104,6 @@ class Bisector:
         Raises:
             BuildError: An end cannot be had.
             LostProbeError: An end will not be measured.
-            KeyboardInterrupt: A stop was requested.
         """
         found = BisectResult()
         try:

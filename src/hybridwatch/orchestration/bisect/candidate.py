@@ -31,10 +31,7 @@ def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:
 def mixture(first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> Iterator[Path]:
     """Lay out the package of a build with some files as another has them.
 
-    Args:
-        first: The build.
-        last: The other one; a file that it lacks is left out.
-        paths: Which files, relative to the package.
+    A file that ``last`` lacks is left out; ``paths`` are relative to the package.
     """
     old, new = (look_at(build.interpreter).package for build in (first, last))
     with tempfile.TemporaryDirectory(prefix="hybridwatch-files-") as folder:
@@ -68,7 +65,7 @@ class Candidate:
         key: What it is, the same in every call: a build, a commit.
         title: How it is called in what a person reads.
         make: Makes it, and gives the label of its build; raises ``BuildError`` if it cannot be had.
-        weight: How likely it is to be the change, beside the others; for times.
+        weight: How likely it is to be the change, against the others; for times.
         commit: Of a clone, where it is one.
     """
 

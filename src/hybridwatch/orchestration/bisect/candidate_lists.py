@@ -53,17 +53,15 @@ class BuildFactory:
 
     Attributes:
         home: The checkout of the builds.
-        repo: A clone of vLLM; None for none.
         base: The build that code is laid over; empty for the nearest release's.
         installs: Whether releases that are not installed are.
-        say: Gets a line about what takes a while.
         search: Digits of the search, a part of its builds' names: another one in the same home may
             measure the same commit, and ends when it likes. Empty where builds are shared.
         made: Names of the builds that it added.
     """
 
     has_code: ClassVar[bool] = True
-    """Whether the builds' code is on this machine, to tell their files and fixes apart."""
+    """Whether the builds' code is on this machine, to distinguish their files and fixes."""
 
     home: Path
     repo: Path | None
@@ -113,14 +111,12 @@ class BuildFactory:
     def commit(self, sha: str, good: str) -> str:
         """Make the build of a commit, and give its label.
 
-        Args:
-            sha: The commit.
-            good: An earlier commit whose engine comes up.
+        ``good`` is an earlier commit whose engine comes up.
 
         Raises:
             BuildError: It cannot be laid over a release, or its Python cannot be read.
         """
-        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        assert self.repo is not None  # noqa: S101 - a commit comes with its clone
         name = self.named(sha, good)
         known = load_builds(self.home).get(name)
         if known is None or state(known) is not InstallState.INSTALLED:
@@ -131,7 +127,7 @@ class BuildFactory:
 
     def named(self, sha: str, good: str) -> str:
         """Name the build of a commit, whose Python has to be readable."""
-        assert self.repo is not None  # noqa: S101 - whoever has a commit has the clone
+        assert self.repo is not None  # noqa: S101 - a commit comes with its clone
         for path, text in python_changes(self.repo, good, sha).items():
             require_syntax(path, text)
         return self._name(sha[:_SHORT])
@@ -148,11 +144,7 @@ class BuildFactory:
         return "-".join(filter(None, (_PREFIX, self.search[:_OF_SEARCH], what)))
 
     def clear(self, keep: Sequence[str] = ()) -> None:
-        """Remove the builds that were made.
-
-        Args:
-            keep: Names of those that stay.
-        """
+        """Remove the builds that were made, except those of these names."""
         for name in self.made:
             if name not in keep:
                 remove_build(self.home, name)
@@ -185,7 +177,7 @@ def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
     Raises:
         BuildError: The first is not an ancestor of the last, or nothing lies between them.
     """
-    assert factory.repo is not None  # noqa: S101 - whoever has a commit has the clone
+    assert factory.repo is not None  # noqa: S101 - a commit comes with its clone
     commits = commits_between(factory.repo, first, last)
     if not commits:
         raise BuildError(
@@ -204,8 +196,7 @@ def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
 def list_files(factory: BuildFactory, first: Candidate, last: Candidate) -> CandidateList | None:
     """List the files in which two builds over one release differ, taken over one after the other.
 
-    Returns:
-        ``None`` where they lie over different releases, or differ in fewer than two files.
+    ``None`` comes where they lie over different releases, or differ in fewer than two files.
     """
     old, new = (parse_label(one.make(), factory.home).spec for one in (first, last))
     if (old.base or old.name) != (new.base or new.name):
@@ -235,10 +226,9 @@ def list_builds(factory: BuildFactory, first: str, last: str) -> CandidateList:
 
 
 def compute_weight(paths: Sequence[str]) -> float:
-    """Say how likely a commit is to change a step's time, beside others.
+    """Say how likely a commit is to change a step's time, against others.
 
-    Args:
-        paths: What it changes, from the top of the checkout.
+    ``paths`` count from the top of the checkout.
     """
     python = [path for path in paths if path.startswith(f"{PACKAGE}/") and path.endswith(".py")]
     if not python:

@@ -25,7 +25,6 @@ class Confirmation:
 
     Attributes:
         holds: Whether it differs as before.
-        text: What was seen.
         labels: The builds, as their engines reported them.
         record: Where the run is; empty of an engine that gave none.
         ratios: Log ratios of its blocks; of times.
@@ -44,13 +43,10 @@ def confirm(
     pair: tuple[Candidate, Candidate],
     keep: Callable[[Run], Path],
 ) -> Confirmation:
-    """Measure the pair anew.
+    """Measure the pair again.
 
-    Args:
-        search: Has the measurer.
-        question: What changed.
-        pair: The last candidate before the change, and the first behind it.
-        keep: Stores a run, and gives the record's place.
+    ``pair`` is the last candidate before the change, and the first behind it. ``keep`` stores a
+    run, and gives the record's place.
 
     Raises:
         BuildError: A build is gone.

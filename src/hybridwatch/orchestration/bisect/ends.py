@@ -19,7 +19,6 @@ class Ends:
     Attributes:
         labels: Of builds; empty for commits.
         releases: The builds, if both are releases without switches.
-        commits: The commits, if they are commits.
     """
 
     labels: tuple[str, str] = ("", "")
@@ -28,7 +27,7 @@ class Ends:
 
     @property
     def key(self) -> str:
-        """What tells this search from others."""
+        """What distinguishes this search from others."""
         return " ".join(self.commits or self.labels)
 
 
@@ -37,14 +36,9 @@ def find_ends(
 ) -> Ends:
     """Find out what two words name.
 
-    Args:
-        good: The end that is good.
-        bad: The end that is bad. Of a fix the later end is the good one; there both may be given
-            in either order, if it is known which is later.
-        wanted: What is looked for.
-        repo: A clone of vLLM.
-        accelerator: Of the releases that are named by their version.
-        home: The checkout of the builds.
+    Of a fix the later end is the good one; there both may be given in either order, if it is known
+    which is later. Releases named by their version are for ``accelerator``. ``repo`` is a clone of
+    vLLM.
 
     Raises:
         BuildError: A word names nothing, or the ends are in the wrong order.

@@ -13,8 +13,6 @@ class Switch:
     """A build with one fix switched to what the other build of a pair has.
 
     Attributes:
-        fix: The fix.
-        label: The build with it.
         is_first: Whether it is the earlier build that was switched; it then is to become as the
             later one, otherwise the later one as the earlier.
     """
@@ -26,10 +24,6 @@ class Switch:
 
 def switches_between(first: str, last: str) -> tuple[Switch, ...]:
     """List what could be switched to make one build of a pair as the other.
-
-    Args:
-        first: Label of the earlier build.
-        last: Label of the later one.
 
     Raises:
         BuildError: A build cannot be probed.

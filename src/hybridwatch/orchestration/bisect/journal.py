@@ -36,7 +36,6 @@ class SearchJournal:
     """The state of one search.
 
     Attributes:
-        path: Its file.
         question: What is searched for; another question has another file.
         asked: How often each candidate was asked for in this call.
         fresh: How many measurements this call made.
@@ -56,10 +55,8 @@ class SearchJournal:
     ) -> ProbeOutcome:
         """Give a measurement: the one that is kept, or a new one.
 
-        Args:
-            key: What is measured, and how.
-            measure: Makes it.
-            has_noise: Whether the next time it is asked for, in the same call, is another one.
+        ``key`` is what is measured, and how. With ``has_noise`` each time it is asked for in the
+        same call is another measurement.
         """
         number = self.asked.get(key, 0) if has_noise else 0
         kept = self._file.outcomes.setdefault(key, [])
@@ -134,11 +131,8 @@ def open_journal(
 ) -> SearchJournal:
     """Open the journal of a question.
 
-    Args:
-        results: The results folder.
-        scenario: Id of the scenario, for the file's name.
-        question: All that makes two searches the same.
-        anew: Whether what was measured before is forgotten.
+    ``question`` is all that makes two searches the same. With ``anew`` what was measured before is
+    forgotten.
 
     Raises:
         RecordError: The file that is there cannot be read.

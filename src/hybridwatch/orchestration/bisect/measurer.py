@@ -31,13 +31,7 @@ _LONGEST_REASON: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """Measures builds with one scenario.
-
-    Attributes:
-        scenario: The scenario.
-        models: Folder of the models.
-        tell: Gets the progress of a session.
-    """
+    """Measures builds with one scenario."""
 
     scenario: Scenario
     models: Path
@@ -49,11 +43,7 @@ class Measurer:
         return 1
 
     def expect(self, makers: Sequence[Callable[[], str]]) -> None:
-        """Learn whose contracts are asked for next, or may be; here they wait for their turn.
-
-        Args:
-            makers: Make the builds, and give their labels.
-        """
+        """Learn which builds' contracts may be asked for next; here they wait for their turn."""
 
     def contracts(self, label: str) -> ProbeOutcome:
         """Count the broken contracts of one build."""
@@ -65,14 +55,8 @@ class Measurer:
     def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> ProbeOutcome:
         """Time two builds, and keep what changed most clearly in one way.
 
-        Args:
-            first: The baseline's label.
-            label: The contender's.
-            verdict: Which way.
-            blocks: Timed trials a side.
-
-        Returns:
-            Without a metric if nothing changed that way.
+        ``first`` is the baseline's label, ``label`` the contender's; ``blocks`` are timed trials a
+        side. There is no metric if nothing changed that way.
         """
 
         def read(run: Run, minutes: float) -> ProbeOutcome:
@@ -87,7 +71,7 @@ class Measurer:
         return self._timed((first, label), Phase.PERFORMANCE, blocks, read)
 
     def times(self, first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
-        """Time one build beside another, block by block."""
+        """Time one build next to another, block by block."""
         wanted = metric_of(metric)
 
         def read(run: Run, minutes: float) -> ProbeOutcome:
@@ -96,12 +80,9 @@ class Measurer:
         return self._timed((first, label), phase_of(wanted), blocks, read)
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
-        """Measure builds.
+        """Measure one or two builds.
 
-        Args:
-            labels: One or two.
-            phases: Which phases.
-            blocks: Timed trials a side; as many as the scenario counts when 0.
+        ``blocks`` are timed trials a side; as many as the scenario counts when 0.
 
         Raises:
             BuildError: A build is not there, or does not fit the scenario.

@@ -42,13 +42,7 @@ def timed_words(outcome: ProbeOutcome) -> str:
 
 
 def unchanged_words(metric: str, first: ProbeOutcome, last: ProbeOutcome) -> str:
-    """Say that the ends do not differ in the way that was wanted.
-
-    Args:
-        metric: What was looked at; empty for everything.
-        first: Of the earlier end.
-        last: Of the later end.
-    """
+    """Say that the ends do not differ in the way that was wanted; an empty metric is everything."""
     said = " -> ".join(value_words(metric, one) for one in (first, last))
     return f"{metric or 'contracts'} did not change between the ends as wanted: {said}"
 

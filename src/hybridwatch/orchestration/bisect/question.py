@@ -33,7 +33,6 @@ class ExactQuestion:
 
     Attributes:
         metric: A contract, ``starts`` or ``alive``.
-        wanted: Which way it went.
         first: What the earlier end gave; 1 for yes and 0 for no.
         last: What the later end gave.
     """
@@ -63,7 +62,7 @@ class ExactQuestion:
 
 
 def require_metric(metric: str) -> None:
-    """Refuse what nobody can look for.
+    """Refuse what a search cannot look for.
 
     Raises:
         ComparisonError: No such metric, or one of answers, which a search does not measure.
@@ -85,7 +84,7 @@ def require_metric(metric: str) -> None:
 
 
 def is_exact(metric: str) -> bool:
-    """Whether one measurement tells, without noise."""
+    """Whether one measurement decides, without noise."""
     return is_of_life(metric) or metric_of(metric).kind is Kind.EXACT
 
 
@@ -112,15 +111,8 @@ def exact_question(
 ) -> ExactQuestion | None:
     """Find what changed between the ends.
 
-    Args:
-        first: Of the earlier end.
-        last: Of the later end.
-        wanted: Which way it went.
-        metric: What to look at; when empty, whatever changed that way.
-        order: Contracts that come before others.
-
-    Returns:
-        ``None`` when nothing changed that way.
+    An empty ``metric`` is whatever changed that way. Contracts of ``order`` come before others.
+    ``None`` comes when nothing changed that way.
     """
     for name in (metric,) if metric else _metrics(first.counts, last.counts, order):
         values = find_value(first, name), find_value(last, name)

@@ -45,7 +45,7 @@ from hybridwatch.system.stopping import require_wanted
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""
 _END_DUETS: Final = 4
-"""The same where each block starts both engines anew: it is worth as much as a session."""
+"""The same where each block starts both engines again: it is worth as much as a session."""
 _FEWEST_END_SESSIONS: Final = 2
 """Of half as many blocks each: one session does not show how far two of them lie apart."""
 _MOST_END_SESSIONS: Final = 6
@@ -64,7 +64,7 @@ def end_blocks(metric: str) -> int:
 
 
 def _starts_anew(metric: str) -> bool:
-    """Whether each block of a metric starts its engines anew."""
+    """Whether each block of a metric starts its own engines."""
     return phase_of(metric_of(metric)) is Phase.DUET
 
 
@@ -73,7 +73,6 @@ class SearchGoal:
     """What a search is for.
 
     Attributes:
-        wanted: Which way the change went.
         metric: What changed; empty for whatever did.
         order: Contracts that come before others, if several changed.
     """
@@ -85,14 +84,7 @@ class SearchGoal:
 
 @dataclass(frozen=True, slots=True)
 class TimedQuestion:
-    """A change of a time or rate between the ends.
-
-    Attributes:
-        metric: Its id.
-        wanted: Which way it went.
-        effect: What the ends showed.
-        costs: What measurements take.
-    """
+    """A change of a time or rate between the ends."""
 
     metric: str
     wanted: ChangeDirection
@@ -114,7 +106,6 @@ class SearchResult:
     """How far the search of one list came.
 
     Attributes:
-        candidates: The list.
         question: What changed; ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
         measured: What was measured between the ends, in order.
@@ -161,12 +152,7 @@ class BisectSearch:
     """Measures candidates of lists, each once, and remembers.
 
     Attributes:
-        goal: What is looked for.
-        measurer: Measures.
-        journal: Remembers.
-        say: Gets a line about what was found.
         seconds: For all of it.
-        clock: Seconds.
         lost: Why nothing can be measured any more; empty as long as something can.
     """
 
@@ -183,7 +169,7 @@ class BisectSearch:
         self._begun = self.clock()
 
     def may_go_on(self) -> bool:
-        """Whether there is time for another measurement, and somebody to make it."""
+        """Whether there is time for another measurement, and a host to make it."""
         return not self.lost and self.clock() - self._begun < self.seconds
 
     @property
@@ -230,7 +216,7 @@ class BisectSearch:
     def times(
         self, first: Candidate, candidate: Candidate, metric: str, blocks: int
     ) -> ProbeOutcome:
-        """Time a candidate beside the first one."""
+        """Time a candidate next to the first one."""
 
         def measure(label: str) -> ProbeOutcome:
             return self.measurer.times(first.make(), label, metric, blocks)
@@ -340,12 +326,7 @@ class BisectSearch:
         return self._go_on(candidates, question, question.effect.belief(weights), ())
 
     def reconsider(self, finding: SearchResult, ratios: Sequence[float]) -> SearchResult:
-        """Learn what the pair that a search by times named gave side by side, and go on.
-
-        Args:
-            finding: What the search named.
-            ratios: Log ratios of the pair's blocks.
-        """
+        """Learn what the pair that a search by times named gave side by side, and go on."""
         question, belief, place = finding.question, finding.belief, finding.place
         if not isinstance(question, TimedQuestion) or belief is None:
             raise TypeError("only a search by times can be wrong")

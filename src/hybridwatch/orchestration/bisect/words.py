@@ -16,12 +16,7 @@ _LEAST_SHOWN: Final = 0.005
 
 
 def result_lines(found: BisectResult, repeat: str) -> Iterator[str]:
-    """Say what came of a search.
-
-    Args:
-        found: All that it found.
-        repeat: The command that measures the answer again.
-    """
+    """Say what came of a search; ``repeat`` is the command that measures the answer again."""
     answer = found.answer
     if answer.question is None:
         yield f"the change is not there: {answer.why_not}"

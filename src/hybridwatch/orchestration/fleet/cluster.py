@@ -13,14 +13,14 @@ from hybridwatch.orchestration.fleet.hosts import Node
 class JobCommand:
     """What a host is to measure, in words that need no database and no file of ours.
 
+    Only one measurement of a ``machine`` runs at a time. ``prepare_s`` is for each of the commands
+    of ``prepare``.
+
     Attributes:
         prepare: Commands that make the builds ready, before any clock runs; each does nothing
             where that was done.
         command: Measures, and leaves one record below the folder that takes the place of
             ``{results}`` in it.
-        prepare_s: Time for each of the first.
-        measure_s: Time for the last.
-        machine: Only one measurement of a machine runs at a time.
         testbed_host: Makes the testbed in the record the host's own.
     """
 
@@ -38,7 +38,7 @@ class JobResult:
 
     Attributes:
         record: Bytes of the record; empty when there is none.
-        bulk: Those of the file beside it, if there is one.
+        bulk: Those of the file next to it, if there is one.
         log: What the commands printed; the end of it when that is much.
         reason: Why there is no record.
     """
@@ -63,10 +63,7 @@ class HostOrder:
     """Work for one host.
 
     Attributes:
-        id: A name for it.
-        host: Which.
         gpus: Whole GPUs that it gets.
-        work: What to do.
     """
 
     id: str

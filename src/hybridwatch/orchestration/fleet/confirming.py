@@ -53,17 +53,11 @@ def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
 def asked(
     alerts: Sequence[Alert], known: Sequence[PlannedPair], order: Sequence[str], now: datetime
 ) -> list[Job]:
-    """Give the next job of each alert that nobody has answered.
+    """Give the next job of each alert that has no answer.
 
-    Args:
-        alerts: Of the store, the most urgent first.
-        known: What was planned.
-        order: Builds, the oldest first: which lie between two.
-        now: When it is planned.
-
-    Returns:
-        At most one for each alert; none while an earlier one is open, and none for what this queue
-        did not measure.
+    Alerts come the most urgent first; ``order`` has the builds, the oldest first, to say which lie
+    between two. There is at most one job for each alert; none while an earlier one is open, and
+    none for what this queue did not measure.
     """
     unanswered = [alert for alert in alerts if alert.status is Status.OPEN]
     bad = {alert.bad.run_id for alert in unanswered}

@@ -40,7 +40,7 @@ _SHIFTED: Final = frozenset({Verdict.REGRESSION, Verdict.IMPROVEMENT})
 
 @dataclass(frozen=True, slots=True)
 class DriverSettings:
-    """How patient a driver is; seconds.
+    """How long a driver waits; seconds.
 
     Attributes:
         look_s: It looks around (hosts, other drivers, what was cancelled) so often.
@@ -75,11 +75,7 @@ class DriverDeps:
     """What a driver works with.
 
     Attributes:
-        job_queue: The queue.
-        registry: Hosts and drivers.
-        cluster: Where things run.
         results: Folder that gets the records.
-        say: Takes a line for each thing that happened.
         measurement: Says how a job is measured on a host of a machine.
     """
 
@@ -92,12 +88,7 @@ class DriverDeps:
 
 
 class QueueDriver:
-    """Drains a queue.
-
-    Args:
-        deps: What with.
-        settings: How patiently.
-    """
+    """Drains a queue."""
 
     def __init__(self, deps: DriverDeps, settings: DriverSettings) -> None:
         self.name = secrets.token_hex(8)
@@ -179,7 +170,7 @@ class QueueDriver:
         return self._now() - self._looked_at >= timedelta(seconds=self._settings.look_s)
 
     def _look(self) -> bool:
-        """See who is there, what nobody watches, and what nobody wants any more."""
+        """See who is there, what has no driver, and what is no longer wanted."""
         deps = self._deps
         if not deps.registry.heartbeat(self.name):
             self._start_over()

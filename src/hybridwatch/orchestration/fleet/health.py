@@ -66,11 +66,8 @@ def judge_health(
 ) -> HealthVerdict:
     """Judge what a host showed.
 
-    Args:
-        report: That.
-        testbeds: The kinds that it claims to be of.
-        own: Kernel seconds of its earlier checks that passed, the newest last.
-        peers: Kernel seconds of other hosts of its kind; they stand in where it has no past.
+    ``own`` has the kernel seconds of the host's earlier checks that passed, the newest last;
+    ``peers`` those of other hosts of its kind, which stand in where it has no past.
     """
     wrong = [
         f"{key}: expected {expected}, found {report.facts.get(key) or 'none'} (testbed {bed.name})"

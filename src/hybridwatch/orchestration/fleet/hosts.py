@@ -32,9 +32,7 @@ class Node:
     """A host as a cluster sees it.
 
     Attributes:
-        name: What it is called.
         labels: What it says of itself; ``machine`` names the machine that several hosts share.
-        gpus: How many it has.
     """
 
     name: str
@@ -48,12 +46,7 @@ class Node:
 
 
 class HostRegistry:
-    """Hosts and drivers of one results folder.
-
-    Args:
-        database: Where they are kept.
-        clock: Gives the time.
-    """
+    """Hosts and drivers of one results folder."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database = database
@@ -161,10 +154,10 @@ class HostRegistry:
             _set_status(connection, name, standing, reason, self._clock())
 
     def join(self, driver: str) -> None:
-        """Note that somebody drains the queue.
+        """Note that a driver drains the queue.
 
         Raises:
-            FleetError: The database is a SQLite file, and somebody else does.
+            FleetError: The database is a SQLite file, and another driver does.
         """
         now = self._clock()
         with self._database.writing() as connection:
@@ -196,8 +189,7 @@ class HostRegistry:
     def expire_dead_drivers(self) -> list[str]:
         """End drivers without a heartbeat, and release the hosts they reserved.
 
-        Returns:
-            Names of drivers that are gone, and whose attempts nobody has ended.
+        The names are of drivers that are gone, and whose attempts have no end yet.
         """
         latest = self._clock() - DEAD_AFTER
         left = ATTEMPT.c.end == "", DRIVER.c.ended

@@ -64,7 +64,6 @@ class HostKind:
     """A kind of host.
 
     Attributes:
-        name: As the matrix calls it.
         labels: What a host must have to be of the kind.
         gpus: Whole GPUs that a measurement gets.
         expect: Facts that a host must show, such as ``driver``.
@@ -105,9 +104,8 @@ class JobOptions:
         host: The one host that may measure it; empty for any.
         phases: Which phases; every one when there is none.
         commits: Builds that the host makes of its clone: by name, the commit.
-        clone: Folder of that clone.
         base: The build over which it lays them.
-        line: The line of builds of the last one; empty where nobody states it.
+        line: The line of builds of the last one; empty where none is stated.
     """
 
     minutes: float
@@ -127,12 +125,8 @@ class Job:
 
     Attributes:
         key: Equal for jobs that would measure the same in the same batch.
-        batch_id: A date, a commit, or whatever else tells one round of measuring from the next.
-        purpose: What it is for.
-        scenario: Its id.
-        builds: Labels, one or two.
-        testbed: The kind of host.
-        options: How.
+        batch_id: A date, a commit, or whatever else distinguishes one round of measuring from the
+            next.
         priority: Higher goes first.
         planned_at: When it was wanted.
         until: After that it is not begun any more.
@@ -170,11 +164,8 @@ class Job:
 def compute_job_key(digest: str, builds: Sequence[str], place: str, batch_id: str) -> str:
     """Name a job.
 
-    Args:
-        digest: Of the scenario's content.
-        builds: Labels.
-        place: The testbed, or the host where one is meant.
-        batch_id: Its batch.
+    ``digest`` is of the scenario's content; ``place`` is the testbed, or the host where one is
+    meant.
     """
     facts = json.dumps([digest, list(builds), place, batch_id])
     return hashlib.sha256(facts.encode()).hexdigest()[:KEY_DIGITS]

@@ -48,10 +48,7 @@ class Attempt:
     """One try at a job.
 
     Attributes:
-        job: What is measured.
         number: From 1.
-        host: Where.
-        driver: Who watches it.
     """
 
     job: Job
@@ -77,8 +74,6 @@ class JobQueue:
     """The queue of one results folder. Threads may share it; processes each open their own.
 
     Args:
-        database: Where it is kept.
-        clock: Gives the time.
         tries: How often a job is tried that leaves no record.
     """
 
@@ -88,7 +83,7 @@ class JobQueue:
         self._tries = tries
 
     def is_made(self) -> bool:
-        """Whether anybody ever planned something here.
+        """Whether anything was ever planned here.
 
         Raises:
             TriageError: The tables are of a newer hybridwatch.
@@ -107,14 +102,9 @@ class JobQueue:
             migrate(connection)
 
     def plan(self, jobs: Sequence[Job], testbeds: Iterable[HostKind] = ()) -> int:
-        """Add jobs; those that are known stay as they are.
+        """Add jobs, and say how many were new; those that are known stay as they are.
 
-        Args:
-            jobs: Of any batches.
-            testbeds: Kinds of hosts; what was declared of them before is replaced.
-
-        Returns:
-            How many were new.
+        What was declared of kinds of hosts before is replaced by ``testbeds``.
         """
         with self.database.writing() as connection:
             for testbed in testbeds:
@@ -128,18 +118,14 @@ class JobQueue:
         return len(rows)
 
     def snapshot(self, present: Iterable[str]) -> QueueSnapshot:
-        """Read what waits.
-
-        Args:
-            present: Names of the hosts that are there now.
-        """
+        """Read what waits; ``present`` names the hosts that are there now."""
         with self.database.reading() as connection:
             rows = connection.execute(select(JOB).where(JOB.c.state == JobState.WAITING.value))
             waiting = tuple(parse_job_row(row) for row in rows)
             return QueueSnapshot(waiting, _fleet(connection, frozenset(present)))
 
     def claim(self, start: Start, driver: str) -> Attempt | None:
-        """Take a job for a host; ``None`` when job, host or series are somebody else's."""
+        """Take a job for a host; ``None`` when job, host or series are taken."""
         job = start.job
         with self.database.changing() as connection:
             wanted = JOB.c.key == job.key, JOB.c.state == JobState.WAITING.value
@@ -159,8 +145,7 @@ class JobQueue:
     def name_record(self, attempt: Attempt, record: str) -> bool:
         """Note what record an attempt will leave, before it is written.
 
-        Returns:
-            Whether the attempt still counts: otherwise its record must not be written.
+        False says that the attempt does not count any more: its record must not be written.
         """
         with self.database.changing() as connection:
             if _locked(connection, attempt) is None:
@@ -169,15 +154,11 @@ class JobQueue:
         return True
 
     def complete(self, attempt: Attempt, put: Callable[[], None], log: str) -> bool:
-        """Write a record and note that its job is done, while nobody else can take the job.
+        """Write a record and note that its job is done, while no other driver can take the job.
 
-        Args:
-            attempt: Whose record was named.
-            put: Writes it; does nothing when the very same is there.
-            log: Path of the log below the results folder.
-
-        Returns:
-            Whether the attempt still counted; if not, nothing was written.
+        ``put`` writes the record, which was named; it does nothing when the very same is there.
+        ``log`` is a path below the results folder. False says that the attempt did not count any
+        more, and that nothing was written.
 
         Raises:
             RecordError: It could not be written; the attempt goes on.
@@ -195,10 +176,9 @@ class JobQueue:
         return True
 
     def end(self, attempt: Attempt, end: AttemptEnd, reason: str, log: str = "") -> JobState | None:
-        """Note that an attempt left nothing.
+        """Note that an attempt left nothing, and say what becomes of its job.
 
-        Returns:
-            What becomes of its job; ``None`` when the attempt did not count any more.
+        ``None`` comes when the attempt did not count any more.
         """
         with self.database.changing() as connection:
             row = _locked(connection, attempt)
@@ -207,10 +187,9 @@ class JobQueue:
             return self._end(connection, row, attempt, (end, reason), log)
 
     def recover(self, attempt: Attempt, is_stored: Callable[[str], bool]) -> JobState | None:
-        """End an attempt that nobody watches: done if its record is in the store, else lost.
+        """End an attempt without a driver: done if its record is in the store, else lost.
 
-        Returns:
-            What became of its job; ``None`` when somebody else did it.
+        ``None`` comes when another driver has ended it.
         """
         with self.database.changing() as connection:
             row = _locked(connection, attempt)
@@ -238,8 +217,7 @@ class JobQueue:
     def cancel(self, keys: Sequence[str]) -> int:
         """Cancel jobs: one that waits at once, one that runs as soon as its driver looks.
 
-        Returns:
-            How many of them were open.
+        Gives how many of them were open.
         """
         with self.database.changing() as connection:
             open_ = JOB.c.key.in_(keys), JOB.c.state.in_([state.value for state in OPEN])
@@ -254,7 +232,7 @@ class JobQueue:
         return len(rows)
 
     def unwanted(self) -> set[str]:
-        """Give the keys of running jobs that somebody cancelled."""
+        """Give the keys of running jobs that were cancelled."""
         wanted = JOB.c.state == JobState.RUNNING.value, JOB.c.cancel
         with self.database.reading() as connection:
             return set(connection.scalars(select(JOB.c.key).where(*wanted)))
@@ -262,7 +240,7 @@ class JobQueue:
     def expire(self) -> int:
         """Give up jobs whose batch has expired; returns how many.
 
-        What is said of them is why they waited, as far as somebody noted it.
+        What is said of them is why they waited, as far as that was noted.
         """
         over = JOB.c.state == JobState.WAITING.value, JOB.c.until < self.clock()
         with self.database.writing() as connection:

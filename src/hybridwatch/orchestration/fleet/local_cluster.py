@@ -20,12 +20,7 @@ Do = Callable[[Work, Callable[[], bool]], Result]
 
 
 class LocalCluster:
-    """Hosts of this process: one as a rule, several in tests.
-
-    Args:
-        nodes: Them.
-        do: Does what is ordered.
-    """
+    """Hosts of this process: one as a rule, several in tests."""
 
     def __init__(self, nodes: Sequence[Node], do: Do = perform) -> None:
         self._nodes = tuple(nodes)
@@ -60,12 +55,12 @@ class LocalCluster:
         return found
 
     def stop(self, order_id: str) -> None:
-        """Tell its thread, which ends what it started."""
+        """Signal its thread, which ends what it started."""
         if unwanted := self._unwanted.get(order_id):
             unwanted.set()
 
     def close(self) -> None:
-        """Tell every thread, and wait until they have ended what they started."""
+        """Signal every thread, and wait until they have ended what they started."""
         for unwanted in self._unwanted.values():
             unwanted.set()
         deadline = time.monotonic() + _PATIENCE_S
@@ -77,7 +72,7 @@ class LocalCluster:
             result = self._do(order.work, lambda: not unwanted.is_set())
         except HybridwatchError as error:
             self._ended.put(Ended(order, Fate.DIED, reason=str(error)))
-        except KeyboardInterrupt:  # somebody stops this process: ``system.stopping``
+        except KeyboardInterrupt:  # this process is stopped: ``system.stopping``
             self._ended.put(Ended(order, Fate.STOPPED))
         else:
             fate = Fate.STOPPED if unwanted.is_set() else Fate.GAVE

@@ -29,9 +29,7 @@ class RequestedJobs:
     """The jobs of one comment.
 
     Attributes:
-        pull_request: Its number.
         comment: The comment that asked.
-        states: Of each job.
         records: Of those that are done, below the results folder.
     """
 
@@ -94,11 +92,7 @@ def key_like(job_queue: JobQueue, beginning: str) -> str:
 
 
 def open_in(job_queue: JobQueue, batch_id: str) -> list[str]:
-    """Give the keys of a batch's jobs that wait or run.
-
-    Raises:
-        FleetError: There is no such batch.
-    """
+    """Give the keys of a batch's jobs that wait or run; a batch that does not exist is an error."""
     mine = JOB.c.night == batch_id
     with job_queue.database.reading() as connection:
         if connection.scalar(select(JOB.c.key).where(mine).limit(1)) is None:
@@ -110,12 +104,9 @@ def open_in(job_queue: JobQueue, batch_id: str) -> list[str]:
 
 
 def find_job_log(job_queue: JobQueue, job: str, attempt: int | None) -> Path:
-    """Give the log of a job, below the results folder.
+    """Give the log of a job, named by the beginning of its key, below the results folder.
 
-    Args:
-        job_queue: The queue.
-        job: The beginning of its key.
-        attempt: Which; ``None`` for the last one that left a log.
+    ``attempt`` ``None`` is the last one that left a log.
 
     Raises:
         FleetError: There is none.
@@ -163,11 +154,7 @@ class JobHistory:
 
 
 def load_job_history(job_queue: JobQueue, key: str) -> JobHistory:
-    """Tell all of a job.
-
-    Raises:
-        FleetError: There is no job of this key.
-    """
+    """Give all of a job; a key without one is an error."""
     history = find_job_history(job_queue, key)
     if history is None:
         raise FleetError(f"job {key!r}: expected the key of a job, found none of it")
@@ -175,7 +162,7 @@ def load_job_history(job_queue: JobQueue, key: str) -> JobHistory:
 
 
 def find_job_history(job_queue: JobQueue, key: str) -> JobHistory | None:
-    """Tell all of a job; ``None`` when nobody planned it."""
+    """Give all of a job; ``None`` when it was not planned."""
     with job_queue.database.reading() as connection:
         row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
         if row is None:

@@ -26,7 +26,7 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
 
 MATRIX_FILE: Final = "fleet.toml"
-"""In the home, when nobody names another one."""
+"""In the home, when no other one is named."""
 FIRST: Final = 1_000_000
 """Priority of what a host has to show before it measures anything."""
 _Name = Annotated[
@@ -172,7 +172,6 @@ class Matrix:
     """What one file asks for.
 
     Attributes:
-        path: The file.
         testbeds: The kinds of hosts.
         hours: How long after it was planned a job may be begun.
         confirm: What alerts may ask for; ``None`` for nothing.
@@ -189,10 +188,7 @@ class Matrix:
     def jobs(self, scenarios: Path, batch_id: str, now: datetime) -> list[Job]:
         """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
-        Args:
-            scenarios: The folder of scenario files.
-            batch_id: What to call the batch.
-            now: When it is planned; UTC.
+        ``now`` is UTC.
 
         Raises:
             FleetError: The file names no scenario or build, or some that do not go together.
@@ -212,13 +208,10 @@ class Matrix:
         batch_id: str,
         now: datetime,
     ) -> list[Job]:
-        """Give the jobs of what somebody asked for.
+        """Give the jobs of what was asked for in a comment.
 
-        Args:
-            scenarios: The folder of scenario files.
-            wanted: Ids and groups, one or two builds, and timed trials a side or ``None``.
-            batch_id: What to call it.
-            now: When it is planned; UTC.
+        ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
+        ``now`` is UTC.
 
         Raises:
             FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.

@@ -77,7 +77,7 @@ def _preparations(job: Job) -> Iterator[tuple[str, ...]]:
 
 
 def always() -> bool:
-    """Whether work is still wanted: where nobody can say otherwise but by ending us."""
+    """Whether work is still wanted: where only ending us can say otherwise."""
     return True
 
 

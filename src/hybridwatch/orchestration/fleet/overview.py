@@ -15,7 +15,7 @@ from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.placing import HostStatus
 
 SEEN: Final = timedelta(minutes=2)
-"""A host that was seen so lately is there."""
+"""A host that was seen within this time is there."""
 _TROUBLES: Final = (JobState.FAILED, JobState.POISONED, JobState.MISSING)
 _NEWEST_TROUBLES: Final = 100
 _NEWEST_BATCHES: Final = 14
@@ -60,12 +60,8 @@ class HostLine:
     """A host as people ask for it.
 
     Attributes:
-        name: What it is called.
-        standing: What it may do.
-        is_there: Whether it was seen lately.
+        is_there: Whether it was seen within ``SEEN``.
         reason: Why it stands so.
-        since: Since when.
-        seen_at: When it was last seen.
         series: How many it keeps.
         job: What it measures now; empty when nothing.
         proven_at: When it last showed itself; ``None`` if it never did.
@@ -91,7 +87,6 @@ class Overview:
     """Everything at one moment.
 
     Attributes:
-        at: That moment.
         batches: The newest first.
         underway: What is measured now, the longest first.
         waiting: How many jobs wait, by reason; empty for those whose turn will come.
@@ -140,7 +135,7 @@ def host_json(line: HostLine) -> dict[str, Any]:
 
 
 def read_overview(job_queue: JobQueue) -> Overview:
-    """Read how a queue stands; of one that nobody made, nothing."""
+    """Read how a queue stands; of one that was never made, nothing."""
     now = job_queue.clock()
     if not job_queue.is_made():
         return Overview(now)
@@ -251,7 +246,7 @@ def _keepers(connection: Connection) -> Counter[str]:
 def _end(
     connection: Connection, now: datetime, times: _Times, underway: Sequence[Underway]
 ) -> datetime | None:
-    """Add up what each host has before it; series without a keeper go to whoever is free first."""
+    """Add up what each host has before it; series without a keeper go to the first free host."""
     if times.usual is None:
         return None
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))

@@ -22,7 +22,7 @@ class HostStatus(Enum):
     QUARANTINED = "quarantined"
     """It failed its health check: a person has to lift that."""
     RETIRED = "retired"
-    """It is gone for good: its series begin anew elsewhere."""
+    """It is gone for good: its series begin again elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,8 @@ class Host:
     """A machine of the fleet.
 
     Attributes:
-        name: What it is called.
         machine: Hosts of one machine measure in turn.
         labels: What it says of itself.
-        gpus: How many it has.
-        standing: What it may do.
         reason: Why it stands so.
         job: What it measures now; empty when nothing.
     """
@@ -104,13 +101,8 @@ class Start:
 def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
     """Give an idle host each job that may start now.
 
-    Args:
-        jobs: Those that wait.
-        fleet: Where.
-
-    Returns:
-        At most one job for each machine. What is more urgent comes first; then series that are
-        kept somewhere; then what was wanted first; then what takes longest.
+    There is at most one job for each machine. What is more urgent comes first; then series that are
+    kept somewhere; then what was wanted first; then what takes longest.
     """
     busy = {host.machine for host in fleet.hosts.values() if host.job}
     idle = {

@@ -46,7 +46,6 @@ class RayCluster:
 
     Args:
         address: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
-        do: Does what is ordered, on the host.
 
     Raises:
         FleetError: Nothing answers there.

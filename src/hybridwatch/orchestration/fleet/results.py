@@ -1,8 +1,8 @@
 """Puts the record of a measurement into the store, once.
 
 The record's name stands in the queue before the record stands in the store, and the job is done in
-the same transaction in which the record is written. So the name says of an attempt that nobody
-watches whether its record was stored.
+the same transaction in which the record is written. So the name says of an attempt without a driver
+whether its record was stored.
 """
 
 from pathlib import Path
@@ -28,8 +28,7 @@ def import_result(
 ) -> Run | None:
     """Put the record of an attempt into the store, and note that its job is done.
 
-    Returns:
-        The run; ``None`` when the attempt did not count any more, and nothing was written.
+    ``None`` comes when the attempt did not count any more, and nothing was written.
 
     Raises:
         RecordError: It is no record, or the store cannot take it.

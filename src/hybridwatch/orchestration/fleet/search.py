@@ -45,7 +45,7 @@ FEWEST_TRIALS: Final = 7
 _AT_ONCE: Final = 3
 """The middle, and the two that may be the next one."""
 _FIRST: Final = 1000
-"""Somebody waits for a probe; what is only likely to be wanted comes after it."""
+"""A search waits for a probe; what is only likely to be wanted comes after it."""
 _MINUTES: Final = 60.0
 _LOOK_S: Final = 1.0
 
@@ -59,15 +59,11 @@ class FleetSearch:
     """What a search wants of a fleet.
 
     Attributes:
-        job_queue: The queue.
-        results: The results folder.
         testbed: The kind of host.
         per_day: How many jobs a day alerts and searches may ask for.
         batch_id: Names the search.
         until: No probe of this call begins later.
         read: Ids of runs that the search has read.
-        say: Gets a line.
-        pause: Lets some time pass.
         clone: Folder of a clone of vLLM, on every host.
         base: The build that commits are laid over there.
         commits: Builds of commits, by name.
@@ -173,10 +169,7 @@ class FleetMeasurer(Measurer):
     """Measures builds on the hosts of a fleet.
 
     Times of a search come from one host, the one that keeps the scenario's series; contracts from
-    whichever is free.
-
-    Attributes:
-        search: What for.
+    any that is free.
     """
 
     search: FleetSearch
@@ -190,7 +183,7 @@ class FleetMeasurer(Measurer):
         """Have contracts measured that are asked for next, or may be; cancel what no longer is."""
         jobs: list[Job] = []
         for make in makers:
-            with suppress(BuildError):  # whoever asks for it is told
+            with suppress(BuildError):  # the call that asks for it fails, and says so
                 phases = {Phase.CONTRACT}
                 jobs.append(self._job((make(),), phases, 0, _FIRST - len(jobs)))
         self.search.drop({job.key for job in jobs})
@@ -257,11 +250,7 @@ class FleetMeasurer(Measurer):
 
 @dataclass(slots=True)
 class FleetBuildFactory(BuildFactory):
-    """Names builds that hosts make for themselves.
-
-    Attributes:
-        commits: Gets the commit of each build that it names.
-    """
+    """Names builds that hosts make for themselves; ``commits`` gets the commit of each."""
 
     has_code: ClassVar[bool] = False
     commits: dict[str, str] = field(default_factory=dict)

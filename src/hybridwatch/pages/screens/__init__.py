@@ -41,9 +41,8 @@ SCREENS: Final[Mapping[str, Screen]] = extended(_OWN, "hybridwatch.screens")
 def open_view(source: Source, address: Address) -> Document:
     """Give what a view says.
 
-    Returns:
-        The screen's document with its whole address and what could not be shown as asked. When
-        the store cannot be told of, the document says why.
+    It has the whole address and what could not be shown as asked. When the store cannot be read,
+    the document says why.
 
     Raises:
         KeyError: There is no such screen.

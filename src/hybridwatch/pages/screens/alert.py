@@ -87,7 +87,7 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
 
 
 def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
-    """Give the report of the newest bad run, as far as it speaks of this alert."""
+    """Give the report of the newest bad run, as far as it is about this alert."""
     if not isinstance(entry, Entry) or entry.report is None:
         return None
     return own_report(alert, entry.report)

@@ -34,7 +34,7 @@ from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.scenario import Scenario
 
 _ABREAST: Final = 8
-"""Builds side by side when nobody chose any; more would not fit a screen."""
+"""Builds side by side when none are chosen; more would not fit a screen."""
 
 _STATES: Final[Mapping[FixState, tuple[str, str]]] = {
     FixState.PRESENT: ("\u2714 present", "The release has it."),
@@ -97,9 +97,7 @@ def show(source: Source, query: ViewQuery) -> Document:
 def list_screen_builds(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
     """Collect builds from the sides of runs, the newest release first.
 
-    Args:
-        runs: As ``Index.runs`` gives them. Those without probed fixes were ingested from other
-            tools and know nothing of ours.
+    Runs without probed fixes were ingested from other tools and know nothing of ours.
     """
     sides: defaultdict[str, list[tuple[str, str, datetime, Mapping[str, FixState]]]]
     sides = defaultdict(list)
@@ -128,7 +126,7 @@ def _order(build: ScreenBuild) -> tuple[tuple[int, ...], str, str]:
 
 
 def _first(builds: Sequence[ScreenBuild]) -> list[ScreenBuild]:
-    """Choose what is shown when nobody chose: releases as they are, where there is any."""
+    """Choose what is shown when no build is chosen: releases as they are, where there is any."""
     return ([build for build in builds if not build.is_switched] or list(builds))[:_ABREAST]
 
 

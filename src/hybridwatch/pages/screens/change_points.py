@@ -35,10 +35,7 @@ def change_points(
 ) -> Iterator[Block]:
     """Every change point of what is drawn: confirmed and worse first, the newest of them first.
 
-    Args:
-        drawn: What is drawn.
-        machines: How the machine changed: what it explains no commit is blamed for.
-        source: Where it belongs.
+    No commit is blamed for what a change of the machine explains.
     """
     found = [
         (

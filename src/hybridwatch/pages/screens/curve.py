@@ -33,12 +33,7 @@ _Of = Callable[[LoadPoint], Spread | None]
 
 
 def curve_blocks(run: Run, found: Tradeoff | None) -> Iterator[Block]:
-    """Show the curves of a run, of one build too; nothing of a run that swept no loads.
-
-    Args:
-        run: The run.
-        found: What its report says of both curves, where it has two.
-    """
+    """Show the curves of a run, of one build too; nothing of a run that swept no loads."""
     alone = build_curve(OneSide(run, 0)) if found is None and len(run.builds) == 1 else None
     if alone is not None:
         yield _section((alone,), (), ())
@@ -47,7 +42,7 @@ def curve_blocks(run: Run, found: Tradeoff | None) -> Iterator[Block]:
 
 
 def tradeoff_section(found: Tradeoff) -> Section:
-    """Show two curves beside each other."""
+    """Show two curves side by side."""
     sides = found.baseline, found.contender
     return _section(sides, tradeoff_lines(found), found.crossings)
 
@@ -123,7 +118,7 @@ def _table(sides: Sequence[SideCurve]) -> Table:
 
 
 def _known(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
-    """Name what is known of the points, with its unit; what no trial tells has no column."""
+    """Name what is known of the points, with its unit; what no trial gives has no column."""
     first = sides[0]
     points = [point for side in sides for point in side.points]
     yield interactivity_of(first), lambda point: point.interactivity

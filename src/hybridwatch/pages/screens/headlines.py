@@ -20,10 +20,6 @@ def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
     """Say what became of each run, or why nothing did, by its record.
 
     The page of a run says it with all that its record has, such as why an engine died.
-
-    Args:
-        rows: Those that are shown.
-        index: What knows their verdicts.
     """
     verdicts = index.verdicts(records=[row.record for row in rows])
     found = dict(iter(verdicts.groupby("record", sort=False)))

@@ -27,10 +27,9 @@ class ChartSubject:
 
 
 def build_charts(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Iterator[Block]:
-    """Lay out charts, two beside each other, and say how to read them.
+    """Lay out charts, two side by side, and say how to read them.
 
-    Args:
-        drawn: Metrics with their lines, at least one each, and the chart of these.
+    Each metric has at least one line, and the chart of its lines.
     """
     if not drawn:
         yield Notice(FieldKind.QUIET, "Nothing to draw: these builds have none of these metrics")
@@ -65,14 +64,7 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
 def build_chart(
     subject: ChartSubject, lines: Sequence[Line], scenario: str, *, over_releases: bool
 ) -> Chart:
-    """Draw a metric.
-
-    Args:
-        subject: The metric.
-        lines: At least one.
-        scenario: Its id, for the names of files.
-        over_releases: As the lines were laid out.
-    """
+    """Draw a metric with at least one line; files are named by the scenario."""
     metric = subject.metric
     return Chart(
         f"{scenario} {subject.label}",

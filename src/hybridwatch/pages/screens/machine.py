@@ -13,7 +13,7 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.marks import mark_machine
 
 _RECENT: Final = timedelta(days=7)
-"""How long a change is named on every list; then its marks tell of it."""
+"""How long a change is named on every list; then only its marks show it."""
 _NAMED: Final = 3
 _NIGHT: Final = timedelta(hours=20)
 _NOT_THE_CODE: Final = "No commit is to blame for this. What both builds are measured on is another"

@@ -135,7 +135,7 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
 
 
 def _open_alerts(source: Source) -> Iterator[Block]:
-    """Count the causes that nobody has answered, and lead to the newest ones."""
+    """Count the causes that have no answer, and lead to the newest ones."""
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
@@ -175,7 +175,7 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
 
 
 def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
-    """Runs that are red on purpose, and those of equal sides: told apart, and told quietly."""
+    """Runs that are red on purpose, and those of equal sides: kept apart, and said quietly."""
     newest = find_newest(controls).values()
     equal = [control for control in controls if control.role is Role.A_A]
     alarms = sum(control.regressions > 0 for control in equal)

@@ -42,18 +42,18 @@ _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
 
 @dataclass(frozen=True, slots=True)
 class _Stands:
-    """Knows how a row stands: what was not measured lately, and since when a verdict holds."""
+    """Knows how a row stands: what was not measured in time, and since when a verdict holds."""
 
     unmeasured: Sequence[Gap]
     source: Source
 
     def gap(self, row: GridRow) -> Gap | None:
-        """What is not measured lately of a row."""
+        """What was not measured in time of a row."""
         places = {(row.scenario, row.testbed), (row.scenario, "")}
         return next((g for g in self.unmeasured if (g.scenario, g.testbed) in places), None)
 
     def verdict(self, row: GridRow) -> Verdict:
-        """The loudest verdict; missing where nothing was measured lately."""
+        """The loudest verdict; missing where nothing was measured in time."""
         return Verdict.MISSING if self.gap(row) else row.loudest.verdict
 
     def is_luck(self, standing: CellStatus) -> bool:
@@ -96,13 +96,10 @@ def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
 def standings(
     rows: Sequence[GridRow], latest: pd.DataFrame, unmeasured: Sequence[Gap], source: Source
 ) -> Iterator[Block]:
-    """Lay out the grid: what is not settled, and folded what is.
+    """Lay out the grid, the loudest rows first: what is not settled, and folded what is.
 
-    Args:
-        rows: The loudest first.
-        latest: Every newest verdict that was chosen, so that older pairs of builds are counted.
-        unmeasured: What was not measured lately: never without trouble.
-        source: Where it all belongs.
+    ``latest`` has every newest verdict that was chosen, so that older pairs of builds are counted.
+    What was not measured in time is never without trouble.
     """
     if not rows:
         yield Paragraph(

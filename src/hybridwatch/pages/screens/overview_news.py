@@ -64,12 +64,8 @@ class _Change:
     """What one run changed.
 
     Attributes:
-        subject: What it is about.
-        verdict: What the run says of it.
         text: What happened, with the numbers of that run.
-        run: Its id.
-        at: When it started.
-        to: What tells more.
+        to: The view that says more.
         now: What became of it since.
         stands: Whether it is bad, and still is.
     """
@@ -102,12 +98,9 @@ def news_section(
 ) -> Section:
     """Lay out what got worse, failed, recovered or improved.
 
-    Args:
-        latest: The newest verdicts, of which the improvements are taken.
-        is_wanted: Whether the reader asked for this scenario, testbed and these builds.
-        since: Since when, as the reader picks it.
-        moment: The same as a moment.
-        source: Where it belongs.
+    The improvements are taken from the newest verdicts (``latest``). ``is_wanted`` says whether the
+    reader asked for this scenario, testbed and these builds; ``since`` and ``moment`` are the same
+    time, as the reader picks it and as a moment.
     """
     timelines = find_timelines(source.index, source.checkout()).everything
     changes = [

@@ -22,12 +22,10 @@ class PagePart(Generic[T]):
     pages: int
 
     def ways(self, contents: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
-        """Say which part is shown, with links to those beside it; nothing where it is all.
+        """Say which part is shown, with links to the parts next to it; nothing where it is all.
 
-        Args:
-            contents: What the list holds, such as ``120 runs``.
-            here: The view, with its page or without.
-            words: What the links to the page before and to the one after say.
+        ``contents`` is what the list holds, such as ``120 runs``; ``words`` are what the links to
+        the page before and to the one after say.
         """
         if self.pages == 1:
             return

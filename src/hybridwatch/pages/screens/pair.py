@@ -76,10 +76,7 @@ class PairView:
     """Two sides as chosen.
 
     Attributes:
-        choices: What the reader can choose.
         across: Whether testbeds are compared; offered where they differ.
-        baseline: The first side.
-        contender: The second.
     """
 
     choices: tuple[Choice, ...]
@@ -111,14 +108,8 @@ class Obstacle:
 def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
     """Read which two sides are asked for; else those of the newest run that has two.
 
-    An engine that is bad on purpose is compared only if somebody asks for it.
-
-    Args:
-        rows: What there is to choose from, by run id, newest first.
-        query: The address; everything is asked for, whatever there is.
-
-    Returns:
-        ``None`` when there is nothing to choose from.
+    An engine that is bad on purpose is compared only if it is asked for. ``rows`` has what there is
+    to choose from, newest first; ``None`` comes when it is empty.
     """
     seen = {role: _side_of(rows, query.address.values(role)[-1:]) for role in _ROLES}
     instead = (every_run(rows),)
@@ -194,7 +185,7 @@ def render_lead(pair: PairView) -> Line:
 
 
 def repeat_section(pair: PairView, judged: JudgedReport) -> Section:
-    """Give the command lines that judge the same and that measure it anew."""
+    """Give the command lines that judge the same and that measure it again."""
     return Section(
         "Repeat it",
         (

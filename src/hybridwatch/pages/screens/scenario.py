@@ -50,7 +50,7 @@ from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
 from hybridwatch.reports.figures.marks import mark_gap
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
-"""What is drawn when nobody says what, as far as there is room."""
+"""What is drawn when nothing is chosen, as far as there is room."""
 _CHARTS: Final = 4
 _LINES: Final = 4
 _RUNS: Final = 12
@@ -230,7 +230,7 @@ def _subjects(cells: pd.DataFrame) -> list[ChartSubject]:
 def _default(
     subjects: Sequence[ChartSubject], place: _LoadPlace, source: Source
 ) -> tuple[str, ...]:
-    """What is drawn when nobody says what: of the contracts the one that was broken most."""
+    """What is drawn when nothing is chosen: of the contracts the one that was broken most."""
 
     def broken(subject: ChartSubject) -> float:
         histories = _histories(source.index)
@@ -245,11 +245,7 @@ def _default(
 def _builds(
     query: ViewQuery, runs: pd.DataFrame, *, over_releases: bool
 ) -> tuple[Choice, tuple[str, ...]]:
-    """Read which builds are wanted; else the last measured, engines bad on purpose last.
-
-    Returns:
-        The choice, and the names of its lines.
-    """
+    """Read which builds are wanted; else the last measured, engines bad on purpose last."""
     is_bad = runs["bad"].to_numpy()[::-1]
     every = runs["line"].astype(object).to_numpy()[::-1]
     healthy = dict.fromkeys(every[~is_bad].tolist())

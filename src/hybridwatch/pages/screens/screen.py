@@ -21,10 +21,8 @@ class Source:
     """Everything that a screen may look at.
 
     Attributes:
-        results: The results folder.
-        index: What it holds.
         now: Ages count back from here; UTC.
-        triage: The database of what people decided, as a URL; empty for the file beside the
+        triage: The database of what people decided, as a URL; empty for the file next to the
             records.
         read: Reads and judges one record; the live page keeps what it read.
         checkout: Reads what the checkout around the records says; nothing, where there is none.

@@ -46,7 +46,7 @@ _STARTS: Final = {
     _BESIDE: ("No run before it was good. The baseline was ", "; bad since "),
 }
 _LATEST: Final = 60
-"""Earlier runs that tell when it began."""
+"""Earlier runs that show when it began."""
 _TAG: Final = re.compile(r"v\d+(\.\d+)+")
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 
@@ -82,10 +82,8 @@ def list_suspects(alert: Alert, source: Source) -> Suspects | None:
     Where enough runs of the same builds say by how much a value differs, these hold the first bad
     run between them with 95 % (``onset``). Else they are the last good run of the same builds, or
     of any build of the scenario on the testbed, and the first bad one; or the sides of that one,
-    whose baseline was good beside it. Two records are read.
-
-    Returns:
-        ``None`` where it may have come slowly, and where one of the two cannot be read.
+    whose baseline was good at the same time. Two records are read. ``None`` comes where it may have
+    come slowly, and where one of the two cannot be read.
     """
     ends = _ends(alert, source)
     bad = _side(ends.bad, source) if ends else None

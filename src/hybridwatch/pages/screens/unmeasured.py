@@ -15,18 +15,18 @@ _NAMED: Final = 8
 
 
 def gaps_here(source: Source) -> tuple[Gap, ...]:
-    """Find what the policy expects of this store and nobody measured lately."""
+    """Find what the policy expects of this store and was not measured in time."""
     return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
 def render_gap(scenario: str, testbed: str, source: Source) -> Gap | None:
-    """Find whether a scenario was not measured lately on a testbed."""
+    """Find whether a scenario was not measured in time on a testbed."""
     places = {(scenario, testbed), (scenario, "")}
     return next((gap for gap in gaps_here(source) if (gap.scenario, gap.testbed) in places), None)
 
 
 def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
-    """Name what was not measured lately, with the command that does; nothing without any."""
+    """Name what was not measured in time, with the command that does; nothing without any."""
     if not found:
         return
     lines: list[Line] = [_line(gap) for gap in found[:_NAMED]]

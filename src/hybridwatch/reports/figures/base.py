@@ -30,7 +30,7 @@ _AXIS: Final = {
     "gridcolor": "rgba(128,128,128,0.22)",
     "zerolinecolor": "rgba(128,128,128,0.45)",
     "zerolinewidth": 1,
-    # Margins leave room for labels, so that nobody need measure whether each is inside.
+    # Margins leave room for labels, so that no measuring of each is needed.
     "ticklabeloverflow": "allow",
 }
 
@@ -43,10 +43,9 @@ def base_figure(
     title: str = "",
     **layout: Any,
 ) -> go.Figure:
-    """Make a figure; at once, since one that grows is checked anew for every piece.
+    """Make a figure; at once, since one that grows is checked again for every piece.
 
-    Returns:
-        The figure, without a template: that would be 7 kB of defaults.
+    It has no template: that would be 7 kB of defaults.
     """
     if title:
         layout["title"] = {**_TITLE, "text": escaped(title)}
@@ -59,14 +58,10 @@ def base_figure(
 def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Figure:
     """Give a figure the colours of a page that draws a figure once for each new value.
 
-    Args:
-        figure: As ``base_figure`` made it; it stays as it is.
-        ground: The page's colour, as CSS writes it; plotly's where it is not known.
-        words: The colour of the page's words.
-
-    Returns:
-        A copy. Plotly takes equal revisions for equal numbers, so a page that is given the same
-        copy twice draws it once; another figure has to be drawn in another place.
+    ``ground`` is the page's colour, as CSS writes it; plotly's where it is not known. ``words`` is
+    the colour of the page's words. The figure itself stays as it is. Plotly takes equal revisions
+    for equal numbers, so a page that is given the same copy twice draws it once; another figure has
+    to be drawn in another place.
     """
     drawn = go.Figure(figure)
     drawn.layout = {
@@ -81,12 +76,10 @@ def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Fi
 
 
 def faint(colour: str, alpha: float) -> str:
-    """Let the ground shine through a colour.
+    """Let the ground shine through a colour, which is as ``#rrggbb``.
 
-    Args:
-        colour: As ``#rrggbb``.
-        alpha: 1 is as it was. Plotly's ``opacity`` of a point looks the same, but a browser then
-            composes every point by itself.
+    An ``alpha`` of 1 is as it was. Plotly's ``opacity`` of a point looks the same, but a browser
+    then composes every point by itself.
     """
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"

@@ -15,7 +15,7 @@ _HEIGHT: Final = 420
 _BAND: Final = 0.2
 _SHADE: Final = "rgba(128,128,128,0.22)"
 _LABELS: Final = ("top right", "bottom left")
-"""Where the load stands beside a point of each side, so that equal curves do not hide it."""
+"""Where the load stands next to a point of each side, so that equal curves do not hide it."""
 
 
 def figure_curves(
@@ -23,12 +23,7 @@ def figure_curves(
 ) -> go.Figure:
     """Draw one curve a side over the middle of its trials.
 
-    Args:
-        sides: One, or the baseline and the contender.
-        crossings: Between which interactivities the better side changes.
-
-    Returns:
-        A figure whose texts are escaped.
+    ``crossings`` are the interactivities between which the better side changes. Texts are escaped.
     """
     drawn = list(enumerate(sides))
     first = sides[0]

@@ -47,10 +47,7 @@ class ForestRow:
     """A comparison as drawn, in per cent or points; right is better.
 
     Attributes:
-        comparison: Which.
-        at: Its effect.
         low: Left end of its interval; as ``at`` without one.
-        high: Right end.
         band: Half of the width within which it counts as the same.
     """
 
@@ -86,11 +83,7 @@ def compute_reach(rows: Sequence[ForestRow]) -> float:
 
 
 def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
-    """Draw each row's interval over its band.
-
-    Returns:
-        A figure whose texts are escaped.
-    """
+    """Draw each row's interval over its band, with escaped texts."""
     reach, placed = compute_reach(rows), list(enumerate(rows))
     return base_figure(
         [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],

@@ -53,14 +53,8 @@ _MOMENT: Final = pd.Timedelta(hours=6)
 def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
     """Draw a metric's lines.
 
-    Args:
-        lines: At least one.
-        metric: What was measured.
-        over_releases: Whether places are those of releases, not moments.
-
-    Returns:
-        A figure each of whose points that can be pointed at has its run's id as the last of its
-        ``customdata``.
+    There is at least one line; ``over_releases`` says that places are those of releases, not
+    moments. Each point that can be pointed at has its run's id as the last of its ``customdata``.
     """
     traces: list[dict[str, Any]] = []
     ticks = sum(len(line.levels) for line in lines) <= _TICKS

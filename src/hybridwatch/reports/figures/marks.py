@@ -46,7 +46,6 @@ class Mark:
         at: When the first run of the new engine began.
         label: The new release, that fixes changed, or that a series begins.
         text: All that changed, a line for each build's change.
-        run: The id of that run.
     """
 
     at: pd.Timestamp
@@ -56,7 +55,7 @@ class Mark:
 
 
 def build_marks(lines: Sequence[Line]) -> list[Mark]:
-    """List the moments at which a line got another engine or began anew, oldest first."""
+    """List the moments at which a line got another engine or began again, oldest first."""
     found: dict[pd.Timestamp, list[tuple[str, str, str]]] = {}
     for line in lines:
         started, runs = line.levels["started_at"], line.levels["run"]
@@ -81,11 +80,7 @@ def _mark(at: pd.Timestamp, changes: Sequence[tuple[str, str, str]]) -> Mark:
 
 
 def rules(marks: Sequence[Mark]) -> dict[str, Any]:
-    """Draw a rule at every mark, as one trace of ``yaxis2`` that names them on hover.
-
-    Args:
-        marks: At least one.
-    """
+    """Draw a rule at every mark, as one trace of ``yaxis2`` that names them on hover."""
     alpha = _STRONG if len(marks) <= _FEW else _FAINT
     return {
         "type": "scatter",
@@ -123,16 +118,12 @@ def labels(
 
 
 def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = False) -> list[int]:
-    """Choose which names are written beside each other without one touching another.
+    """Choose which names are written next to each other without one touching another.
 
-    Args:
-        places: Where the middle of each name is, from 0, the left edge, to 1; in order.
-        names: As many; of two that do not fit, the later one stays.
-        movable: Whether a name that would stick out to the right may end at its place instead,
-            and one to the left may stick out; else they are left out.
-
-    Returns:
-        The numbers of those that fit, in order.
+    ``places`` are where the middle of each name is, from 0, the left edge, to 1; in order. Of two
+    names that do not fit, the later one stays. If ``movable``, a name that would stick out to the
+    right may end at its place instead, and one to the left may stick out; else they are left out.
+    The numbers of those that fit come in order.
     """
     chosen: list[int] = []
     free = float("inf")
@@ -151,7 +142,7 @@ def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = Fa
 
 
 def short(release: str) -> str:
-    """Name a release without what tells only builds of one night apart: ``+g1a2b3c4``."""
+    """Name a release without what distinguishes only builds of one night: ``+g1a2b3c4``."""
     return release.partition("+")[0]
 
 
@@ -184,11 +175,8 @@ def mark_moment(figure: go.Figure, moment: datetime) -> None:
 def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: bool) -> bool:
     """Mark where the machine changed, with a text to be pointed at; gives whether it lies inside.
 
-    Args:
-        figure: Over time.
-        moment: When the first run after the change began.
-        text: What changed.
-        is_strong: Whether something moved; else there is a small mark at the foot alone.
+    ``moment`` is when the first run after the change began. If ``is_strong``, something moved; else
+    there is only a small mark at the bottom.
     """
     axis: Any = figure.layout.xaxis
     first, last = map(pd.Timestamp, axis.range)

@@ -32,8 +32,7 @@ _WRITTEN: Final = 0.09
 def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
     """Draw the phases of a step one after the other, a bar for each build.
 
-    Args:
-        phases: By build, in seconds by phase, in the order of a step.
+    Phases are by build, in seconds, in the order of a step.
     """
     longest = max(sum(parts.values()) for parts in phases.values())
     traces: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """The figure of a run's trials, and what other figures share with it.
 
-Colours are readable on light and on dark ground, and told apart by readers who do not see red and
-green; the side is told by the symbol too.
+Colours are readable on light and on dark ground, and differ for readers who do not see red and
+green; the symbol shows the side too.
 """
 
 from collections.abc import Iterable
@@ -55,8 +55,7 @@ HOVERS: Final[dict[Unit, str]] = {
 def figure_trials(trials: Trials) -> go.Figure:
     """Draw one metric of a run: every trial as a point, the median of a side as a bar.
 
-    Returns:
-        A figure whose texts are escaped.
+    Texts are escaped.
     """
     traces: list[dict[str, Any]] = []
     colours = _colour_by_build(trials)
@@ -87,9 +86,8 @@ def figure_trials(trials: Trials) -> go.Figure:
 def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
     """Lay out the axis on which values of a metric stand.
 
-    Returns:
-        As plotly takes it. Shifts of a few percent must be seen, so only a count begins at zero.
-        A proportion ends at 100 %, and a small count has no ticks between whole numbers.
+    Shifts of a few percent must be seen, so only a count begins at zero. A proportion ends at 100
+    %, and a small count has no ticks between whole numbers.
     """
     axis: dict[str, Any] = dict(_AXES[metric.unit])
     if metric.kind is Kind.PROPORTION:

@@ -95,7 +95,6 @@ class Card:
     """Everything that was measured.
 
     Attributes:
-        scenarios: Ids, in the order of the card.
         releases: Of vLLM, the newest first.
         cells: By scenario, release and runner; what was measured of other work is left out.
         reasons: In the order of the file; their numbers on the card begin with 1.
@@ -146,9 +145,7 @@ class Card:
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
     """Read the card that a results folder has.
 
-    Args:
-        results: The results folder.
-        scenarios: As they are now; cells of others, or of what they were, are left out.
+    Cells of scenarios that are no more, or of what they were, are left out.
 
     Raises:
         RecordError: Cells or reasons cannot be read.

@@ -1,6 +1,6 @@
 """Hands the evaluation file of state recall to lm-eval, from whatever directory it is run.
 
-Like `embedded_data` beside it: lm-eval loads it by its path, so it needs only `datasets`.
+Like `embedded_data` next to it: lm-eval loads it by its path, so it needs only `datasets`.
 """
 
 import json

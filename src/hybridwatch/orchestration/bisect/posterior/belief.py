@@ -34,13 +34,13 @@ class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
     How large the change is and how far measurements scatter is not known for sure either, and what
-    one measurement tells of that counts for all others. So there is a probability for each position
+    one measurement says of that counts for all others. So there is a probability for each position
     together with each of these.
 
     Attributes:
         joint: The probabilities; a row for each position, a column for each size and scatter.
-        skipped: Positions that cannot be measured. One of them may be the change, but nothing tells
-            it from the next one that can.
+        skipped: Positions that cannot be measured. One of them may be the change, but nothing
+            distinguishes it from the next one that can.
     """
 
     joint: Array
@@ -80,7 +80,7 @@ class Belief:
             if_unchanged: Logarithms of how likely the measurement is if the change does not lie
                 between the two that were measured, for each column.
             if_changed: The same if it does.
-            beside: The earlier position that it was measured beside; 0 is the good end.
+            beside: The earlier position that it was measured against; 0 is the good end.
         """
         positions = np.arange(1, self.last + 1)[:, None]
         is_between = (beside < positions) & (positions <= at)
@@ -93,7 +93,7 @@ class Belief:
         return replace(self, skipped=self.skipped | {at})
 
     def ranges(self) -> tuple[Range, ...]:
-        """Give the ranges within which no measurement could tell positions apart."""
+        """Give the ranges within which no measurement could distinguish positions."""
         ends = (0, *self.open, self.last)
         return tuple(self._range(low, high) for low, high in pairwise(ends))
 
@@ -118,9 +118,8 @@ class Belief:
 def build_belief(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
     """Begin with what is known before anything is measured.
 
-    Args:
-        weights: How likely each position is to be the change, the bad end last; in any unit.
-        columns: How likely each size and scatter is; in any unit.
+    ``weights`` say how likely each position is to be the change, the bad end last, and ``columns``
+    how likely each size and scatter is; both in any unit.
     """
     found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(columns, dtype=np.float64))
     return Belief(found / found.sum())

@@ -67,12 +67,7 @@ def next_position(place: Bracket) -> int | None:
 def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
     """Give the position to ask next, then those that may come after it, whatever it answers.
 
-    Args:
-        place: What is known.
-        most: How many can be measured at a time.
-
-    Returns:
-        At most so many; those that are certain to be worth more come first.
+    At most ``most`` can be measured at a time; those that are certain to be worth more come first.
     """
     found: list[int] = []
     level = [place]
@@ -98,15 +93,10 @@ def find_exact(
 ) -> Bracket:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
-    Args:
-        last: The bad end; 1 or more.
-        ask: Measures a position; raises ``LostProbeError`` when nothing can be measured any more.
-        may_go_on: Whether there is time for another one.
-        expect: Told what is known before each position is asked for, so that what may come next
-            can be measured meanwhile.
-
-    Returns:
-        Where the change is: one position, or more if what lies between gave no answer.
+    ``last``, the bad end, is 1 or more. ``ask`` measures a position; it raises ``LostProbeError``
+    when nothing can be measured any more. ``expect`` is given what is known before each position is
+    asked for, so that what may come next can be measured meanwhile. The change is at one position,
+    or at more if what lies between gave no answer.
     """
     place = Bracket(0, last)
     while (at := next_position(place)) is not None and may_go_on():

@@ -15,9 +15,9 @@ change costs, while nearly all sessions of unchanged positions agree to less tha
 far the effect itself varies is learned as well. Else what a few changed positions lie apart by
 would make unchanged ones tell less.
 
-Where each block starts its engines anew, as of duets, a block is a session: what blocks of one
-measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the
-few blocks of the ends once and for all would be far too small, or far too large.
+Where each block starts its own engines, as of duets, a block is a session: what blocks of one
+measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the few
+blocks of the ends once and for all would be far too small, or far too large.
 """
 
 import math
@@ -40,17 +40,17 @@ from hybridwatch.orchestration.bisect.posterior.belief import (
 FREEDOM: Final = 4
 SESSION_SCATTER: Final = 0.005
 """How far two sessions of the same two builds lie apart on a quiet machine, whatever their length,
-as a log ratio: each start lays the engine out in memory anew."""
+as a log ratio: each start lays the engine out in memory in another way."""
 _SCATTERS: Final = SESSION_SCATTER * np.array([0.5, 1.0, 2.0, 4.0, 8.0])
 _SCATTER_WEIGHTS: Final = np.array([0.15, 0.35, 0.25, 0.15, 0.1])
-"""Scatters that are looked at, and how likely each is before: beside busy neighbours sessions of
+"""Scatters that are looked at, and how likely each is before: with busy neighbours sessions of
 unchanged commits lay up to 4 % apart."""
 _VARIATIONS: Final = np.array([0.0, 0.2, 0.4])
 _VARIATION_WEIGHTS: Final = np.array([0.5, 0.3, 0.2])
 """How far the effect varies from session to session, as a part of it, and how likely before: duets
 of a commit that made steps 6 % longer gave 4.1 % with a standard deviation of 1.8 %."""
 _OF_MEDIAN: Final = math.sqrt(math.pi / 2)
-"""Standard error of a median beside that of a mean, of normal values."""
+"""Standard error of a median against that of a mean, of normal values."""
 _LEAST_NOISE: Final = 0.002
 _95_PERCENT: Final = 1.96
 _CLEAR: Final = 2.6
@@ -78,7 +78,7 @@ class Effect:
         size: Log ratio of bad and good end.
         error: Standard error of it.
         noise: Standard deviation of one block's log ratio around the center of its session.
-        is_anew: Whether each block starts its engines anew, and so is a session.
+        is_anew: Whether each block starts its own engines, and so is a session.
     """
 
     size: float
@@ -113,12 +113,11 @@ class Effect:
         return _columns(_VARIATIONS, 2)
 
     def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[Array, Array]:
-        """How likely a measurement is, for each column of a belief.
+        """How likely a measurement is, for each column of a belief, as logarithms.
 
         A session whose blocks lie further apart than those of the ends tells less.
 
-        Returns:
-            Logarithms: of an unchanged position, and of a changed one.
+        The first are of an unchanged position, the second of a changed one.
         """
         unchanged, changed = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
         for blocks in _sessions(log_ratios) if self.is_anew else [log_ratios]:
@@ -134,11 +133,7 @@ class Effect:
         return bool(median(log_ratios) / self.size > 1 / 2)
 
     def belief(self, weights: Sequence[float]) -> Belief:
-        """Begin a search.
-
-        Args:
-            weights: How likely each position is to be the change, the bad end last; in any unit.
-        """
+        """Begin a search with the weights of ``build_belief``."""
         is_real = (self.size + self.error * _AWAY) / self.size >= _LEAST_SHARE
         sizes = np.where(is_real, np.exp(_log_density(_AWAY)), 0.0)
         columns = _columns(sizes, 0) * _columns(_SCATTER_WEIGHTS, 1)
@@ -176,9 +171,7 @@ def compute_effect(sessions: Sequence[Sequence[float]], *, is_anew: bool = False
     The noise is the blocks' median distance from the median of their session, scaled to a standard
     deviation, so that a few disturbed blocks do not count.
 
-    Args:
-        sessions: The log ratios of each session's blocks.
-        is_anew: Whether each of these is a session.
+    ``is_anew`` says whether each block is a session.
     """
     if is_anew:
         sessions = _sessions([one for blocks in sessions for one in blocks])
@@ -193,8 +186,7 @@ def compute_effect(sessions: Sequence[Sequence[float]], *, is_anew: bool = False
 def next_choice(belief: Belief, effect: Effect, costs: Costs) -> NextProbe | None:
     """Choose the measurement with the most expected information per minute.
 
-    Returns:
-        ``None`` when nothing between the ends can be measured.
+    ``None`` comes when nothing between the ends can be measured.
     """
     if not belief.open:
         return None
@@ -222,13 +214,8 @@ def find_timed(
 ) -> Belief:
     """Measure until one range that cannot be divided is likely enough, or there is no time left.
 
-    Args:
-        belief: What is known before.
-        effect: What the ends showed.
-        costs: What measurements take.
-        ask: Measures; gives the blocks' log ratios, or ``None`` of a position that cannot be
-            measured; raises ``LostProbeError`` when nothing can be measured any more.
-        may_go_on: Whether there is time for another one.
+    ``ask`` measures; it gives the blocks' log ratios, or ``None`` of a position that cannot be
+    measured, and raises ``LostProbeError`` when nothing can be measured any more.
     """
     for _ in range(_MOST_MEASUREMENTS):
         choice = next_choice(belief, effect, costs)
@@ -246,13 +233,10 @@ def find_timed(
 
 
 def _information(shares: Array, size: float, unchanged: float, changed: float) -> Array:
-    """Bits that a measurement is expected to tell.
+    """Bits that a measurement is expected to give.
 
-    Args:
-        shares: How likely each position is changed.
-        size: What a change is expected to do.
-        unchanged: How far the measurement of an unchanged position scatters.
-        changed: The same of a changed one.
+    ``shares`` say how likely each position is changed, ``size`` what a change is expected to do,
+    ``unchanged`` and ``changed`` how far the measurement of such a position scatters.
     """
     centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
     step = centers[1] - centers[0]
