@@ -77,7 +77,7 @@ def test_a_change_without_noise_does_not_drown_in_a_metric_that_is_all_noise(mon
     assert {c.verdict for c in regression().comparisons if c.metric.id == "ttft"} == {
         Verdict.REGRESSION
     }
-    monkeypatch.setattr(sign_flips, "HANDICAP", 99.0)
+    monkeypatch.setattr(sign_flips, "OWN_NOISE_PENALTY", 99.0)
     drowned = {c.verdict for c in regression().comparisons if c.metric.id == "ttft"}
     assert drowned == {Verdict.INCONCLUSIVE}
 

@@ -15,7 +15,7 @@ from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.system.stopping import stoppable
 from hybridwatch.scenarios.load import load_scenario
 
-class Bench:
+class StoppedPool:
     def make_ready(self, side):
         try:
             os.kill(os.getpid(), signal.SIGINT)
@@ -31,7 +31,7 @@ sides = [parse_label("cpu-0.27.1")]
 session = Session(SessionRequest(scenario, sides, Path("models"), print), Path(sys.argv[1]))
 try:
     with stoppable():
-        print(session._trials(Bench(), session._plan[:1])[0].failure.reason)
+        print(session._trials(StoppedPool(), session._plan[:1])[0].failure.reason)
 except KeyboardInterrupt:
     sys.exit(130)
 """

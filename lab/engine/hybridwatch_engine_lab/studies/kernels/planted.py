@@ -89,7 +89,7 @@ def _state_kept_from_others(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 DEFECTS: Final[Mapping[str, Callable[[], Patch]]] = {
-    "history-one-early": lambda: Patch(convolution, "Row", _history_one_early),
+    "history-one-early": lambda: Patch(convolution, "ConvolutionRow", _history_one_early),
     "block-end-one-late": lambda: Patch(convolution, "prefill", _block_end_one_late),
     "accepted-one-less": lambda: Patch(state_update, "rows_of", _accepted_one_less),
     "last-state-everywhere": lambda: Patch(state_update, "advance", _last_state_everywhere),
