@@ -20,9 +20,6 @@ from hybridwatch.engines.server import EngineServer, Stopped, free_port, is_heal
 from hybridwatch.errors import EngineError
 from hybridwatch.system.guarded import GuardedProcess
 
-START_TIMEOUT_S: Final = 300.0
-"""Two engines that start at once on two cores took 35 to 90 s."""
-
 _POLL_S: Final = 0.1
 _PROXY_START_S: Final = 30.0
 
@@ -100,7 +97,7 @@ class DisaggregatedServer(Stopped):
         self.launch = launch
         self._port = free_port()
         self._running = ExitStack()
-        patience = start_timeout_s or max(START_TIMEOUT_S, launch.start_timeout_s)
+        patience = start_timeout_s or launch.start_timeout_s
         with ExitStack() as on_error:
             on_error.callback(self.stop)
             self._prefill = self._start_engine(PREFILL, log)

@@ -10,7 +10,6 @@ from hybridwatch.errors import EngineError
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
 
-START_TIMEOUT_S: Final = 120.0
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
 
@@ -73,7 +72,7 @@ class LoadClient:
         self.start_ahead()
         if not self._answers:
             assert self._process is not None  # noqa: S101 - start_ahead started it
-            self._await_answer(self._process, START_TIMEOUT_S)
+            self._await_answer(self._process, self.launch.start_timeout_s)
             self._answers = True
 
     def start_ahead(self) -> None:
