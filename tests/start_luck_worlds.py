@@ -7,6 +7,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Final
 
 import click
@@ -37,16 +38,18 @@ class Starts:
 
     Attributes:
         luck: Up to so much either way, every value as likely as another.
-        modes: Half of the starts are slower by so much.
+        modes: Some starts are slower by so much.
+        often: Share of the starts that are.
     """
 
     luck: float = 0.0
     modes: float = 0.0
+    often: float = 0.5
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
         """Give what each start is slower by."""
         either_way = rng.uniform(-self.luck, self.luck, shape)
-        return np.asarray(either_way + self.modes * rng.integers(0, 2, shape))
+        return np.asarray(either_way + self.modes * (rng.random(shape) < self.often))
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Questions:
 ASKED: Final = (Questions(120, 0.004), Questions(120, 0.1), Questions(1319, 0.02))
 LUCK: Final = Starts(luck=0.04)
 MODES: Final = Starts(modes=0.06)
+NOW_AND_THEN: Final = Starts(modes=0.06, often=0.15)
+RARELY: Final = Starts(modes=0.06, often=0.05)
 
 
 @dataclass(frozen=True)
@@ -154,9 +159,13 @@ def _nights_told(
 @click.option("--worlds", default=100, show_default=True)
 def main(worlds: int) -> None:
     """Print how often chance is told as a change, and after how many nights a change is."""
-    for starts, step in ((LUCK, 0.0), (MODES, 0.0), (LUCK, STEP), (MODES, STEP), (Starts(), STEP)):
+    kinds = (LUCK, MODES, NOW_AND_THEN, RARELY)
+    for starts, step in product((*kinds, Starts()), (0.0, STEP)):
         found = [told_of(seed, starts, step) for seed in range(worlds)]
-        said = f"luck {starts.luck:.0%}, modes {starts.modes:.0%}, step {step:.0%}"
+        slower = (
+            f"{starts.often:.0%} slower by {starts.modes:.0%}" if starts.modes else "none slower"
+        )
+        said = f"luck {starts.luck:.0%}, {slower}, step {step:.0%}"
         click.echo(_line(said, found, SCENARIOS, told=bool(step)))
     for asked in (*ASKED, *(replace(one, lost=lost) for one in ASKED for lost in (0.05, 0.13))):
         found = [lost_of(seed, asked) for seed in range(worlds)]

@@ -11,6 +11,9 @@ A red stands if it is ``_STANDS`` standard errors away from no change, alone or 
 sessions after it, up to ten in a row: what repeats, stands. A step that is no larger than what
 starts differ by takes as many nights as it takes to tell it from luck.
 
+That supposes that starts differ by about as much each time. Where a few are far slower than the
+others, it is asked how often that was so, and whether so many in a row could be so again.
+
 Shares of right answers do not hang on the start. But a test at 5 % every night calls equal engines
 worse some three times in 90 nights, wherever close choices between tokens fall either way: their
 reds stand in the same manner, from ``_ANSWERS_STAND`` standard errors on.
@@ -24,6 +27,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 Array = npt.NDArray[np.float64]
 
@@ -53,6 +57,18 @@ _CLIPPED: Final = 1.2
 """What is lost of a normal variance by bounding a tenth."""
 _OF_LUCK: Final = 3.0
 """Standard deviations up to which the baseline's level is off by luck; further, the machine is."""
+_CHANCE: Final = 1e-5
+"""Below which as many slow starts as that are none."""
+_AS_BAD: Final = 0.75
+"""Share of a change that an earlier session has to be off by to count as a slow start."""
+_ORDINARY: Final = 0.7
+"""Share of sessions that have the luck of every start; where more are off, all starts differ."""
+_BEYOND: Final = 2.5
+"""Times that luck that a slow start is off by."""
+_BRIEF: Final = 3
+"""Sessions in a row that may have been slow starts; more are a change that was mended."""
+_WORTH: Final = 20
+"""Sessions of a question itself that say as much of it as all that is alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +132,30 @@ def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.boo
         return _luck_before(own, end, alike)
 
     # Where little is known before the first of them, those after it count, too.
-    return _standing(own, lambda first, last: luck_before(max(first, min(last, LEARNED_FROM))))
+    return _standing(
+        own,
+        lambda first, last: luck_before(max(first, min(last, LEARNED_FROM))),
+        lambda first, last: _may_be_slow_starts(own, first, last, alike),
+    )
 
 
 def lasting_losses(own: Sessions) -> npt.NDArray[np.bool_]:
     """Say which reds of answers stand against chance; effects are differences of shares."""
-    return _standing(own, lambda *_: _OF_ANSWERS)
+    return _standing(own, lambda *_: _OF_ANSWERS, lambda *_: False)
 
 
-def _standing(own: Sessions, luck_before: Callable[[int, int], _Luck]) -> npt.NDArray[np.bool_]:
+def _standing(
+    own: Sessions,
+    luck_before: Callable[[int, int], _Luck],
+    excused: Callable[[int, int], bool],
+) -> npt.NDArray[np.bool_]:
     stands = np.zeros(len(own.reds), dtype=np.bool_)
     for first in np.flatnonzero(own.reds).tolist():
         for ahead in np.flatnonzero(own.reds[first : first + _TOGETHER]).tolist():
-            luck = luck_before(first, first + ahead)
-            if _strength(own, first, first + ahead, luck) >= luck.bar:
-                stands[first : first + ahead + 1] = True
+            last = first + ahead
+            luck = luck_before(first, last)
+            if _strength(own, first, last, luck) >= luck.bar and not excused(first, last):
+                stands[first : last + 1] = True
     return stands & own.reds
 
 
@@ -141,6 +166,42 @@ def likely_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.bool
         luck = _luck_before(own, at, alike)
         likely[at] = _strength(own, at, at, luck) >= _LIKELY
     return likely
+
+
+def _may_be_slow_starts(own: Sessions, first: int, last: int, alike: Sequence[Sessions]) -> bool:
+    """Whether a change may be a few slow starts, such as there were before it.
+
+    A slow start of the baseline looks like a gain, so each session shows two starts.
+    """
+    some = own.effects[first : last + 1]
+    change = _AS_BAD * float(some.mean())
+    ends = [int(np.searchsorted(one.moments, own.moments[first])) for one in alike]
+    counts = [_slow_starts(*each, change) for each in zip(alike, ends, strict=True)]
+    slow, seen = (sum(each) for each in zip(*counts, strict=True))
+    if not slow:
+        return False
+    own_slow, own_seen = _slow_starts(own, first, change)
+    often = (own_slow + _WORTH * slow / seen) / (own_seen + _WORTH)
+    by_chance = special.bdtrc(np.count_nonzero(some >= change) - 1, some.size, often)
+    return bool(by_chance > _CHANCE)
+
+
+def _slow_starts(sessions: Sessions, end: int, change: float) -> tuple[int, int]:
+    """Slow starts before a session, by at least a change, and how many starts there were."""
+    effects = sessions.effects[max(0, end - _LATEST) : end]
+    if not effects.size:
+        return 0, 0
+    ordinary = float(np.quantile(np.abs(effects - np.median(effects)), _ORDINARY))
+    bar = max(change, _BEYOND * ordinary)
+    return sum(_in_brief_spells(side >= bar) for side in (effects, -effects)), 2 * effects.size
+
+
+def _in_brief_spells(are: npt.NDArray[np.bool_]) -> int:
+    """How many sessions are so, a few in a row at most; those at the end may go on."""
+    steps = np.diff(are.astype(np.int8), prepend=0)
+    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
+    spells = ends - begins[: ends.size]
+    return int(spells[spells <= _BRIEF].sum())
 
 
 def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:

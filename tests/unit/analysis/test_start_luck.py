@@ -12,6 +12,9 @@ from tests.start_luck_worlds import (
     LUCK,
     MODES,
     NIGHTS,
+    NOW_AND_THEN,
+    RARELY,
+    SCENARIOS,
     STEP,
     Questions,
     Starts,
@@ -116,6 +119,42 @@ def test_what_is_not_red_never_stands() -> None:
     assert not lasting_reds(replace(own, reds=np.zeros_like(own.reds)), [own]).any()
 
 
+SLOW_NOW_AND_THEN = [0.06 if night % 9 == 4 else effect for night, effect in enumerate(QUIET * 3)]
+
+
+def test_slow_starts_that_come_now_and_then_are_luck() -> None:
+    """The first beyond what is known may be told: nobody can know that there will be more."""
+    assert sum(stands(*SLOW_NOW_AND_THEN, 0.06, 0.06)) <= 1
+    assert all(stands(*SLOW_NOW_AND_THEN, *[0.06] * 5)[-5:])
+
+
+def test_a_change_larger_than_slow_starts_stands() -> None:
+    assert stands(*SLOW_NOW_AND_THEN, 0.12)[-1]
+
+
+def test_slow_starts_of_the_baseline_or_of_another_scenario_count_as_well() -> None:
+    gains = stands(*[-each for each in SLOW_NOW_AND_THEN], 0.06)
+    assert not any(gains)
+    slow, quiet = sessions(*SLOW_NOW_AND_THEN, 0.0), sessions(*QUIET * 3, 0.06)
+    assert lasting_reds(quiet, [quiet])[-1]
+    assert not lasting_reds(quiet, [quiet, slow])[-1]
+
+
+def test_a_change_that_was_mended_is_no_slow_start() -> None:
+    assert stands(*QUIET, *[0.06] * 5, *QUIET, 0.06)[-1]
+
+
+@pytest.mark.parametrize("starts", [NOW_AND_THEN, RARELY])
+def test_rare_slow_starts_open_no_alert_each_time(starts: Starts, monkeypatch) -> None:
+    """Planted: what is slow now and then, taken for what differs by as much each time."""
+    seeds = range(4)
+    assert sum(told_of(seed, starts).false for seed in seeds) <= 1
+    found = [told_of(seed, starts, STEP) for seed in seeds]
+    assert all(0 < one.nights <= 30 for one in found)
+    monkeypatch.setattr(start_luck, "_may_be_slow_starts", lambda *_: False)
+    assert sum(told_of(seed, RARELY).false for seed in seeds) > 8
+
+
 @pytest.mark.parametrize("starts", [LUCK, MODES])
 def test_luck_of_starts_opens_no_alert_and_a_step_is_told(starts: Starts) -> None:
     seeds = range(4)
@@ -127,10 +166,12 @@ def test_luck_of_starts_opens_no_alert_and_a_step_is_told(starts: Starts) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("starts", [LUCK, MODES])
+@pytest.mark.parametrize("starts", [LUCK, MODES, RARELY])
 def test_luck_of_starts_in_many_worlds(starts: Starts) -> None:
     seeds = range(30)
-    assert sum(told_of(seed, starts).false for seed in seeds) == 0
+    # With one start in twenty slower: the first of a testbed, in some worlds.
+    most = 0.05 * len(seeds) * SCENARIOS if starts == RARELY else 0
+    assert sum(told_of(seed, starts).false for seed in seeds) <= most
     assert sum(0 < told_of(seed, starts, STEP).nights <= 14 for seed in seeds) >= 0.9 * len(seeds)
 
 
