@@ -39,7 +39,7 @@ _IN_A_ROW: Final = 2
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
 _FILTERED: Final = "filter picked"
-"""Whether the page is drawn anew because of a filter."""
+"""Whether the page is drawn again because of a filter."""
 _WHOLE: Final = "whole address"
 """The address of the view as drawn, with its defaults; what the reader picks changes that one."""
 
@@ -215,7 +215,7 @@ def _search(search: SearchBox) -> None:
 
 
 def _chosen(parameter: str, default: str | None = None) -> None:
-    """Write into the address what the reader picked, before the page is drawn anew."""
+    """Write into the address what the reader picked, before the page is drawn again."""
     whole: Address = st.session_state[_WHOLE]
     state = {name: list(whole.values(name)) for name, _ in whole.parameters}
     state.pop(_PAGE, None)  # of another list

@@ -19,7 +19,7 @@ from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
 Trials = Sequence[float | tuple[float, ...]] | str
 STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RECENT = datetime.now(UTC) - timedelta(hours=5)
-"""Of a folder only what was measured lately is judged."""
+"""Of a folder only what was measured recently is judged."""
 SCENARIO = ScenarioRef("smoke/padded-graph-rows", 1, "d" * 64, "padded-rows-prefilling")
 TESTBED = Testbed("epyc-4c", "AMD EPYC 7R13", 4, 16 * 2**30, "6.1.0")
 HARNESS = Harness("0.1.0", "abc1234")

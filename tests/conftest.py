@@ -80,7 +80,7 @@ def golden() -> Golden:
 
 @pytest.fixture
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of somebody's own, with the files that it starts with."""
+    """A home of the user's own, with the files that it starts with."""
     folder = tmp_path / "mine"
     make_home(folder)
     monkeypatch.setenv(HOME_VARIABLE, str(folder))

@@ -1,4 +1,4 @@
-"""The fix of somebody's own that docs/home.md shows, as files in a folder."""
+"""The fix of the user's own that docs/home.md shows, as files in a folder."""
 
 import re
 from pathlib import Path

@@ -7,7 +7,7 @@
 FOLDER is a store of any size, such as one by ``tests.unit.database.synthetic``; its index is
 brought up to date first, and that is not counted. Times are on the clock, from the click or the
 address until the page is drawn whole, figures too. The first page is that of a browser which was
-never here; the others are loaded anew in one that was. What else runs on the machine counts. Exit
+never here; the others are loaded again in one that was. What else runs on the machine counts. Exit
 status 1: something takes longer than it may.
 """
 

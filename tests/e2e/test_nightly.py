@@ -111,7 +111,7 @@ def hold(place, build, home=ROOT, scenario=SCENARIO):
         ["bash", "ci/nightly.sh", scenario, "--results", str(place / "results"), "--asv-config",
          str(place / "asv.conf.json"), "--policy", "ci/gate.toml"],
         cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
-        # The environments are there, or we were not: nothing may be made anew under this process.
+        # The environments are there, or we were not: nothing may be made again under this process.
         env={**os.environ, "MAKE": "true", "BUILD": build, "BASELINE": BUILD,
              "HYBRIDWATCH_HOME": str(home)},
     )  # fmt: skip

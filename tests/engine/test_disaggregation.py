@@ -41,7 +41,7 @@ def launch(sides, scenario):
 
 
 class Standing:
-    """The pair that all tests share; started anew after the test that ends it."""
+    """The pair that all tests share; started again after the test that ends it."""
 
     def __init__(self, launch, folder):
         self._launch, self._folder = launch, folder

@@ -57,7 +57,7 @@ def do(work: Work, is_wanted=lambda: True) -> Result:
 
 
 def measurement(job, host: str, machine: str) -> JobCommand:
-    """What is not installed here, `make engine` installs: no test makes an environment anew."""
+    """What is not installed here, `make engine` installs: no test makes an environment again."""
     return replace(build_job_command(job, host, machine), prepare=())
 
 

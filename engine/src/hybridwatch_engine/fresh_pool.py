@@ -1,6 +1,6 @@
 """Has the blocks of an engine's cache in the order in which it got them at its start.
 
-Whoever frees blocks puts them at the end of the queue of free ones, so which blocks a request gets
+Freed blocks go to the end of the queue of free ones, so which blocks a request gets
 hangs on all that ran before. An engine that shall do the same again must begin with the same queue.
 """
 

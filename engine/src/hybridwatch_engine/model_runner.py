@@ -1,7 +1,7 @@
 """vLLM's two model runners, and where each keeps what we ask of both.
 
 V1 (``v1/worker/gpu_model_runner.py``) has one batch, whose rows outlive their requests. V2
-(``v1/worker/gpu/model_runner.py``) keeps a state for each request and lays out every batch anew.
+(``v1/worker/gpu/model_runner.py``) keeps a state for each request and lays out every batch again.
 """
 
 import importlib
@@ -43,7 +43,7 @@ def decode_length(runner: Any) -> int:
 def clear_rows(runner: Any) -> None:
     """Forget what finished requests have left behind; only for a runner without requests."""
     if is_v2(runner):
-        # Read by dummy runs; what belongs to a request is written anew when one comes.
+        # Read by dummy runs; what belongs to a request is written again when one comes.
         for table in runner.block_tables.input_block_tables:
             table.zero_()
         return

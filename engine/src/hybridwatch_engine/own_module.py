@@ -1,4 +1,4 @@
-"""Loads a module of somebody's own from a folder that is no package here."""
+"""Loads a module of the user's own from a folder that is no package here."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path

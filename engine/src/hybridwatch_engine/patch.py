@@ -2,7 +2,7 @@
 
 A patch that is not in place costs nothing: the original object itself is restored, so a switched
 off fix or probe adds no call. Several patches of one name nest in the order in which they went in,
-and any of them may come out first: the rest are laid anew around the original.
+and any of them may come out first: the rest are laid again around the original.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ class _Seam:
         """Wrap the original by these patches and nothing else.
 
         Raises:
-            RuntimeError: Somebody else has replaced the name since.
+            RuntimeError: Other code has replaced the name since.
         """
         if self.patches and vars(self._owner).get(self._name) is not self._current:
-            raise RuntimeError(f"{self._owner}.{self._name} was patched by somebody else since")
+            raise RuntimeError(f"{self._owner}.{self._name} was patched by other code since")
         current = self._original
         for patch in patches:
             current = patch.make(current)
@@ -80,7 +80,7 @@ class Patch:
         """Take the replacement out; nothing happens when it is out already.
 
         Raises:
-            RuntimeError: Somebody else has replaced the name since.
+            RuntimeError: Other code has replaced the name since.
         """
         if not self.in_place:
             return

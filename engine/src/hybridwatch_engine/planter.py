@@ -1,4 +1,4 @@
-"""The planter of this process: the faults that are shipped, and those of somebody's own."""
+"""The planter of this process: the faults that are shipped, and those of the user's own."""
 
 from functools import cache, partial
 
@@ -15,7 +15,7 @@ def planter() -> Planter:
 
 
 def _own_faults() -> dict[str, Fault]:
-    """Mutants of somebody's own as faults: on all the time, and counted by nobody."""
+    """Mutants of the user's own as faults: on all the time, and counted by nobody."""
     return {
         name: Fault(
             id=name,

@@ -28,8 +28,8 @@ class Settings:
         active: Whether the variable was set at all.
         graph_replay: Replay FULL graphs on the CPU (``cpu.graph_replay``, ``cpu.graph_replay_v2``).
         fixes: Fix id to whether it shall be in; fixes not named stay as released.
-        own_fixes: Folders of fixes of somebody's own.
-        own_mutants: Folders of mutants of somebody's own.
+        own_fixes: Folders of fixes of the user's own.
+        own_mutants: Folders of mutants of the user's own.
         mutants: Folders of mutants that nothing but ``hybridwatch mutants`` and ``fuzz`` ask for.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 needs Triton's interpreter (``cpu.triton_interpreter``).

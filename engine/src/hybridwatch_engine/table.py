@@ -64,7 +64,7 @@ def _releases(header: Header) -> str:
 
 
 def replaced(text: str) -> str:
-    """A README with its tables made anew.
+    """A README with its tables made again.
 
     Raises:
         ValueError: The README has no place for one.

@@ -103,7 +103,7 @@ def _loss(
 
 
 def _batches(rows: Sequence[Row], phase: Phase) -> Iterable[Batch]:
-    """Yield a batch a step: rows of similar length together, in an order drawn anew each round."""
+    """Yield a batch a step: rows of similar length together, in an order drawn again each round."""
     rng = random.Random(phase.seed)
     groups = _groups(rows)
     order: list[int] = []

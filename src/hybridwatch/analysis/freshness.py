@@ -1,4 +1,4 @@
-"""What should have been measured lately and was not.
+"""What should have been measured recently and was not.
 
 Pure, and without the runs themselves: a caller that knows when which scenario was measured on which
 testbed can ask, the gate from a folder and the dashboard from its index. A missing night is then

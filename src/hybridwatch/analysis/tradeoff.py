@@ -1,4 +1,4 @@
-"""Two curves beside each other, as whoever shows them needs to know; nothing here computes."""
+"""Two curves compared, as reports and pages show them; nothing here computes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

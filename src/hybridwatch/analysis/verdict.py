@@ -1,4 +1,4 @@
-"""Words for the outcome of a comparison; the only types that whoever shows it needs to know.
+"""The outcome of a comparison; the only types that reports and pages need to know.
 
 ``compare`` and ``report`` fill these; nothing here computes.
 """

@@ -97,7 +97,7 @@ class Access:
             scope: What the question needs.
 
         Returns:
-            The name of the token; empty for somebody without one.
+            The name of the token; empty without one.
 
         Raises:
             ProblemError: They may not.

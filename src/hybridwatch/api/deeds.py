@@ -31,7 +31,7 @@ _FINDING: Final = re.compile(r"(?P<field>.+?): expected (?P<expected>.+), found 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What somebody gave.
+    """What a caller gave.
 
     Attributes:
         who: The name of their token.
@@ -58,7 +58,7 @@ class Done:
 
 
 class Decision(BaseModel):
-    """What somebody does about an alert, as it was shown to them."""
+    """A decision about an alert, as it was shown to the caller."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -115,7 +115,7 @@ class AppState:
     kept: KeptAnswers = field(default_factory=KeptAnswers)
 
     def admit(self, request: Request, scope: Scope) -> str:
-        """Let somebody in.
+        """Admit a caller.
 
         Returns:
             The name of their token; empty without one.
@@ -150,7 +150,7 @@ class AppState:
         return tagged(tag, known, lambda: self.kept.get(tag, made))
 
     async def write(self, write: Write, request: Request) -> Response:
-        """Do something; nothing of the request's body is read for somebody who may not."""
+        """Do something; the body of a request that may not is never read."""
         who = await run_in_threadpool(self.admit, request, write.scope)
         parsed(Nothing, request.query_params.multi_items())
         given = Given(who, await received(request, write.upload))

@@ -1,6 +1,6 @@
 """The store that is served, looked at again now and then.
 
-What hangs on files that others write is made anew when it is asked for and has grown old; answers
+What hangs on files that others write is made again when it is asked for and has grown old; answers
 are kept for a moment, so that many readers cost as much as one.
 """
 
@@ -23,7 +23,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.reports.jsonform import alert_to_json
 
 _MOST_SHARE: Final = 0.1
-"""Of the time at most this is spent on making one value anew, however long that takes."""
+"""Of the time at most this is spent on making one value again, however long that takes."""
 
 _Value = TypeVar("_Value")
 _MOST_BYTES: Final = 32 * 2**20
@@ -34,13 +34,13 @@ _READ_S: Final = 10.0
 
 
 class Aging(Generic[_Value]):
-    """A value that may be some seconds old. Threads share it, and one at a time makes it anew.
+    """A value that may be some seconds old. Threads share it, and one at a time makes it again.
 
     Who asks meanwhile gets the one before, unless that was forgotten or nobody asked for long.
 
     Args:
         make: Makes it; of the value before, or of ``None``.
-        old_s: How old it may be before somebody makes it anew; older where making it takes long.
+        old_s: How old it may be before it is made again; older where making it takes long.
     """
 
     def __init__(self, make: Callable[[_Value | None], _Value], old_s: float) -> None:
@@ -71,7 +71,7 @@ class Aging(Generic[_Value]):
             self._lock.release()
 
     def _before(self) -> _Value | None:
-        """Give the value that somebody is about to replace, if it is not too old for that."""
+        """Give the value that another thread is about to replace, if it is not too old."""
         return self._value if time.monotonic() < self._at_latest else None
 
     def _made_anew(self) -> _Value:
@@ -87,7 +87,7 @@ class Aging(Generic[_Value]):
         return value
 
     def forget(self) -> None:
-        """Have it made anew the next time, also where somebody is just making it."""
+        """Have it made again the next time, also where another thread is just making it."""
         with self._noting:
             self._forgotten += 1
             self._until = self._at_latest = 0.0
@@ -102,7 +102,7 @@ class KeptAnswers:
         self._bytes = 0
 
     def get(self, tag: str, make: Callable[[], bytes]) -> bytes:
-        """Give an answer, made anew if it is not at hand."""
+        """Give an answer, made again if it is not at hand."""
         with self._lock:
             if tag in self._bodies:
                 self._bodies.move_to_end(tag)

@@ -224,7 +224,7 @@ def result_command(
     """Show in our comment what became of a command.
 
     What was measured is judged by the policy's rules; which scenarios it expects does not matter
-    here, since somebody chose them. The check on the commit stays that of `hybridwatch comment`.
+    here, since a person chose them. The check on the commit stays that of `hybridwatch comment`.
     """
     pull = pull_request("answer", repo, pr, writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry

@@ -129,7 +129,7 @@ class _Options:
     "--fleet",
     default="",
     metavar="TESTBED",
-    help="Measure on hosts of this testbed of the home's fleet.toml: through the queue, by whoever "
+    help="Measure on hosts of this testbed of the home's fleet.toml: through the queue, by what "
     "drains it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
@@ -141,7 +141,7 @@ def command(
     """Find what changed what SCENARIO measures.
 
     Both ends are measured first; if they do not differ, that is the answer. Then releases are
-    halved, or commits of a clone. The pair that is left is measured anew, then the files in which
+    halved, or commits of a clone. The pair that is left is measured again, then the files in which
     it differs, and with fixes switched. Run the same command to resume a call that was stopped.
     The exit status is 0 when one change was found and confirmed, else 1.
     """
@@ -246,7 +246,7 @@ def _run_bisector(bisector: Bisector) -> BisectResult:
 
 
 def _repeat(scenario: Scenario, options: _Options, found: BisectResult, results: Path) -> str:
-    """Write the command that measures the answer anew."""
+    """Write the command that measures the answer again."""
     first, last = (one.key for one in found.answer.pair)
     good, bad = (last, first) if options.wanted is ChangeDirection.FIX else (first, last)
     words = [program(), "bisect", scenario.id, "--good", good, "--bad", bad, "--anew"]

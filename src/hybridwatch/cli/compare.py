@@ -48,7 +48,7 @@ def command(
     """Compare, print, and leave with 1 on bad news."""
     judged = judge_named(records, results, options=options)
     report = judged.report
-    # Stored first: whoever reads the answer may act on the file.
+    # Stored first: the reader of the answer may act on the file.
     path = save(results, judged) if saved else None
     if as_json:
         click.echo(json.dumps(comparison_to_json(report), indent=2, allow_nan=False))

@@ -87,7 +87,7 @@ def command(
 ) -> None:
     """Measure what is in the queue, until nothing is left that can be.
 
-    Several may run at once on a PostgreSQL, and each may be ended at any time: whoever runs next
+    Several may run at once on a PostgreSQL, and each may be ended at any time: the next one
     goes on. The exit status is 1 when a job was given up, or waits for a host that is not there.
     Where the home has a notify.toml, what is new is sent (docs/notify.md); what does not get
     through is kept, and the exit status is 1 as well.

@@ -52,8 +52,8 @@ def status_command(results: Path, *, as_json: bool) -> None:
 )
 @click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
-@click.option("--retire", metavar="HOST", help="One is gone for good: its series begin anew.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for whoever looks later.")
+@click.option("--retire", metavar="HOST", help="One is gone for good: its series begin again.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for later readers.")
 @takes_results("Folder whose database has the queue.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array (docs/json.md).")
 def hosts_command(

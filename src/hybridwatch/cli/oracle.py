@@ -102,7 +102,7 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
         lines = list(_deviations(scenario, kept, build))
         differing = differing or bool(lines)
         requests = sum(map(len, kept.trials))
-        same = f"{requests} requests, as computed anew"
+        same = f"{requests} requests, as computed again"
         click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
     if differing:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""``hybridwatch prune``: throw away what grew old, and nothing that somebody rests on."""
+"""``hybridwatch prune``: delete old records that nothing refers to."""
 
 import json
 from collections import Counter
@@ -64,7 +64,7 @@ _NAMED = 10
 def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
     """Delete what is old: first answers, then all but one record a week.
 
-    Runs on which somebody rests stay whole: pinned baselines, those beside a change point, those
+    Runs that something refers to stay whole: pinned baselines, those beside a change point, those
     that a stored verdict was made of, and those of alerts that are open or were acted on.
     """
     if not results.is_dir():

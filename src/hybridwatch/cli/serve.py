@@ -55,7 +55,7 @@ def command(
     """Start the API server; it ends with Ctrl-C.
 
     Runs, verdicts, series and alerts, as the verbs' --json tells them; /openapi.json describes
-    every question and answer. Whoever writes needs a token (hybridwatch token make). Needs the
+    every question and answer. Writing needs a token (hybridwatch token make). Needs the
     extra "api", but neither vLLM nor torch.
     """
     if not results.is_dir():

@@ -1,4 +1,4 @@
-"""What is printed reaches whoever reads it, in characters that they have, or it is said why not."""
+"""Output in characters that the reader's terminal has; says why where it cannot be written."""
 
 import codecs
 import contextlib

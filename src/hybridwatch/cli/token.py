@@ -43,7 +43,7 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
     """Create a token for NAME and print it, once.
 
     Whatever is done with it is done under this name. The database keeps a digest, so a token that
-    is lost is made anew, under another name.
+    is lost is made again, under another name.
     """
     _check_folder(results)
     now = datetime.now(UTC)

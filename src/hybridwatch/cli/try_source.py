@@ -83,7 +83,7 @@ def command(
     """Say whether your vLLM is worse than the release that it comes from.
 
     SOURCE is a checkout of vLLM or a copy of its package, a wheel, or the interpreter of an
-    environment. It is added, or added anew, as a build of your own. Then both sides run in turn:
+    environment. It is added, or added again, as a build of your own. Then both sides run in turn:
     contracts of all scenarios first, then answers, then, if nothing is wrong yet, the times of one
     scenario after the other, until each is decided or the minutes are over. SCENARIO is an id or a
     group.  [default: smoke]
@@ -101,7 +101,7 @@ def command(
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
         trying.measure(named, phases=untimed, staged=True)
     if timed := tuple(phase for phase in wanted if phase in TIMED_PHASES):
-        # Whoever names phases wants them all; else what is wrong already is the answer.
+        # Phases that are named are all wanted; else what is wrong already is the answer.
         trying.time(named, timed, end, whatever_else=bool(phases))
     print_closing(trying.outcomes, results, console)
     trying.print_answer()
@@ -117,7 +117,7 @@ class _Trying:
         labels: The release and the build.
         results: Folder that gets the records.
         console: Shows how far it is, and what came of it.
-        line: The line of the build, if somebody states it.
+        line: The line of the build, if it is stated.
 
     Attributes:
         outcomes: Of the runs so far.

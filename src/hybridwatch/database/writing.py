@@ -1,4 +1,4 @@
-"""Rows into the derived tables, and out of them again; whoever calls has the writer's turn."""
+"""Writes rows into the derived tables and deletes them; the caller holds the writer's lock."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -46,7 +46,7 @@ def standing_rules(connection: Connection) -> str:
 
 def made_anew(database: Database) -> str:
     """Say what is wrong where the rules are not those that were found before."""
-    return f"{database.name}: another version of hybridwatch has made its tables anew"
+    return f"{database.name}: another version of hybridwatch has made its tables again"
 
 
 def make_tables(connection: Connection, rules: str) -> None:

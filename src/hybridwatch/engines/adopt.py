@@ -1,4 +1,4 @@
-"""Takes an environment that somebody else made for an engine build, as asv does for a commit.
+"""Makes an engine build of an environment made by another program, as asv makes one a commit.
 
 It may be a virtual environment or a container's own Python; nothing is written into it. What a
 build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put into a

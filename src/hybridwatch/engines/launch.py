@@ -10,8 +10,8 @@ from hybridwatch.engines.own_things import SETTINGS
 from hybridwatch.scenarios.engine import EngineArgs
 
 START_TIMEOUT_S: Final = 600.0
-"""vLLM's own (``VLLM_ENGINE_READY_TIMEOUT_S``). A start takes 16 to 27 s on two cores, but one whose
-imports come from a cold disk, beside other work, took over 180. An engine that dies is told at once.
+"""As vLLM's own ``VLLM_ENGINE_READY_TIMEOUT_S``. A start takes 16 to 27 s on two cores; on a cold
+disk, with other work running, took over 180. An engine that dies is not waited for.
 """
 
 CUDA_START_TIMEOUT_S: Final = 1200.0

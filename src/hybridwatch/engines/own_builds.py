@@ -1,4 +1,4 @@
-"""Adds engine builds of somebody's own: a patched tree, a wheel, an environment that is there.
+"""Adds engine builds of the user's own: a patched tree, a wheel, an environment that is there.
 
 They are next to the shipped ones, in a file of this machine (``.engines/builds.toml``).
 """

@@ -1,4 +1,4 @@
-"""Fixes and faults of somebody's own, as the plugin in an engine is given them."""
+"""Fixes and faults of the user's own, as the plugin in an engine is given them."""
 
 import json
 from typing import Final

@@ -1,4 +1,4 @@
-"""What should have been measured lately and was not."""
+"""What should have been measured recently and was not."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Runs on which somebody or something rests, and which are kept whole for that."""
+"""Runs that are kept whole, because a person or a result refers to them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime

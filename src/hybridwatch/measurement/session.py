@@ -159,7 +159,7 @@ def _require_same(begun: Run, earlier: Run | None) -> None:
         if earlier is not None and getattr(begun, what) != getattr(earlier, what):
             raise BuildError(
                 f"{begun.scenario.id}: {what}: expected as in run {earlier.id}, which was stopped, "
-                "found otherwise; without --resume it is measured anew"
+                "found otherwise; without --resume it is measured again"
             )
 
 

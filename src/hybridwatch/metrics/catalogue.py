@@ -186,7 +186,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         Kind.COUNT,
         0.0,
         "Times in one trial that a running request lost its cache blocks to others, to compute all "
-        "of its tokens anew later.",
+        "of its tokens again later.",
     ),
 )
 

@@ -58,7 +58,7 @@ def _taken_apart(record: bytes) -> tuple[str, str]:
     if line is None:
         raise RecordError(
             f"{KEY}: expected on a line of its own, as it was written, found none: the file was "
-            "laid out anew, or its line ends were changed"
+            "laid out again, or its line ends were changed"
         )
     total = hashlib.sha256(memoryview(record)[: line.start()])
     total.update(memoryview(record)[line.end() :])

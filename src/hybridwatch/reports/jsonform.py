@@ -81,7 +81,7 @@ def findings_to_json(result: GateResult, findings: ChangeReview) -> dict[str, An
 
 
 class DecisionItem(Shape):
-    """What somebody did about an alert."""
+    """A decision about an alert."""
 
     number: int
     at: Moment

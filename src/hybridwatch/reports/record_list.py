@@ -1,4 +1,4 @@
-"""A list of stored runs as JSON, and which of them somebody wants to see."""
+"""A list of stored runs as JSON, and the filter of which to show."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The fixes that scenarios and engine builds can name: what is shipped, and somebody's own.
+"""The fixes that scenarios and engine builds can name: what is shipped, and the user's own.
 
 ``engine/fixes.toml`` describes what is shipped. It is part of this package and of the plugin in the
 engine (``hybridwatch_engine.fixes``), which holds what each fix does. A user's own fixes are in

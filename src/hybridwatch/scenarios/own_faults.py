@@ -1,4 +1,4 @@
-"""Faults of somebody's own, which can be mutants, and planted by a label (``cpu-0.27.1+mine``).
+"""Faults of the user's own, which can be mutants, and planted by a label (``cpu-0.27.1+mine``).
 
 They and the user's own fixes are in folders: of the home, and of packages that name themselves.
 Files there say what each is, modules next to the files what it does. The engine is given the
@@ -66,7 +66,7 @@ def _of_a_package(point: EntryPoint) -> Path:
 class Mutant(BaseModel):
     """One ``[mutant.<name>]`` table; the head of ``first.toml`` says what each key means.
 
-    Those of somebody's own belong to neither half of what is shipped.
+    Those of the user's own belong to neither half of what is shipped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -1,4 +1,4 @@
-"""The folder that somebody works in: a checkout, or a home that extends what is shipped.
+"""The folder that a user works in: a checkout, or a home that extends what is shipped.
 
 A checkout has everything itself. A home (``hybridwatch init``) has only what its owner added, and
 ``layers`` is how the two come together: what is looked up in a folder of a home is looked up in the

@@ -1,4 +1,4 @@
-"""What was not measured lately must be told, and only what nobody expects may be silent."""
+"""What was not measured recently must be told, and only what nobody expects may be silent."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -176,7 +176,7 @@ class _Client:
         self._idle.clear()
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Begin to count again."""
         self.answers.clear()
         self.took.clear()
 

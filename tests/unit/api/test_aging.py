@@ -1,4 +1,4 @@
-"""A value is made once as long as it is young, whoever asks, and anew when it is old."""
+"""A value is made once as long as it is young, whoever asks, and again when it is old."""
 
 import math
 import threading

@@ -7,7 +7,7 @@
 Processor time is what this process used; on a machine that others use, that is the number to
 look at, and the time on the clock is more. Memory is the resident set after the step, as Linux
 counts it. FOLDER's newest record is taken out and put back, and with ``--build`` everything is
-judged anew, so it must be a store that nobody misses: one by ``tests.unit.database.synthetic``.
+judged again, so it must be a store that nobody misses: one by ``tests.unit.database.synthetic``.
 Which database it is, ``HYBRIDWATCH_DATABASE`` says.
 """
 
@@ -103,7 +103,7 @@ def _resident_mib() -> float:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--build", is_flag=True, help="Also judge every record anew.")
+@click.option("--build", is_flag=True, help="Also judge every record again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(folder: Path, build: bool, as_json: bool) -> None:
     """Measure the database of FOLDER, a made-up store."""

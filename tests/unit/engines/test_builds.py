@@ -34,7 +34,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_the_shipped_builds_load_and_their_locks_pin_everything():
     for build in load_builds(CHECKOUT).values():
-        if build.origin:  # somebody's own, on this machine
+        if build.origin:  # the user's own, on this machine
             continue
         lines = build.lock_file.read_text().splitlines()
         pins = [line for line in lines if line and not line.startswith("#")]

@@ -1,4 +1,4 @@
-"""Builds of somebody's own, made over a small release that is really installed."""
+"""Builds of the user's own, made over a small release that is really installed."""
 
 import fcntl
 import json

@@ -89,7 +89,7 @@ def test_a_name_that_somebody_else_has_patched_is_left_alone(monkeypatch):
     patch.install()
     with monkeypatch.context() as theirs:
         theirs.setattr(Engine, "step", lambda _: "theirs")
-        with pytest.raises(RuntimeError, match="patched by somebody else"):
+        with pytest.raises(RuntimeError, match="patched by other code"):
             patch.remove()
     patch.remove()
 

@@ -1,7 +1,7 @@
 """Mutated records: none is taken with other data than its digest says, and none is a traceback.
 
-Damage leaves the digest as it was, and must be refused. Hostility makes the digest anew, so what is
-taken is what the digest says; every reader must then have an answer.
+Damage leaves the digest as it was, and must be refused. Hostility makes the digest again, so what
+is taken is what the digest says; every reader must then have an answer.
 """
 
 import json

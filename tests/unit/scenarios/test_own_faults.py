@@ -1,4 +1,4 @@
-"""Faults of somebody's own: from the home, and from a package by its entry point."""
+"""Faults of the user's own: from the home, and from a package by its entry point."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Fixes of somebody's own: from the home, and from a package by its entry point."""
+"""Fixes of the user's own: from the home, and from a package by its entry point."""
 
 import dataclasses
 import json

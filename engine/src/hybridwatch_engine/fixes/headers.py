@@ -1,4 +1,4 @@
-"""Reads ``engine/fixes.toml``, which is part of the package, and files of somebody's own fixes."""
+"""Reads ``engine/fixes.toml``, which is part of the package, and files of the user's own fixes."""
 
 import tomllib
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ OWN_DEFAULTS: Final[Mapping[str, Any]] = {
     "remove_when": "",
     "releases": {},
 }
-"""What a fix of somebody's own need not say; the harness has the same (``scenarios.fixes``)."""
+"""What a fix of the user's own need not say; the harness has the same (``scenarios.fixes``)."""
 
 
 def header(fix_id: str) -> Header:
-    """Give the entry of a fix, shipped or of somebody's own.
+    """Give the entry of a fix, shipped or of the user's own.
 
     Raises:
         ValueError: There is none, or a file is wrong.
@@ -51,7 +51,7 @@ def headers() -> Mapping[str, Header]:
 
 @cache
 def own_headers() -> Mapping[Path, Mapping[str, Header]]:
-    """Give the entries of somebody's own fixes by the file that they stand in.
+    """Give the entries of the user's own fixes by the file that they stand in.
 
     Raises:
         ValueError: A file is wrong, or has an id that another one has.

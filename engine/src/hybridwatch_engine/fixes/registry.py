@@ -1,4 +1,4 @@
-"""Every fix there is: entries of ``engine/fixes.toml`` and of somebody's own, and their modules."""
+"""Every fix there is: entries of ``engine/fixes.toml`` and of the user's own, and their modules."""
 
 import pkgutil
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def registered(
 
 
 def own_fixes() -> dict[str, Fix]:
-    """Load the fixes of somebody's own by their ids, in the order of their files.
+    """Load the fixes of the user's own by their ids, in the order of their files.
 
     Raises:
         ValueError: A file is wrong, or an entry has no module or no fix in it, or both say

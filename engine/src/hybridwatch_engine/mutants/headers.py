@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from hybridwatch_engine.settings import from_environment
 
 OWN: Final = "own"
-"""The half of those that are somebody's own."""
+"""The half of those that are the user's own."""
 Process = Literal["worker", "scheduler"]
 
 
@@ -45,7 +45,7 @@ _KEYS: Final = {
 
 @cache
 def mutant_headers() -> Mapping[str, MutantHeader]:
-    """Give every mutant by its name, in the order of folders and files, somebody's own last.
+    """Give every mutant by its name, in the order of folders and files, the user's own last.
 
     Raises:
         ValueError: A file is wrong.

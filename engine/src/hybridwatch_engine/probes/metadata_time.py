@@ -18,7 +18,7 @@ class MetadataTimeProbe:
     def start(self) -> None:
         """Time from now on."""
         self._times_ns = []
-        # Made anew each time, so that it goes round whatever fix is in place now.
+        # Made again each time, so that it goes round whatever fix is in place now.
         self._hooks = PatchSet(*(Patch(*function, self._timed) for function in metadata_builds()))
         self._hooks.install()
 

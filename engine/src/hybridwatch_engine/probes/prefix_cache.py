@@ -35,7 +35,7 @@ class PrefixCacheCounts:
         prefix_tokens_asked: Prompt tokens that were looked up.
         prefix_tokens_hit: Of these, tokens that need not be computed.
         prefix_tokens_attention: Tokens whose keys the attention layers have. With a draft head they
-            do without the last block that they find: it is computed anew for the head.
+            do without the last block that they find: it is computed again for the head.
         prefix_tokens_mamba: Tokens up to the deepest Mamba state that is kept.
         prefix_hit_uncached: Tokens of hits that some kind of layer does not have. Where a KV
             connector has more of a prompt it brings the state, and the keys alone are asked for.
@@ -165,7 +165,7 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
             self._lookups[request.request_id] = replace(found, uncached=uncached)
 
     def _note_lookup(self, coordinator: Any, request: Any, answer: Sequence[Any]) -> None:
-        """Note what a request was told; it is looked up anew until there is room for it."""
+        """Note what a request was told; it is looked up again until there is room for it."""
         if request.num_preemptions or not hasattr(coordinator, "attention_groups"):
             return  # without a prefix cache, or with one kind of layer, no groups are reconciled
         blocks, hit = answer[0].blocks, int(answer[1])
@@ -209,7 +209,7 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
         if manager.mamba_cache_mode != "align":
             return
         # A request that is looked up counts its hit only when it has been scheduled.
-        # What a connector restores was written at the end of its block by whoever computed it.
+        # What a connector restores was written at the end of its block by another engine.
         start = max(request.num_computed_tokens, before * manager.block_size, self._restored)
         if request.num_preemptions and start < request.num_tokens - 1:
             self._resumed.add((request.request_id, request.num_preemptions, start))

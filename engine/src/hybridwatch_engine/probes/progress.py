@@ -20,11 +20,11 @@ class ProgressCounts:
 
     Attributes:
         scheduler_steps: Engine steps that computed a token.
-        preemptions: Times that a running request lost its cache blocks and had to begin anew.
+        preemptions: Times that a running request lost its cache blocks and had to begin again.
         requests_stalled: Requests that got tokens computed in ``STUCK_AFTER`` steps and had no more
             of them at the end than ever before; and those that were waiting or running when as many
             steps in a row computed nothing for anybody. (One that was preempted computes its tokens
-            anew, in as many steps as before; no scenario's prompt needs so many.)
+            again, in as many steps as before; no scenario's prompt needs so many.)
         requests_starved: Requests that ``STUCK_AFTER`` steps in a row gave no token, though tokens
             of the budget were left over, a row was free and so were blocks for all of it, while
             others got tokens. Under ``mamba_cache_mode="align"`` a chunk ends with a block, and
@@ -151,7 +151,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
         self._stall(course, course.idle)
 
     def _count_standstill(self, scheduler: Any, *, computed: bool) -> None:
-        """Count those for whom nothing is done; whoever is paused or waits for others is left out.
+        """Count requests for which nothing is done, but those that are paused or wait for others.
 
         Args:
             scheduler: The scheduler.

@@ -2,8 +2,8 @@
 
 A step leaves each request's recurrent state in some slot, with speculation one slot for each token.
 How many drafts were accepted says which of them counts; where the next step reads follows from
-metadata that is built anew. The two are compared by content, for every recurrent layer, so whatever
-comes between (a wrong slot, a wrong column of the block table, somebody else's write) is seen, in
+rebuilt metadata. The two are compared by content, for every recurrent layer, so whatever
+comes between (a wrong slot, a wrong column of the block table, another request's write) is seen, in
 any cache mode and whatever the text.
 
 Two more rules with ``mamba_cache_mode="all"``: a block that is full holds the state at its end, for

@@ -1,8 +1,8 @@
 """Where the host's time of an engine step goes: prepare, metadata, forward, sample, draft, rest.
 
 A phase's time is its own: what another phase takes inside it is that one's, so the phases of a step
-add up to the step. On a GPU "forward" is the time to launch, and whoever waits for the device gets
-the device's time.
+add up to the step. On a GPU "forward" is the time to launch, and the phase that waits for the
+device gets the device's time.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class StepPhasesProbe:
     def start(self) -> None:
         """Time from now on."""
         self._steps, self._running = [], []
-        # Made anew each time, so that it goes round whatever fix is in place now.
+        # Made again each time, so that it goes round whatever fix is in place now.
         self._hooks = PatchSet(*_hooks(self))
         self._hooks.install()
 

@@ -88,7 +88,7 @@ class Office:
         )
 
     def step(self) -> Any:
-        """Schedule, compute nothing, and give a token to whoever is due one.
+        """Schedule, compute nothing, and give a token to each request that is due one.
 
         Returns:
             What was scheduled.

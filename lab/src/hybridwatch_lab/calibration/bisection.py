@@ -209,7 +209,7 @@ def _explanation(histories: int) -> list[str]:
 def _costs_words(timing: Timing) -> str:
     name, start, block = timing.name, timing.costs.start, timing.costs.block
     if timing.is_anew:
-        return f"Of {name} each block starts its engines anew, and takes {block:g}."
+        return f"Of {name} each block starts its engines again, and takes {block:g}."
     return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
 
 

@@ -39,7 +39,7 @@ class Timing:
         blocks: Of a session, where the way to search does not choose.
         end_blocks: Of a session of the ends.
         pair_blocks: Of the pair that a search names, side by side.
-        is_anew: Whether each block starts its engines anew, and so is a session.
+        is_anew: Whether each block starts its engines again, and so is a session.
     """
 
     name: str

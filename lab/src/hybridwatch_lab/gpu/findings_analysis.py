@@ -49,7 +49,7 @@ class WantedFinding:
             return False
         variant = build.name.removeprefix(f"{build.accelerator}-{self.release}")
         if variant not in {build.name, "", "-patched", "-reverted"}:
-            return False  # somebody's own, with other variables or flags
+            return False  # the user's own, with other variables or flags
         if not self.patched:
             return not _SWITCHED & set(build.fixes.values())
         states_found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
@@ -180,7 +180,7 @@ class JudgedFinding:
 
     @property
     def is_owed(self) -> bool:
-        """Whether somebody can still make it."""
+        """Whether it can still be made."""
         return self.control is None and self.possible
 
 

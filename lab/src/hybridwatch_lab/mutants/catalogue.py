@@ -1,4 +1,4 @@
-"""The mutants that there are: those of the lab, and somebody's own.
+"""The mutants that there are: those of the lab, and the user's own.
 
 Tables and code of the lab's lie in one folder, which an engine is told.
 """

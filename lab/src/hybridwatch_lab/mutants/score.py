@@ -71,7 +71,7 @@ def compute_score(cells: Iterable[MutantCell], mutants: Mapping[str, Mutant]) ->
 
 
 def halves(mutants: Mapping[str, Mutant]) -> dict[str, dict[str, Mutant]]:
-    """Part the catalogue; a part for mutants of somebody's own only where there are any."""
+    """Part the catalogue; a part for mutants of the user's own only where there are any."""
     parts = {
         half: {name: one for name, one in mutants.items() if one.half == half}
         for half in get_args(Half)

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection of whoever has the writer's turn."""
+"""Runs the migrations on the connection that holds the writer's lock."""
 
 from alembic import context
 

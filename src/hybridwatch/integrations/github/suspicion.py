@@ -72,7 +72,7 @@ def _facts(found: SearchAnswer, answer: Culprit) -> Iterator[str]:
         yield f"- how sure: {answer.certainty:.1%}, by all sessions of the search"
     if (sure := found.confirmation) is not None:
         word = "confirmed" if sure.holds else "NOT confirmed"
-        yield as_item(f"the pair measured anew, {word}: {sure.seen}")
+        yield as_item(f"the pair measured again, {word}: {sure.seen}")
     if answer.culprit is None:
         suspects = [_name(one) for one in answer.suspects[:_NAMED]]
         more = len(answer.suspects) - len(suspects)

@@ -74,7 +74,7 @@ class Slack(_Channel):
 
 
 class Webhook(_Channel):
-    """``[[webhook]]``: a server of somebody's own that takes CloudEvents."""
+    """``[[webhook]]``: a server of the user's own that takes CloudEvents."""
 
     url_from: _Variable
     secret_from: _Variable

@@ -49,7 +49,7 @@ class Culprit(_Part):
 
 
 class ConfirmationPart(_Part):
-    """The pair measured anew."""
+    """The pair measured again."""
 
     holds: bool
     seen: _Text
@@ -67,7 +67,7 @@ class SearchAnswer(_Part):
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
-        """Whatever may be the change, as far as its pair differed again when measured anew."""
+        """Whatever may be the change, as far as its pair differed again when measured again."""
         if self.answer is None or self.confirmation is None or not self.confirmation.holds:
             return ()
         return (self.answer.culprit,) if self.answer.culprit else self.answer.suspects

@@ -1,4 +1,4 @@
-"""Measures the pair that a search ends with anew, side by side, and keeps the record."""
+"""Measures the pair that a search ends with again, side by side, and keeps the record."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

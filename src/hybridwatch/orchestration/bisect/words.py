@@ -33,7 +33,7 @@ def result_lines(found: BisectResult, repeat: str) -> Iterator[str]:
     yield from doubt_lines(answer)
     if (sure := found.confirmation) is not None:
         word = "confirmed" if sure.holds else "NOT confirmed"
-        yield f"measured anew, {word}: {sure.text} ({sure.labels[0]} -> {sure.labels[1]})"
+        yield f"measured again, {word}: {sure.text} ({sure.labels[0]} -> {sure.labels[1]})"
         if sure.record:
             yield f"record:  {sure.record}"
     if found.files is not None and found.files.question is not None:

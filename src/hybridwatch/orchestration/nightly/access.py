@@ -1,7 +1,7 @@
 """Who may look at the dashboard, and under which names it answers; settled before it starts.
 
-What somebody set up to keep others out, and set up wrongly, must stop the start: Streamlit takes a
-secrets file that it cannot read for none, and would let everybody in.
+A login that was set up wrongly must stop the start: Streamlit takes a secrets file that it cannot
+read for none, and would let everybody in.
 
 A page of another site can let its own name point to this machine once it is loaded (DNS rebinding):
 the browser then takes the dashboard for a part of that site and hands it every record. The name

@@ -1,7 +1,7 @@
 """A plugin of asv: what ``plugins`` of our configurations adds to it.
 
 asv knows an existing environment by the path of its Python, a machine by the name of its host, and
-of a number what its samples say. So it would store two builds of one commit in one file, begin anew
+of a number what its samples say. So it would store two builds of one commit in one file, start over
 on every runner that is new, and call a busier machine a regression. None of that can be set: the
 matrix of ``asv.conf.json`` is the same for every call, and asv leaves it aside where the
 environment exists. Parameters of benchmarks would do for builds, but each run would replace the

@@ -20,7 +20,7 @@ _CALIBRATION: Final = Path("docs") / "calibration.json"
 def checkout_here() -> Checkout:
     """Read the checkout around us; what is wrong with it is reported, not raised.
 
-    A page that shows records must not fall over a scenario that somebody is just writing.
+    A page that shows records must not fail because a scenario is half written.
     """
     problems: list[str] = []
     try:

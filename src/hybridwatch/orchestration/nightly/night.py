@@ -2,8 +2,8 @@
 
 ``results/nights/<date>-<build>-<commit>/`` holds one night: per scenario a receipt (the path of its
 record, written by the suite as soon as there is one) and a mark that asv has taken it over; at the
-end ``gate.json`` and ``report.md``; and ``log.txt``. Whoever holds the same night again continues
-with what has no mark, and judges anew, which costs seconds.
+end ``gate.json`` and ``report.md``; and ``log.txt``. The next run of the same night continues
+with what has no mark, and judges again, which costs seconds.
 """
 
 import json
@@ -72,7 +72,7 @@ class NightPlan:
         config: asv's configuration.
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
-        line: The line of builds of what is watched, if somebody states it.
+        line: The line of builds of what is watched, if it is stated.
     """
 
     scenarios: Sequence[str]

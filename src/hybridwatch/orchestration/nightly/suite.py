@@ -8,7 +8,7 @@ benchmarks a class has follows from its scenario.
 asv keeps results by the names of benchmarks, such as
 ``smoke.padded_graph_rows.PaddedGraphRows.track_ttft``: the path of the scenario, then the class.
 
-Imported anew for each benchmark, so what measures is imported only where it is measured.
+Imported again for each benchmark, so what measures is imported only where it is measured.
 """
 
 import json

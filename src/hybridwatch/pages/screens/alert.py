@@ -158,7 +158,7 @@ def _again(report: Report | None) -> Iterator[Block]:
         for label, build in passing.items()
     )
     blocks: tuple[Block, ...] = (
-        Command(repeat_command(report), "Measure both builds anew, interleaved"),
+        Command(repeat_command(report), "Measure both builds again, interleaved"),
         *(Paragraph(note, quiet=True) for note in notes),
     )
     yield Section("Measure it again", blocks)

@@ -1,4 +1,4 @@
-"""Machines that changed under both builds, said where somebody looks for what is bad."""
+"""Machines that changed under both builds, shown beside regressions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What changed lately, cause by cause: got worse, failed, recovered or improved.
+"""What changed recently, cause by cause: got worse, failed, recovered or improved.
 
 A row is what one run changed, with that run's own numbers. Bad news and its end lead to the alert,
 which has the commits and the command that searches them; an improvement, which has no alert, to its

@@ -190,7 +190,7 @@ def repeat_section(pair: PairView, judged: JudgedReport) -> Section:
         "Repeat it",
         (
             Command(pair.command, "Judge the same values again"),
-            Command(repeat_command(judged.report), "Measure both builds anew, interleaved"),
+            Command(repeat_command(judged.report), "Measure both builds again, interleaved"),
         ),
     )
 

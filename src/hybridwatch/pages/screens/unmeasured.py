@@ -1,4 +1,4 @@
-"""What should have been measured lately and was not: loud wherever somebody looks."""
+"""What should have been measured recently and was not: shown first on every page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Where records lie, as somebody writes it: a folder, or the URL of an object store."""
+"""The address of a store of records, as users write it: a folder, or an object store's URL."""
 
 import hashlib
 from pathlib import Path

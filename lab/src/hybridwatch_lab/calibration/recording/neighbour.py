@@ -4,8 +4,8 @@ The neighbour is one process or several that work in bursts and rest between the
 are random, from a seed. It is no descendant of the command, so what a session in the command sees
 of it is what it would see of a stranger: processor time that others used.
 
-It ends with the command, and with whoever started it, however that one ends: a burst goes on only
-while the pipe on its standard input is open.
+It ends with the command, and with the process that started it, however that one ends: a
+burst goes on only while the pipe on its standard input is open.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _MEAN_BURST_S: Final = 3.0
 """A trial of a smoke scenario takes one to three seconds, so a burst covers one, several, or a part
 of one."""
 _SLICE_S: Final = 0.05
-"""Of a burst, between two looks at whether somebody still wants it."""
+"""Of a burst, between two looks at whether it is still wanted."""
 _BYTES: Final = 8 * 1024**2
 _WORKER: Final = "--worker"
 
@@ -105,7 +105,7 @@ def disturb(habits: Habits, gone: Callable[[float], bool]) -> None:
 
     Args:
         habits: How long each time.
-        gone: Waits for at most so many seconds, and says whether whoever wanted it is gone.
+        gone: Waits for at most so many seconds, and says whether its caller is gone.
     """
     source = np.ones(_BYTES, dtype=np.uint8)
     target = source.copy()

@@ -99,7 +99,7 @@ def write_archive(
     """
     saved: dict[str, int] = {}
     seen: set[str] = set()
-    # In blocks: a piece is opened anew for each write.
+    # In blocks: a piece is opened again for each write.
     with (
         io.BufferedWriter(splitter, _BLOCK) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive,
@@ -131,7 +131,7 @@ def _is_record(info: zipfile.ZipInfo) -> bool:
 def _shorter(record: bytes, behind: Set[str]) -> bytes:
     """A wheel's list of its files without those that stay behind.
 
-    Else the engine would count as one whose files somebody had changed, under another label.
+    Else the engine would count as one whose files were changed, under another label.
     """
     lines = csv.reader(record.decode("utf-8").splitlines())
     kept = io.StringIO()

@@ -272,7 +272,7 @@ def _make(manifest: Mapping[str, Any], pieces: Sequence[Path], environment: Path
     # Where nothing may write such files (PYTHONDONTWRITEBYTECODE), an engine compiles all that it
     # imports at each start: 59 s on an H200's machine.
     compileall.compile_dir(site, quiet=2, workers=0)
-    # Last, so that an environment that was interrupted is made anew.
+    # Last, so that an environment that was interrupted is made again.
     (environment / MADE).write_text(manifest["sha256"] + "\n", encoding="utf-8")
     _say(f"the environment is made: {environment}, {len(manifest['packages'])} packages")
 
