@@ -11,7 +11,7 @@ from hybridwatch.scenarios.engine import EngineArgs
 
 START_TIMEOUT_S: Final = 600.0
 """As vLLM's own ``VLLM_ENGINE_READY_TIMEOUT_S``. A start takes 16 to 27 s on two cores; on a cold
-disk, with other work running, took over 180. An engine that dies is not waited for.
+disk, beside other work, it took over 180. An engine that dies is not waited for.
 """
 
 CUDA_START_TIMEOUT_S: Final = 1200.0

@@ -22,9 +22,10 @@ _LENGTHS: Final = (_SHORT, 1_000, _LONG)
 _POINTS: Final = 2_000
 """Timed at once, so that a short series is not timed with the caches of a long one."""
 _ATTEMPTS: Final = 3
-_MOST: Final = 20.0
-"""Plain passes that a short series may cost: a promise that a slow machine does not break. About 7
-without the search for steps in several modes, about 12 with it."""
+_MOST: Final = 80.0
+"""Plain passes that a short series may cost: a promise that a slow machine does not break. One
+without a step takes about 4. One with a step took 12 before each step had a range of places and
+was held against a drift, and about 50 since: 2 ms."""
 _WINDOW: Final = 20
 _SPREAD: Final = 0.03
 _CHANGE: Final = 0.05

@@ -151,13 +151,15 @@ def _places(series: _Series, levels: Levels) -> list[ChangePlace]:
     edges = list(levels.edges(series.values.size))
     found: list[ChangePlace] = []
     for _ in range(2):
-        found = []
+        before, found = tuple(edges), []
         for at in range(1, len(edges) - 1):
             start, end = edges[at - 1], edges[at + 1]
             stretch = build_segment(series.values, series.spreads, start, end, series.noise)
             near = place_of(stretch.values, stretch.unit, edges[at] - start)
             found.append(ChangePlace(start + near.index, start + near.first, start + near.last))
             edges[at] = found[-1].index
+        if tuple(edges) == before:
+            break
     return found
 
 
