@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, parse_moment
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
@@ -39,6 +39,8 @@ _UNITS: Final = {
 }
 _FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
+_PARTS: Final = 1000
+"""Of a second: asv counts time since 1970 in milliseconds."""
 _LABEL: Final = 128
 """asv's own limit of an environment's name in a file name."""
 
@@ -71,7 +73,7 @@ def _row(root: DocumentNode, name: str, result: DocumentNode) -> list[Any]:
     cells = cell_table["result"]
     began = _beside(root, "started_at", name)
     return [
-        cells if isinstance(cells, list) else [cells],
+        _listed(cells),
         cell_table.get("params") or [],
         _beside(root, "benchmark_version", name),
         began,
@@ -85,7 +87,7 @@ def _seconds(root: DocumentNode, name: str, began: Any) -> Any:
     if ended is None or began is None:
         return _beside(root, "duration", name)
     times = (DocumentNode(ended, f"ended_at.{name}"), DocumentNode(began, f"started_at.{name}"))
-    return (times[0].number() - times[1].number()) / 1000  # milliseconds
+    return (times[0].number() - times[1].number()) / _PARTS
 
 
 def _beside(root: DocumentNode, key: str, name: str) -> Any:
@@ -105,21 +107,21 @@ class _Row:
 
     Attributes:
         name: Such as ``suite.Class.track_ttft``.
-        version: asv's word for what was run: normally a hash of the benchmark's code.
         started_at: When, ``None`` where the file does not say.
+        version: asv's word for what was run: normally a hash of the benchmark's code.
         cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
     """
 
     name: str
-    version: str
     started_at: datetime | None
     seconds: float
+    version: str
     cells: Mapping[str, tuple[float, ...] | None]
 
 
 def is_results(document: ForeignDocument) -> bool:
     """Whether this is a result file."""
-    root = DocumentNode(document.root)
+    root = document.root
     if not isinstance(root.value, dict):
         return False
     keys = ("commit_hash", "env_name", "result_columns", "results")
@@ -128,13 +130,13 @@ def is_results(document: ForeignDocument) -> bool:
 
 def is_machine(document: ForeignDocument) -> bool:
     """Whether this is the ``machine.json`` next to result files."""
-    keys = document.root.keys() if isinstance(document.root, dict) else set()
-    return {"machine", "version"} <= keys <= _FACTS
+    root = document.root.value
+    return isinstance(root, dict) and {"machine", "version"} <= root.keys() <= _FACTS
 
 
 def is_benchmarks(document: ForeignDocument) -> bool:
     """Whether this is the ``benchmarks.json`` above result files."""
-    root = document.root
+    root = document.root.value
     return isinstance(root, dict) and any(
         isinstance(value, dict) and {"param_names", "type", "unit"} <= value.keys()
         for value in root.values()
@@ -155,7 +157,7 @@ def read_results(
     Raises:
         IngestError: It is of another version, or not whole.
     """
-    root = DocumentNode(document.root)
+    root = document.root
     if is_first(root):
         root = upgrade(root)
     if root.at("version").value != _VERSION:
@@ -173,7 +175,7 @@ def read_results(
 def _foreign_run(
     root: DocumentNode, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
 ) -> ForeignRun:
-    committed = parse_moment(root.at("date").number() / 1000, root.at("date"))
+    committed = root.at("date").moment(_PARTS)
     started = min((row.started_at for row in rows if row.started_at), default=committed)
     ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
@@ -240,24 +242,14 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
         if "result" not in row or "params" not in row:
             raise node.wrong("result and params")
-        started, seconds = _value(row, "started_at"), _value(row, "duration")
+        told = {column: cell for column, cell in row.items() if cell.value is not None}
         yield _Row(
             name=name,
-            version=_version(row),
-            started_at=None if started is None else parse_moment(started / 1000, row["started_at"]),
-            seconds=seconds or 0.0,
+            started_at=told["started_at"].moment(_PARTS) if "started_at" in told else None,
+            seconds=told["duration"].number() if "duration" in told else 0.0,
+            version=told["version"].text() if "version" in told else UNKNOWN,
             cells=dict(_cells(row)),
         )
-
-
-def _version(row: Mapping[str, DocumentNode]) -> str:
-    node = row.get("version")
-    return UNKNOWN if node is None or node.value is None else node.text()
-
-
-def _value(row: Mapping[str, DocumentNode], column: str) -> float | None:
-    node = row.get(column)
-    return None if node is None or node.value is None else node.number()
 
 
 def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
@@ -288,14 +280,14 @@ def _listed(value: Any) -> list[Any]:
 def _units(benchmarks: ForeignDocument) -> dict[str, str]:
     return {
         name: str(node.value.get("unit", UNKNOWN))
-        for name, node in DocumentNode(benchmarks.root).items()
+        for name, node in benchmarks.root.items()
         if isinstance(node.value, dict)
     }
 
 
 def _testbed(root: DocumentNode, machine: ForeignDocument | None) -> Testbed:
     facts: dict[str, Any] = {**root.at("params").value}
-    facts |= machine.root if machine is not None else {}
+    facts |= machine.root.value if machine is not None else {}
     return Testbed(
         id=str(facts.get("machine") or UNKNOWN),
         cpu_model=str(facts.get("cpu") or UNKNOWN),

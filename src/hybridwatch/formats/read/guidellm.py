@@ -137,7 +137,7 @@ def _shown(value: Any) -> Any:
 
 def parse_release(document: ForeignDocument) -> str | None:
     """Name the guidellm that wrote a file, where the file names it."""
-    root = DocumentNode(document.root)
+    root = document.root
     metadata = root.at("metadata") if "metadata" in root else DocumentNode(None)
     version = "guidellm_version"
     return str(metadata.value[version]) if version in metadata else None
@@ -145,7 +145,7 @@ def parse_release(document: ForeignDocument) -> str | None:
 
 def is_report(document: ForeignDocument) -> bool:
     """Whether this is a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     if "benchmarks" not in root:
         return False
     if "metadata" not in root:
@@ -155,7 +155,7 @@ def is_report(document: ForeignDocument) -> bool:
 
 def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every benchmark of a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     benchmarks = list(root.at("benchmarks").each())
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")

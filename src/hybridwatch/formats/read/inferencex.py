@@ -10,7 +10,6 @@ it: the recipe's fingerprint, power, the mean and other percentiles.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -47,23 +46,18 @@ _UNTOLD: Final = (
 
 def is_rows(document: ForeignDocument) -> bool:
     """Whether this is a row, or a list of them."""
-    first = next(_rows(document), DocumentNode(None))
+    first = next(document.rows, DocumentNode(None))
     return all(key in first for key in _KEYS) or is_sessions(first)
 
 
 def read_rows(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every row; those of one load on one machine and build are trials of one run."""
     loads: dict[str, list[DocumentNode]] = {}
-    for row in _rows(document):
+    for row in document.rows:
         load = (_workload(row), _hardware(row), row.value.get("image"))
         loads.setdefault(repr(load), []).append(row)
     for rows in loads.values():
         yield _run(document, rows, given)
-
-
-def _rows(document: ForeignDocument) -> Iterator[DocumentNode]:
-    for node in document.nodes:
-        yield from node.each() if isinstance(node.value, list) else (node,)
 
 
 def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInput) -> Run:
@@ -86,22 +80,12 @@ def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInpu
 
 
 def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:
-    started = _moment(document, row)
+    started = row.at("date").date("2026-11-21 09:15:00") if "date" in row else document.written_at
     if is_sessions(row):
         trial = sessions_trial(row, started, _gpus(row)[0])
     else:
         trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
     return replace(trial, client_result=row.value)
-
-
-def _moment(document: ForeignDocument, row: DocumentNode) -> datetime:
-    if "date" not in row:
-        return document.written_at
-    try:
-        moment = datetime.fromisoformat(row.at("date").text())
-    except ValueError:
-        raise row.at("date").wrong("a date such as 2026-11-21 09:15:00") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _hardware(row: DocumentNode) -> str:

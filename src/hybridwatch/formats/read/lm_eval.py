@@ -38,7 +38,7 @@ _DATE: Final = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)$")
 
 def is_results(document: ForeignDocument) -> bool:
     """Whether this is a file of results."""
-    root = DocumentNode(document.root)
+    root = document.root
     if "results" not in root or "versions" not in root:
         return False
     scores, versions = root.value["results"], root.value["versions"]
@@ -49,7 +49,7 @@ def is_results(document: ForeignDocument) -> bool:
 
 def is_samples(document: ForeignDocument) -> bool:
     """Whether this is a file of documents."""
-    first = DocumentNode(document.lines[0])
+    first = document.nodes[0]
     return all(key in first for key in ("doc_hash", "prompt_hash", "target_hash", "filter"))
 
 
@@ -63,7 +63,7 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
     if len(beside) > 1:
         names = ", ".join(one.path.name for one in beside)
         return f"expected a date in the name, which tells to which of {names} they belong"
-    if _hash_of(samples) not in _task_hashes(DocumentNode(beside[0].root)).values():
+    if _hash_of(samples) not in _task_hashes(beside[0].root).values():
         name = beside[0].path.name
         return f"expected the documents of a task by task_hashes of {name}, found others"
     return None
@@ -79,7 +79,7 @@ def read_results(
     Raises:
         IngestError: A task's documents are not those that were counted, or its score is no share.
     """
-    root = DocumentNode(document.root)
+    root = document.root
     kept = _samples_of(document, folder)
     answers: list[Answer] = []
     values: list[Sample] = []
@@ -279,7 +279,7 @@ def _check_whole(
 
     The hash that the results hold does not cover the names of the filters.
     """
-    wanted = len(samples.lines) / len(filters)
+    wanted = len(samples.nodes) / len(filters)
     found = len({row.at("doc_id").count() for row in rows})
     if not found == len(rows) == wanted:
         name = rows[0].at("filter").value

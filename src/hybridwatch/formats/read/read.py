@@ -182,7 +182,7 @@ def _writer(document: ForeignDocument) -> str | None:
 def _read(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     one = next((one for one in FORMATS if one.fits(document)), None)
     if one is None:
-        raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
+        raise IngestError(f"expected {KNOWN}, found {_shown(document.nodes[0].value)}")
     with _as_expected(f"what {one.name} writes"):
         return list(one.read(document, given))
 

@@ -43,23 +43,23 @@ _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 def is_serve(document: ForeignDocument) -> bool:
     """Whether these are results of ``serve``."""
-    first = next(_results(document), DocumentNode(None))
+    first = next(document.rows, DocumentNode(None))
     return "completed" in first and any(key in first for key in _REQUEST_RATES)
 
 
 def is_throughput(document: ForeignDocument) -> bool:
     """Whether this is a result of ``throughput``."""
-    return all(key in DocumentNode(document.root) for key in ("elapsed_time", "tokens_per_second"))
+    return all(key in document.root for key in ("elapsed_time", "tokens_per_second"))
 
 
 def is_latency(document: ForeignDocument) -> bool:
     """Whether this is a result of ``latency``."""
-    return all(key in DocumentNode(document.root) for key in ("avg_latency", "latencies"))
+    return all(key in document.root for key in ("avg_latency", "latencies"))
 
 
 def is_for_hud(document: ForeignDocument) -> bool:
     """Whether this is what vLLM writes next to a result for PyTorch's HUD: the same once more."""
-    root = document.root
+    root = document.root.value
     first = DocumentNode(root[0]) if isinstance(root, list) and root else DocumentNode(None)
     return all(key in first for key in ("benchmark", "model", "metric"))
 
@@ -76,7 +76,7 @@ def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
 
 def is_median(document: ForeignDocument) -> bool:
     """Whether this is perf-eval's median of results that lie next to it, and would count twice."""
-    root = DocumentNode(document.root)
+    root = document.root
     names = root.value.get(_REPEATS) if "completed" in root else None
     if not isinstance(names, list) or not names:
         return False
@@ -85,7 +85,7 @@ def is_median(document: ForeignDocument) -> bool:
 
 def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every result; neighbours of one load are trials of one run."""
-    for (_, build, _), group in groupby(_results(document), key=_load_of):
+    for (_, build, _), group in groupby(document.rows, key=_load_of):
         results = list(group)
         trials = [_trial(result) for result in results]
         workload = _workload(results[0])
@@ -103,15 +103,9 @@ def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
         yield build_run(document, foreign_run, given)
 
 
-def _results(document: ForeignDocument) -> Iterator[DocumentNode]:
-    """Yield every result: of plain JSON, of JSON lines, of a list."""
-    for node in document.nodes:
-        yield from node.each() if isinstance(node.value, list) else (node,)
-
-
 def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read the one trial; its file has neither time nor model."""
-    root = DocumentNode(document.root)
+    root = document.root
     seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
     workload = {"requests": root.at("num_requests").amount(), "tokens": tokens}
     samples = (
@@ -123,7 +117,7 @@ def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[
 
 def read_latency(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
     """Read every pass as a trial: a batch of requests that start and end together."""
-    root = DocumentNode(document.root)
+    root = document.root
     passes = [
         (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").amounts()
     ]
