@@ -7,16 +7,15 @@ before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 
 stand one level down, in ``records``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
-FORMAT: Final = "aiperf"
 _SERIES: Final = {
     "ttft": "time_to_first_token",
     "tpot": "inter_token_latency",
@@ -81,9 +80,7 @@ def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> s
     return f"expected the requests of {names}, found those of another run"
 
 
-def read_report(
-    document: ForeignDocument, given: ForeignInput, beside: Sequence[ForeignDocument]
-) -> Run:
+def read_report(document: ForeignDocument, beside: Iterable[ForeignDocument]) -> ForeignRun:
     """Read a report.
 
     ``beside`` has the files of requests in the same folder; one of another run is left alone.
@@ -93,8 +90,7 @@ def read_report(
     workload = _workload(root.at("input_config"))
     version = root.value.get("aiperf_version")
     requests = next((file for file in beside if _belongs(file, root)), None)
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool=f"aiperf {version or UNKNOWN}",
         scenario=f"aiperf/{workload['models'][0]}",
         workload=workload,
@@ -104,7 +100,6 @@ def read_report(
         # Local time, without a word on which.
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _is_0_1(root: DocumentNode) -> bool:

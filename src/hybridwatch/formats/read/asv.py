@@ -18,16 +18,15 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run
+from hybridwatch.formats.read.foreign import ForeignRun, after
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
-VERSION: Final = 1
+_FIRST: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
-FORMAT: Final = "asv"
-_VERSION: Final = 2
+_NEWEST: Final = 2
 _KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
 _INVERSE: Final = {
     INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
@@ -45,14 +44,14 @@ _LABEL: Final = 128
 """asv's own limit of an environment's name in a file name."""
 
 
-def is_first(root: DocumentNode) -> bool:
+def _is_first(root: DocumentNode) -> bool:
     """Whether this is a result file of version 1."""
-    return root.value.get("version") == VERSION and all(
+    return root.value.get("version") == _FIRST and all(
         key in root for key in ("commit_hash", "date", "params", "python", "results")
     )
 
 
-def upgrade(root: DocumentNode) -> DocumentNode:
+def _upgraded(root: DocumentNode) -> DocumentNode:
     """Put a file into the words of version 2."""
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
     return DocumentNode(
@@ -125,7 +124,7 @@ def is_results(document: ForeignDocument) -> bool:
     if not isinstance(root.value, dict):
         return False
     keys = ("commit_hash", "env_name", "result_columns", "results")
-    return all(key in root for key in keys) or is_first(root)
+    return all(key in root for key in keys) or _is_first(root)
 
 
 def is_machine(document: ForeignDocument) -> bool:
@@ -145,10 +144,9 @@ def is_benchmarks(document: ForeignDocument) -> bool:
 
 def read_results(
     document: ForeignDocument,
-    given: ForeignInput,
     machine: ForeignDocument | None,
     benchmarks: ForeignDocument | None,
-) -> Iterator[Run]:
+) -> Iterator[ForeignRun]:
     """Read a result file.
 
     ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
@@ -158,18 +156,16 @@ def read_results(
         IngestError: It is of another version, or not whole.
     """
     root = document.root
-    if is_first(root):
-        root = upgrade(root)
-    if root.at("version").value != _VERSION:
-        raise root.at("version").wrong(f"version {VERSION} or {_VERSION}")
+    if _is_first(root):
+        root = _upgraded(root)
+    if root.at("version").value != _NEWEST:
+        raise root.at("version").wrong(f"version {_FIRST} or {_NEWEST}")
     units = {} if benchmarks is None else _units(benchmarks)
     classes: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in _rows(root):
         classes[row.name.rpartition(".")[0] or row.name].append(row)
     for name, rows in classes.items():
-        yield build_run(
-            document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
-        )
+        yield _foreign_run(root, name, rows, units, _testbed(root, machine))
 
 
 def _foreign_run(
@@ -180,7 +176,6 @@ def _foreign_run(
     ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
     return ForeignRun(
-        format=FORMAT,
         tool="asv",
         scenario=f"asv/{name}",
         workload={row.name: row.version for row in rows},

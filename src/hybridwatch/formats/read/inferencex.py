@@ -14,17 +14,15 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, short
 from hybridwatch.formats.read.inferencex_sessions import (
     DURATION,
     is_sessions,
     sessions_trial,
     sessions_workload,
 )
-from hybridwatch.records.identity import Testbed
-from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Phase, Sample, Trial
 
-FORMAT: Final = "inferencex"
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
 _WORKLOAD: Final = (
     "conc", "isl", "osl", "framework", "precision", "spec_decoding", "disagg", "is_multinode",
@@ -50,22 +48,20 @@ def is_rows(document: ForeignDocument) -> bool:
     return all(key in first for key in _KEYS) or is_sessions(first)
 
 
-def read_rows(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_rows(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every row; those of one load on one machine and build are trials of one run."""
     loads: dict[str, list[DocumentNode]] = {}
     for row in document.rows:
         load = (_workload(row), _hardware(row), row.value.get("image"))
         loads.setdefault(repr(load), []).append(row)
     for rows in loads.values():
-        yield _run(document, rows, given)
+        yield _run(document, rows)
 
 
-def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInput) -> Run:
+def _run(document: ForeignDocument, rows: list[DocumentNode]) -> ForeignRun:
     workload = _workload(rows[0])
     trials = [_trial(document, row) for row in rows]
-    hardware = _hardware(rows[0])
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool="InferenceX",
         scenario=f"inferencex/{workload['model']}",
         workload=workload,
@@ -73,10 +69,9 @@ def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInpu
         finished_at=max(trial.started_at for trial in trials),
         trials=trials,
         build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
-        testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
+        testbed=bare_testbed(_hardware(rows[0])),
         unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
-    return build_run(document, foreign_run, given)
 
 
 def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:

@@ -17,11 +17,10 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, after, short
 from hybridwatch.records.evaluation import strictest, version_read
-from hybridwatch.records.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
-FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
 _SHOWN: Final = 40
 _TOOK: Final = "total_evaluation_time_seconds"
@@ -69,9 +68,7 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
     return None
 
 
-def read_results(
-    document: ForeignDocument, given: ForeignInput, folder: Sequence[ForeignDocument]
-) -> Run:
+def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> ForeignRun:
     """Read an evaluation.
 
     ``folder`` has every file next to the results; documents of other evaluations are left alone.
@@ -96,16 +93,13 @@ def read_results(
         values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in read)))
     if not values:
         raise root.at("results").wrong("at least one task")
-    return _run(document, root, given, values, answers)
+    return _run(document, values, answers)
 
 
 def _run(
-    document: ForeignDocument,
-    root: DocumentNode,
-    given: ForeignInput,
-    samples: Sequence[Sample],
-    answers: Sequence[Answer],
-) -> Run:
+    document: ForeignDocument, samples: Sequence[Sample], answers: Sequence[Answer]
+) -> ForeignRun:
+    root = document.root
     started = root.at("date").moment() if "date" in root else document.written_at
     seconds = _seconds(root)
     trial = Trial(
@@ -113,8 +107,7 @@ def _run(
     )
     model = short(_model(root))
     version = root.value.get("lm_eval_version")
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool=f"lm-eval {version or UNKNOWN}",
         scenario=f"lm-eval/{model}",
         workload=_workload(root, model),
@@ -128,7 +121,6 @@ def _run(
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _seconds(root: DocumentNode) -> float:

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, after, short
 from hybridwatch.records.client import accepted_drafts, latencies
-from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
 _WORKLOAD: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
@@ -83,14 +83,13 @@ def is_median(document: ForeignDocument) -> bool:
     return all((document.path.parent / str(name)).is_file() for name in names)
 
 
-def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every result; neighbours of one load are trials of one run."""
     for (_, build, _), group in groupby(document.rows, key=_load_of):
         results = list(group)
         trials = [_trial(result) for result in results]
         workload = _workload(results[0])
-        foreign_run = ForeignRun(
-            format="vllm-bench-serve",
+        yield ForeignRun(
             tool="vllm bench serve",
             scenario=f"vllm-bench-serve/{workload['model']}",
             workload=workload,
@@ -100,10 +99,9 @@ def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
         )
-        yield build_run(document, foreign_run, given)
 
 
-def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_throughput(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read the one trial; its file has neither time nor model."""
     root = document.root
     seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
@@ -112,10 +110,10 @@ def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[
         Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
         Sample("request_throughput", (root.at("requests_per_second").amount(),)),
     )
-    yield _offline(document, given, "throughput", workload, [(seconds, samples)])
+    yield _offline(document, "throughput", workload, [(seconds, samples)])
 
 
-def read_latency(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_latency(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every pass as a trial: a batch of requests that start and end together."""
     root = document.root
     passes = [
@@ -123,24 +121,22 @@ def read_latency(document: ForeignDocument, given: ForeignInput) -> Iterator[Run
     ]
     if not passes:
         raise root.at("latencies").wrong("at least one number")
-    yield _offline(document, given, "latency", None, passes)
+    yield _offline(document, "latency", None, passes)
 
 
 def _offline(
     document: ForeignDocument,
-    given: ForeignInput,
     what: str,
     workload: Any,
     passes: Sequence[tuple[float, tuple[Sample, ...]]],
-) -> Run:
+) -> ForeignRun:
     finished = document.written_at
     at = finished - timedelta(seconds=sum(seconds for seconds, _ in passes))
     started, trials = at, []
     for seconds, samples in passes:
         trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
         at = after(at, seconds)
-    foreign_run = ForeignRun(
-        format=f"vllm-bench-{what}",
+    return ForeignRun(
         tool=f"vllm bench {what}",
         scenario=f"vllm-bench-{what}",
         workload=workload,
@@ -149,7 +145,6 @@ def _offline(
         trials=trials,
         unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:
