@@ -251,10 +251,9 @@ def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, 
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
     cells = row["result"].value
-    results: list[Any] = [None] * len(labels) if cells is None or cells == [] else _listed(cells)
-    samples: list[Any] = (row["samples"].value if "samples" in row else None) or [None] * len(
-        labels
-    )
+    nothing: list[Any] = [None] * len(labels)
+    results = nothing if cells is None or cells == [] else _listed(cells)
+    samples = (row["samples"].value if "samples" in row else None) or nothing
     if not len(labels) == len(results) == len(samples):
         found = f"{len(results)} and {len(samples)}"
         raise row["result"].wrong(f"{len(labels)} results and samples, one per parameter ({found})")

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -68,7 +68,7 @@ class ForeignRun:
     release: str | None = None
     revision: str | None = None
     testbed: Testbed | None = None
-    unknown: tuple[str, ...] = field(default=())
+    unknown: tuple[str, ...] = ()
     commit: str | None = None
     committed_at: datetime | None = None
 

@@ -57,7 +57,8 @@ def _version_of(root: DocumentNode) -> str:
 
 def _load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     """Give the workload that an engine had; an error about its form names the report's version."""
-    if "config" in root or _form_of(root) == _NEWEST_FORM:
+    form = root.at("metadata").value.get("version") if "metadata" in root else None
+    if "config" in root or form == _NEWEST_FORM:
         return _since_0_7(root, benchmark)
     if "args" in root and "config" in benchmark:
         return _since_0_4(root, benchmark)
@@ -69,10 +70,6 @@ def _load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
             "time: expected one of 0.2 or later"
         )
     raise benchmark.wrong(f"what was asked, as guidellm 0.2 to 0.8 tell it, in {_version_of(root)}")
-
-
-def _form_of(root: DocumentNode) -> Any:
-    return root.at("metadata").value.get("version") if "metadata" in root else None
 
 
 def _since_0_7(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:

@@ -208,17 +208,13 @@ def _rates(result: DocumentNode) -> Iterator[Sample]:
 def _started(result: DocumentNode) -> datetime:
     if _START in result:
         return result.at(_START).moment()
-    return _moment(result.at("date"))
-
-
-def _moment(node: DocumentNode) -> datetime:
-    text = node.text()
+    date = result.at("date")
     try:
-        if text.endswith("Z"):
-            return datetime.fromisoformat(text)
-        return datetime.strptime(text, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        if date.text().endswith("Z"):
+            return datetime.fromisoformat(date.text())
+        return datetime.strptime(date.text(), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
-        raise node.wrong("a date such as 20261121-091500") from None
+        raise date.wrong("a date such as 20261121-091500") from None
 
 
 def _raw(result: DocumentNode) -> list[Sample]:
