@@ -20,6 +20,7 @@ from enum import Enum
 from statistics import median, stdev
 from typing import Final
 
+from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.errors import HistoryError
 
 _SERIES: Final = "series"
@@ -36,19 +37,6 @@ _BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}(\d+)")
 
 _Time = tuple[Decimal | int, str]
 """A time that compares exactly: a number, or microseconds and the digits below them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CsvLimits:
-    """What the reader of a history can work on.
-
-    Attributes:
-        points: Most times of one series.
-        size: Largest value on either side of 0.
-    """
-
-    points: int
-    size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +60,17 @@ class WrittenSeries:
     repeats: tuple[tuple[float, ...], ...] = ()
 
 
-def read_histories(
-    lines: Iterable[str], source: str, limits: CsvLimits
-) -> tuple[WrittenSeries, ...]:
+def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ...]:
     """Read every series of a CSV, whose header comes first.
 
-    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit.
-    Series are in order of first appearance; rows of different ones may alternate.
+    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit
+    of ``examine``. Series are in order of first appearance; rows of different ones may alternate.
 
     Raises:
         HistoryError: In one line: source, line, column, what was found and what was expected.
     """
     try:
-        return _read(csv.reader(lines, strict=True), limits)
+        return _read(csv.reader(lines, strict=True))
     except csv.Error as error:
         raise HistoryError(f"{source}: not a CSV: {error}") from error
     except UnicodeDecodeError as error:
@@ -151,7 +137,7 @@ class _CsvRow:
         return HistoryError(f"line {self.line}: {column}: expected {wanted}, found {shown!r}")
 
 
-def _read(rows: Iterator[list[str]], limits: CsvLimits) -> tuple[WrittenSeries, ...]:
+def _read(rows: Iterator[list[str]]) -> tuple[WrittenSeries, ...]:
     growing: dict[tuple[str | None, str], _Growing] = {}
     first: _Clock | None = None
     for row in _rows(rows):
@@ -160,14 +146,14 @@ def _read(rows: Iterator[list[str]], limits: CsvLimits) -> tuple[WrittenSeries, 
         if clock is not first:
             raise row.wrong(_TIME, f"{first.value} as in the rows before")
         value = row.value()
-        if abs(value) > limits.size:
-            raise row.wrong(_VALUE, f"a number from {-limits.size:g} to {limits.size:g}")
+        if abs(value) > LARGEST:
+            raise row.wrong(_VALUE, f"a number from {-LARGEST:g} to {LARGEST:g}")
         named = row.cells.get(_SERIES), row.cells.get(_DIGEST, "")
         series = growing.setdefault(named, _Growing())
         _add(row, series, time, value)
-        if len(series.labels) > limits.points:
+        if len(series.labels) > MOST_POINTS:
             raise HistoryError(
-                f"line {row.line}: expected at most {limits.points:,} times a series, "
+                f"line {row.line}: expected at most {MOST_POINTS:,} times a series, "
                 "found more: give a shorter time, or one point a day"
             )
     if not growing:
