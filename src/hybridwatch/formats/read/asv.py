@@ -12,13 +12,13 @@ A result of version 1 was a number, or an object with ``result``, ``params``, ``
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, after
+from hybridwatch.formats.read.foreign import ForeignRun
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
@@ -173,7 +173,7 @@ def _foreign_run(
 ) -> ForeignRun:
     committed = root.at("date").moment(_PARTS)
     started = min((row.started_at for row in rows if row.started_at), default=committed)
-    ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
+    ended = [row.started_at + timedelta(seconds=row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
     return ForeignRun(
         tool="asv",

@@ -59,6 +59,12 @@ class DocumentNode:
         for place, item in enumerate(self.value):
             yield DocumentNode(item, f"{self.path}[{place}]")
 
+    def first(self, noun: str) -> "DocumentNode":
+        """Give the first item of a list; ``noun`` is what one is, for a message."""
+        for item in self.each():
+            return item
+        raise self.wrong(f"at least one {noun}")
+
     def number(self) -> float:
         """Give a finite number."""
         value = self.value

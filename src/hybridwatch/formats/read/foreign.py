@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -143,11 +143,6 @@ def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
             yield from _parts(part, f"{place}.{key}" if place else str(key))
     elif workload is not None:
         yield place, workload if isinstance(workload, str) else _text(workload)
-
-
-def after(started: datetime, seconds: float) -> datetime:
-    """Add seconds to a time."""
-    return started + timedelta(seconds=seconds)
 
 
 def short(name: str) -> str:

@@ -12,12 +12,13 @@ called ``acc`` where it is ``acc,none`` now.
 import hashlib
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, after, short
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.evaluation import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
@@ -113,7 +114,7 @@ def _run(
         workload=_workload(root, model),
         model_revision=str(_config(root).get("model_sha") or "") or None,
         started_at=started,
-        finished_at=after(started, seconds),
+        finished_at=started + timedelta(seconds=seconds),
         trials=(trial,),
         revision=root.value.get("git_hash"),
         unknown=(
@@ -252,7 +253,7 @@ def _answers(
     version = version_read(str(root.at("versions", task).value), filters)
     config = root.value.get("configs", {}).get(task) or {}
     rows = [node for node in samples.nodes if node.at("filter").value == chosen]
-    metric = _metric_of(rows[0])
+    metric = rows[0].at("metrics").first("metric").text()
     try:
         _check_whole(samples, filters, rows)
         for row in rows:
@@ -281,12 +282,6 @@ def _check_whole(
         )
 
 
-def _metric_of(row: DocumentNode) -> str:
-    for metric in row.at("metrics").each():
-        return metric.text()
-    raise row.at("metrics").wrong("at least one metric")
-
-
 def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
     score = row.at(metric)
     if score.number() not in {0.0, 1.0}:
@@ -300,12 +295,6 @@ def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
         target_hash=row.at("target_hash").text(),
         prompt=str(row.at("arguments", "gen_args_0", "arg_0").value),
         target=str(row.at("target").value),
-        response=_response(row),
+        response=str(row.at("filtered_resps").first("response").value),
         correct=score.value == 1,
     )
-
-
-def _response(row: DocumentNode) -> str:
-    for filtered in row.at("filtered_resps").each():
-        return str(filtered.value)
-    raise row.at("filtered_resps").wrong("at least one response")

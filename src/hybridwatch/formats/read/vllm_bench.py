@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, after, short
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.client import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
@@ -94,7 +94,7 @@ def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
             scenario=f"vllm-bench-serve/{workload['model']}",
             workload=workload,
             started_at=trials[0].started_at,
-            finished_at=after(trials[-1].started_at, trials[-1].duration_s),
+            finished_at=trials[-1].started_at + timedelta(seconds=trials[-1].duration_s),
             trials=trials,
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
@@ -135,7 +135,7 @@ def _offline(
     started, trials = at, []
     for seconds, samples in passes:
         trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
-        at = after(at, seconds)
+        at += timedelta(seconds=seconds)
     return ForeignRun(
         tool=f"vllm bench {what}",
         scenario=f"vllm-bench-{what}",
