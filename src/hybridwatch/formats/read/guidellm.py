@@ -38,7 +38,7 @@ _SLACK_S: Final = 0.1
 
 def _is_old(root: DocumentNode) -> bool:
     """Whether this is a report of a guidellm that did not write its version yet."""
-    listed = root.value.get("benchmarks") if isinstance(root.value, dict) else None
+    listed = root.value["benchmarks"]
     first = DocumentNode(listed[0] if isinstance(listed, list) and listed else None)
     return _is_first(first) or ("metrics" in first and ("config" in first or "worker" in first))
 

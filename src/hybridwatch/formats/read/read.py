@@ -72,7 +72,7 @@ class Companion:
     """
 
     name: str
-    fits: Callable[[ForeignDocument], bool]
+    fits: _Test
     why_alone: Callable[[ForeignDocument, Sequence[ForeignDocument]], str | None] | None = None
 
 
