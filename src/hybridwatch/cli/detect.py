@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import click
 
-from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS, History, examine, two_levels
+from hybridwatch.analysis.change_point import History, examine, two_levels
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
-from hybridwatch.formats.read.history_csv import CsvLimits, WrittenSeries, read_histories
+from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.detection import Detection, detections_to_json, print_detections
 
@@ -70,7 +70,7 @@ def _read(file: str) -> tuple[WrittenSeries, ...]:
         with click.open_file(file, "rb") as stream:
             # A byte order mark, as spreadsheets write it, is no part of the first column's name.
             lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            return read_histories(lines, file, CsvLimits(points=MOST_POINTS, size=LARGEST))
+            return read_histories(lines, file)
     except OSError as error:
         raise HistoryError(f"{file}: cannot be read: {error.strerror or error}") from error
 

@@ -242,7 +242,8 @@ def _measured(run: Run) -> list[tuple[object, ...]]:
 
 
 def _is_verdict(document: ForeignDocument) -> bool:
-    return isinstance(document.root, dict) and document.root.keys() >= _VERDICT_KEYS
+    value = document.root.value
+    return isinstance(value, dict) and value.keys() >= _VERDICT_KEYS
 
 
 def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Taken:

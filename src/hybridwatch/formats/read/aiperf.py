@@ -7,16 +7,15 @@ before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 
 stand one level down, in ``records``.
 """
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
-FORMAT: Final = "aiperf"
 _SERIES: Final = {
     "ttft": "time_to_first_token",
     "tpot": "inter_token_latency",
@@ -30,19 +29,20 @@ _RATES: Final = {
 """Metric, aiperf's name for it, and the unit that makes them the same."""
 _PERCENTILES: Final = {"median": "p50", "p99": "p99"}
 _PARTS: Final = {"ms": 1000.0, "sec": 1.0, "s": 1.0, "us": 1e6, "ns": 1e9}
-_NS: Final = 10**9
+_DATE: Final = "2026-11-21T09:15:00"
+"""As aiperf writes one."""
 _STAMP_OF_0_1: Final = "timestamp_ns"
 
 
 def parse_version(document: ForeignDocument) -> str | None:
     """Name the aiperf that wrote a file, where the file names it."""
-    root = DocumentNode(document.root)
+    root = document.root
     return str(root.value["aiperf_version"]) if "aiperf_version" in root else None
 
 
 def is_report(document: ForeignDocument) -> bool:
     """Whether this is a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     if _is_0_1(root):
         return True
     if "request_count" not in root and "error_request_count" not in root:
@@ -52,7 +52,7 @@ def is_report(document: ForeignDocument) -> bool:
 
 def is_requests(document: ForeignDocument) -> bool:
     """Whether this is a file of requests."""
-    first = DocumentNode(document.lines[0])
+    first = document.nodes[0]
     if "metadata" not in first or "metrics" not in first:
         return False
     metadata = first.at("metadata")
@@ -61,7 +61,7 @@ def is_requests(document: ForeignDocument) -> bool:
 
 def is_inputs(document: ForeignDocument) -> bool:
     """Whether this is the ``inputs.json`` that aiperf leaves next to a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     return (
         "data" in root
         and isinstance(root.value["data"], list)
@@ -80,20 +80,17 @@ def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> s
     return f"expected the requests of {names}, found those of another run"
 
 
-def read_report(
-    document: ForeignDocument, given: ForeignInput, beside: Sequence[ForeignDocument]
-) -> Run:
+def read_report(document: ForeignDocument, beside: Iterable[ForeignDocument]) -> ForeignRun:
     """Read a report.
 
     ``beside`` has the files of requests in the same folder; one of another run is left alone.
     """
-    root = _flat(DocumentNode(document.root))
-    started, finished = _moment(root.at("start_time")), _moment(root.at("end_time"))
+    root = _flat(document.root)
+    started, finished = root.at("start_time").date(_DATE), root.at("end_time").date(_DATE)
     workload = _workload(root.at("input_config"))
     version = root.value.get("aiperf_version")
     requests = next((file for file in beside if _belongs(file, root)), None)
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool=f"aiperf {version or UNKNOWN}",
         scenario=f"aiperf/{workload['models'][0]}",
         workload=workload,
@@ -103,7 +100,6 @@ def read_report(
         # Local time, without a word on which.
         unknown=("started_at", "finished_at", *(() if version else ("harness.version",))),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _is_0_1(root: DocumentNode) -> bool:
@@ -147,7 +143,7 @@ def _workload(config: DocumentNode) -> dict[str, Any]:
 
 def _belongs(requests: ForeignDocument, root: DocumentNode) -> bool:
     """The same number of requests, and the slowest of them as slow as the report says."""
-    if _STAMP_OF_0_1 in DocumentNode(requests.lines[0]).at("metadata"):
+    if _STAMP_OF_0_1 in requests.nodes[0].at("metadata"):
         return False  # their metrics have other names; the report says as much
     measured = list(_measured(requests))
     try:
@@ -160,10 +156,10 @@ def _belongs(requests: ForeignDocument, root: DocumentNode) -> bool:
 
 def _accounts_for(report: ForeignDocument, requests: ForeignDocument) -> bool:
     """Whether a report takes requests, is of a failed run, or cannot be read and is named so."""
-    if _STAMP_OF_0_1 in DocumentNode(requests.lines[0]).at("metadata"):
+    if _STAMP_OF_0_1 in requests.nodes[0].at("metadata"):
         return True
     try:
-        root = _flat(DocumentNode(report.root))
+        root = _flat(report.root)
         return _belongs(requests, root) or _failure(root) is not None
     except IngestError:
         return True
@@ -181,7 +177,7 @@ def _measured(requests: ForeignDocument) -> Iterator[DocumentNode]:
 def _trial(root: DocumentNode, started: datetime, requests: ForeignDocument | None) -> Trial:
     reason = _failure(root)
     if reason is not None:
-        ended = _moment(root.at("end_time"))
+        ended = root.at("end_time").date(_DATE)
         seconds = (ended - started).total_seconds()
         failure = Failure(reason, "")
         return Trial(0, 0, Phase.PERFORMANCE, started, max(seconds, 0.0), failure=failure)
@@ -251,11 +247,3 @@ def _parts(entry: DocumentNode) -> float:
     if unit.value not in _PARTS:
         raise unit.wrong(f"one of {', '.join(_PARTS)}")
     return _PARTS[unit.value]
-
-
-def _moment(node: DocumentNode) -> datetime:
-    try:
-        moment = datetime.fromisoformat(node.text())
-    except ValueError:
-        raise node.wrong("a date such as 2026-11-21T09:15:00") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

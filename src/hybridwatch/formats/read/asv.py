@@ -12,22 +12,21 @@ A result of version 1 was a number, or an object with ``result``, ``params``, ``
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, parse_moment
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun
 from hybridwatch.metrics import Unit, metric_of
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
-VERSION: Final = 1
+_FIRST: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
-FORMAT: Final = "asv"
-_VERSION: Final = 2
+_NEWEST: Final = 2
 _KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
 _INVERSE: Final = {
     INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
@@ -39,18 +38,20 @@ _UNITS: Final = {
 }
 _FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
+_PARTS: Final = 1000
+"""Of a second: asv counts time since 1970 in milliseconds."""
 _LABEL: Final = 128
 """asv's own limit of an environment's name in a file name."""
 
 
-def is_first(root: DocumentNode) -> bool:
+def _is_first(root: DocumentNode) -> bool:
     """Whether this is a result file of version 1."""
-    return root.value.get("version") == VERSION and all(
+    return root.value.get("version") == _FIRST and all(
         key in root for key in ("commit_hash", "date", "params", "python", "results")
     )
 
 
-def upgrade(root: DocumentNode) -> DocumentNode:
+def _upgraded(root: DocumentNode) -> DocumentNode:
     """Put a file into the words of version 2."""
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
     return DocumentNode(
@@ -71,7 +72,7 @@ def _row(root: DocumentNode, name: str, result: DocumentNode) -> list[Any]:
     cells = cell_table["result"]
     began = _beside(root, "started_at", name)
     return [
-        cells if isinstance(cells, list) else [cells],
+        _listed(cells),
         cell_table.get("params") or [],
         _beside(root, "benchmark_version", name),
         began,
@@ -85,7 +86,7 @@ def _seconds(root: DocumentNode, name: str, began: Any) -> Any:
     if ended is None or began is None:
         return _beside(root, "duration", name)
     times = (DocumentNode(ended, f"ended_at.{name}"), DocumentNode(began, f"started_at.{name}"))
-    return (times[0].number() - times[1].number()) / 1000  # milliseconds
+    return (times[0].number() - times[1].number()) / _PARTS
 
 
 def _beside(root: DocumentNode, key: str, name: str) -> Any:
@@ -105,36 +106,36 @@ class _Row:
 
     Attributes:
         name: Such as ``suite.Class.track_ttft``.
-        version: asv's word for what was run: normally a hash of the benchmark's code.
         started_at: When, ``None`` where the file does not say.
+        version: asv's word for what was run: normally a hash of the benchmark's code.
         cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
     """
 
     name: str
-    version: str
     started_at: datetime | None
     seconds: float
+    version: str
     cells: Mapping[str, tuple[float, ...] | None]
 
 
 def is_results(document: ForeignDocument) -> bool:
     """Whether this is a result file."""
-    root = DocumentNode(document.root)
+    root = document.root
     if not isinstance(root.value, dict):
         return False
     keys = ("commit_hash", "env_name", "result_columns", "results")
-    return all(key in root for key in keys) or is_first(root)
+    return all(key in root for key in keys) or _is_first(root)
 
 
 def is_machine(document: ForeignDocument) -> bool:
     """Whether this is the ``machine.json`` next to result files."""
-    keys = document.root.keys() if isinstance(document.root, dict) else set()
-    return {"machine", "version"} <= keys <= _FACTS
+    root = document.root.value
+    return isinstance(root, dict) and {"machine", "version"} <= root.keys() <= _FACTS
 
 
 def is_benchmarks(document: ForeignDocument) -> bool:
     """Whether this is the ``benchmarks.json`` above result files."""
-    root = document.root
+    root = document.root.value
     return isinstance(root, dict) and any(
         isinstance(value, dict) and {"param_names", "type", "unit"} <= value.keys()
         for value in root.values()
@@ -143,10 +144,9 @@ def is_benchmarks(document: ForeignDocument) -> bool:
 
 def read_results(
     document: ForeignDocument,
-    given: ForeignInput,
     machine: ForeignDocument | None,
     benchmarks: ForeignDocument | None,
-) -> Iterator[Run]:
+) -> Iterator[ForeignRun]:
     """Read a result file.
 
     ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
@@ -155,30 +155,27 @@ def read_results(
     Raises:
         IngestError: It is of another version, or not whole.
     """
-    root = DocumentNode(document.root)
-    if is_first(root):
-        root = upgrade(root)
-    if root.at("version").value != _VERSION:
-        raise root.at("version").wrong(f"version {VERSION} or {_VERSION}")
+    root = document.root
+    if _is_first(root):
+        root = _upgraded(root)
+    if root.at("version").value != _NEWEST:
+        raise root.at("version").wrong(f"version {_FIRST} or {_NEWEST}")
     units = {} if benchmarks is None else _units(benchmarks)
     classes: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in _rows(root):
         classes[row.name.rpartition(".")[0] or row.name].append(row)
     for name, rows in classes.items():
-        yield build_run(
-            document, _foreign_run(root, name, rows, units, _testbed(root, machine)), given
-        )
+        yield _foreign_run(root, name, rows, units, _testbed(root, machine))
 
 
 def _foreign_run(
     root: DocumentNode, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
 ) -> ForeignRun:
-    committed = parse_moment(root.at("date").number() / 1000, root.at("date"))
+    committed = root.at("date").moment(_PARTS)
     started = min((row.started_at for row in rows if row.started_at), default=committed)
-    ended = [after(row.started_at, row.seconds) for row in rows if row.started_at]
+    ended = [row.started_at + timedelta(seconds=row.seconds) for row in rows if row.started_at]
     commit = root.at("commit_hash").text()
     return ForeignRun(
-        format=FORMAT,
         tool="asv",
         scenario=f"asv/{name}",
         workload={row.name: row.version for row in rows},
@@ -240,34 +237,23 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
         if "result" not in row or "params" not in row:
             raise node.wrong("result and params")
-        started, seconds = _value(row, "started_at"), _value(row, "duration")
+        told = {column: cell for column, cell in row.items() if cell.value is not None}
         yield _Row(
             name=name,
-            version=_version(row),
-            started_at=None if started is None else parse_moment(started / 1000, row["started_at"]),
-            seconds=seconds or 0.0,
+            started_at=told["started_at"].moment(_PARTS) if "started_at" in told else None,
+            seconds=told["duration"].number() if "duration" in told else 0.0,
+            version=told["version"].text() if "version" in told else UNKNOWN,
             cells=dict(_cells(row)),
         )
-
-
-def _version(row: Mapping[str, DocumentNode]) -> str:
-    node = row.get("version")
-    return UNKNOWN if node is None or node.value is None else node.text()
-
-
-def _value(row: Mapping[str, DocumentNode], column: str) -> float | None:
-    node = row.get(column)
-    return None if node is None or node.value is None else node.number()
 
 
 def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
     cells = row["result"].value
-    results: list[Any] = [None] * len(labels) if cells is None or cells == [] else _listed(cells)
-    samples: list[Any] = (row["samples"].value if "samples" in row else None) or [None] * len(
-        labels
-    )
+    nothing: list[Any] = [None] * len(labels)
+    results = nothing if cells is None or cells == [] else _listed(cells)
+    samples = (row["samples"].value if "samples" in row else None) or nothing
     if not len(labels) == len(results) == len(samples):
         found = f"{len(results)} and {len(samples)}"
         raise row["result"].wrong(f"{len(labels)} results and samples, one per parameter ({found})")
@@ -288,14 +274,14 @@ def _listed(value: Any) -> list[Any]:
 def _units(benchmarks: ForeignDocument) -> dict[str, str]:
     return {
         name: str(node.value.get("unit", UNKNOWN))
-        for name, node in DocumentNode(benchmarks.root).items()
+        for name, node in benchmarks.root.items()
         if isinstance(node.value, dict)
     }
 
 
 def _testbed(root: DocumentNode, machine: ForeignDocument | None) -> Testbed:
     facts: dict[str, Any] = {**root.at("params").value}
-    facts |= machine.root if machine is not None else {}
+    facts |= machine.root.value if machine is not None else {}
     return Testbed(
         id=str(facts.get("machine") or UNKNOWN),
         cpu_model=str(facts.get("cpu") or UNKNOWN),

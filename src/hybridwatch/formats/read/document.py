@@ -59,6 +59,12 @@ class DocumentNode:
         for place, item in enumerate(self.value):
             yield DocumentNode(item, f"{self.path}[{place}]")
 
+    def first(self, noun: str) -> "DocumentNode":
+        """Give the first item of a list; ``noun`` is what one is, for a message."""
+        for item in self.each():
+            return item
+        raise self.wrong(f"at least one {noun}")
+
     def number(self) -> float:
         """Give a finite number."""
         value = self.value
@@ -100,9 +106,21 @@ class DocumentNode:
             raise self.wrong("a text")
         return self.value
 
-    def moment(self) -> datetime:
-        """Give a time from seconds since 1970."""
-        return parse_moment(self.number(), self)
+    def moment(self, parts: int = 1) -> datetime:
+        """Give a time, UTC, from parts of a second since 1970."""
+        seconds = self.number() / parts
+        try:
+            return datetime.fromtimestamp(seconds, tz=UTC)
+        except (OverflowError, ValueError, OSError):
+            raise self.wrong("a time") from None
+
+    def date(self, example: str) -> datetime:
+        """Give a time from a text such as ``example``; where that names no zone it is UTC."""
+        try:
+            moment = datetime.fromisoformat(self.text())
+        except ValueError:
+            raise self.wrong(f"a date such as {example}") from None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
     def wrong(self, wanted: str) -> IngestError:
         """Say what was expected here, and what is here instead."""
@@ -112,35 +130,28 @@ class DocumentNode:
         return IngestError(f"{prefix}expected {wanted}, found {shown}")
 
 
-def parse_moment(seconds: float, node: DocumentNode) -> datetime:
-    """Turn seconds since 1970 into a time in UTC."""
-    try:
-        return datetime.fromtimestamp(seconds, tz=UTC)
-    except (OverflowError, ValueError, OSError):
-        raise node.wrong("a time") from None
-
-
 @dataclass(frozen=True)
 class ForeignDocument:
-    """A file that holds JSON, or JSON lines."""
+    """A file that holds JSON, or JSON lines.
+
+    Attributes:
+        nodes: Every value; where there are several, paths begin with the line.
+    """
 
     path: Path
     raw: bytes
-    lines: tuple[Any, ...]
+    nodes: tuple[DocumentNode, ...]
 
     @property
-    def root(self) -> Any:
-        """The only value; ``None`` where there are several."""
-        return self.lines[0] if len(self.lines) == 1 else None
+    def root(self) -> DocumentNode:
+        """The only value; nothing where there are several."""
+        return self.nodes[0] if len(self.nodes) == 1 else DocumentNode(None)
 
     @property
-    def nodes(self) -> tuple[DocumentNode, ...]:
-        """Every value; where there are several, paths begin with the line."""
-        if len(self.lines) == 1:
-            return (DocumentNode(self.lines[0]),)
-        return tuple(
-            DocumentNode(line, f"line {place}") for place, line in enumerate(self.lines, start=1)
-        )
+    def rows(self) -> Iterator[DocumentNode]:
+        """Every value, and for a list its items."""
+        for node in self.nodes:
+            yield from node.each() if isinstance(node.value, list) else (node,)
 
     @cached_property
     def sha256(self) -> str:
@@ -160,41 +171,40 @@ def parse(path: Path, raw: bytes) -> ForeignDocument:
     except UnicodeDecodeError as error:
         raise IngestError(f"expected text in UTF-8: {error.reason}") from error
     try:
-        return ForeignDocument(path, raw, (_loads(text),))
-    except (ValueError, RecursionError) as error:
+        return ForeignDocument(path, raw, (DocumentNode(_loads(text)),))
+    except IngestError:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0]):
-            raise IngestError(f"{_not_json(error)}{error}") from error
-    return ForeignDocument(
-        path, raw, tuple(_line(number, line) for number, line in enumerate(lines, 1))
-    )
+            raise
+    nodes = (_line(f"line {number}", line) for number, line in enumerate(lines, start=1))
+    return ForeignDocument(path, raw, tuple(nodes))
 
 
-def _line(number: int, text: str) -> Any:
+def _line(path: str, text: str) -> DocumentNode:
     try:
-        return _loads(text)
-    except (ValueError, RecursionError) as error:
-        raise IngestError(f"line {number}: {_not_json(error)}{error}") from error
-
-
-def _not_json(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return f"expected JSON of at most {_DEEPEST} levels: "
-    return "expected JSON, the file may have been cut short: "
+        return DocumentNode(_loads(text), path)
+    except IngestError as error:
+        raise IngestError(f"{path}: {error}") from error
 
 
 def _is_json(text: str) -> bool:
     try:
         _loads(text)
-    except (ValueError, RecursionError):
+    except IngestError:
         return False
     return True
 
 
 def _loads(text: str) -> Any:
-    # Infinity, too: asv writes it for an interval of nothing.
-    value = json.loads(text, parse_constant=lambda _: None)
-    _check_depth(value)
+    try:
+        # Infinity, too: asv writes it for an interval of nothing.
+        value = json.loads(text, parse_constant=lambda _: None)
+        _check_depth(value)
+    except RecursionError as error:
+        raise IngestError(f"expected JSON of at most {_DEEPEST} levels: {error}") from error
+    except ValueError as error:
+        wanted = "expected JSON, the file may have been cut short"
+        raise IngestError(f"{wanted}: {error}") from error
     return value
 
 

@@ -7,9 +7,9 @@ names each of them.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -42,7 +42,6 @@ class ForeignRun:
     """What a foreign file says of one run.
 
     Attributes:
-        format: As ``Source.format``.
         tool: The tool that measured, with its version where the file names it.
         scenario: A name for the workload.
         workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
@@ -58,7 +57,6 @@ class ForeignRun:
         committed_at: As ``Source.committed_at``.
     """
 
-    format: str
     tool: str
     scenario: str
     workload: Any
@@ -70,22 +68,25 @@ class ForeignRun:
     release: str | None = None
     revision: str | None = None
     testbed: Testbed | None = None
-    unknown: tuple[str, ...] = field(default=())
+    unknown: tuple[str, ...] = ()
     commit: str | None = None
     committed_at: datetime | None = None
 
 
-def build_run(document: ForeignDocument, foreign_run: ForeignRun, given: ForeignInput) -> Run:
+def build_run(
+    document: ForeignDocument, form: str, foreign_run: ForeignRun, given: ForeignInput
+) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
-    What the user says (``given``) goes before what the file says.
+    ``form`` is the name of the file's format. What the user says (``given``) goes before what the
+    file says.
 
     Raises:
         IngestError: A time, a rate or a count is negative.
     """
     _check_amounts(foreign_run.trials)
     build, unknown = _build(foreign_run, given)
-    testbed = foreign_run.testbed or _nameless(UNKNOWN)
+    testbed = foreign_run.testbed or bare_testbed(UNKNOWN)
     if given.testbed is not None:
         testbed = replace(testbed, id=given.testbed)
     unknown += _untold(testbed)
@@ -104,7 +105,7 @@ def build_run(document: ForeignDocument, foreign_run: ForeignRun, given: Foreign
         builds=(build,),
         trials=tuple(replace(trial, index=place) for place, trial in enumerate(foreign_run.trials)),
         source=Source(
-            format=foreign_run.format,
+            format=form,
             file=document.path.name,
             sha256=document.sha256,
             unknown=tuple(sorted({*unknown, *foreign_run.unknown, "scenario.fix"})),
@@ -144,11 +145,6 @@ def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, workload if isinstance(workload, str) else _text(workload)
 
 
-def after(started: datetime, seconds: float) -> datetime:
-    """Add seconds to a time."""
-    return started + timedelta(seconds=seconds)
-
-
 def short(name: str) -> str:
     """Give a model's name without the folders of a machine.
 
@@ -186,7 +182,8 @@ def _build(foreign_run: ForeignRun, given: ForeignInput) -> tuple[EngineBuild, l
     return build, [*unknown, "builds[0].fixes", "builds[0].flags"]
 
 
-def _nameless(name: str) -> Testbed:
+def bare_testbed(name: str) -> Testbed:
+    """Give a machine of which nothing but the name is known."""
     return Testbed(id=name, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN)
 
 
@@ -200,5 +197,5 @@ def _untold(testbed: Testbed) -> list[str]:
     ]
 
 
-def _text(value: Iterable[Any] | Any) -> str:
+def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -14,17 +14,17 @@ Each form of the report keeps the workload elsewhere:
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Trial
+from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
 _NEWEST_FORM: Final = 2
 """``metadata.version`` from 0.7 on."""
 _STRATEGY: Final = ("type_", "streams", "rate")
-FORMAT: Final = "guidellm"
 _SERIES: Final = {
     "ttft": ("time_to_first_token_ms", 1000.0),
     "tpot": ("inter_token_latency_ms", 1000.0),
@@ -36,45 +36,40 @@ _SLACK_S: Final = 0.1
 """How much longer than the work the time called measured may be."""
 
 
-def is_old(root: DocumentNode) -> bool:
+def _is_old(root: DocumentNode) -> bool:
     """Whether this is a report of a guidellm that did not write its version yet."""
-    listed = root.value.get("benchmarks") if isinstance(root.value, dict) else None
+    listed = root.value["benchmarks"]
     first = DocumentNode(listed[0] if isinstance(listed, list) and listed else None)
-    return is_first(first) or ("metrics" in first and ("config" in first or "worker" in first))
+    return _is_first(first) or ("metrics" in first and ("config" in first or "worker" in first))
 
 
-def is_first(benchmark: DocumentNode) -> bool:
+def _is_first(benchmark: DocumentNode) -> bool:
     """Whether this is a benchmark as guidellm 0.1 writes it."""
     return all(key in benchmark for key in ("mode", "results", "concurrencies"))
 
 
-def parse_version(root: DocumentNode) -> str:
+def _version_of(root: DocumentNode) -> str:
     """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
 
 
-def parse_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
+def _load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     """Give the workload that an engine had; an error about its form names the report's version."""
-    if "config" in root or _form_of(root) == _NEWEST_FORM:
+    form = root.at("metadata").value.get("version") if "metadata" in root else None
+    if "config" in root or form == _NEWEST_FORM:
         return _since_0_7(root, benchmark)
     if "args" in root and "config" in benchmark:
         return _since_0_4(root, benchmark)
     if "worker" in benchmark and "request_loader" in benchmark:
         return _since_0_2(benchmark)
-    if is_first(benchmark):
+    if _is_first(benchmark):
         raise IngestError(
             "benchmarks: this report is of guidellm 0.1 and has neither totals nor a measured "
             "time: expected one of 0.2 or later"
         )
-    raise benchmark.wrong(
-        f"what was asked, as guidellm 0.2 to 0.8 tell it, in {parse_version(root)}"
-    )
-
-
-def _form_of(root: DocumentNode) -> Any:
-    return root.at("metadata").value.get("version") if "metadata" in root else None
+    raise benchmark.wrong(f"what was asked, as guidellm 0.2 to 0.8 tell it, in {_version_of(root)}")
 
 
 def _since_0_7(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
@@ -135,9 +130,9 @@ def _shown(value: Any) -> Any:
     return short(value) if isinstance(value, str) else _without_folder(value)
 
 
-def parse_release(document: ForeignDocument) -> str | None:
+def parse_version(document: ForeignDocument) -> str | None:
     """Name the guidellm that wrote a file, where the file names it."""
-    root = DocumentNode(document.root)
+    root = document.root
     metadata = root.at("metadata") if "metadata" in root else DocumentNode(None)
     version = "guidellm_version"
     return str(metadata.value[version]) if version in metadata else None
@@ -145,26 +140,25 @@ def parse_release(document: ForeignDocument) -> str | None:
 
 def is_report(document: ForeignDocument) -> bool:
     """Whether this is a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     if "benchmarks" not in root:
         return False
     if "metadata" not in root:
-        return is_old(root)
+        return _is_old(root)
     return "guidellm_version" in root.at("metadata")
 
 
-def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every benchmark of a report."""
-    root = DocumentNode(document.root)
+    root = document.root
     benchmarks = list(root.at("benchmarks").each())
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")
     for benchmark in benchmarks:
-        workload = parse_load(root, benchmark)
+        workload = _load_of(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
-        foreign_run = ForeignRun(
-            format=FORMAT,
-            tool=f"guidellm {parse_version(root)}",
+        yield ForeignRun(
+            tool=f"guidellm {_version_of(root)}",
             scenario=f"guidellm/{workload['model']}",
             workload=workload,
             started_at=started.moment(),
@@ -172,7 +166,6 @@ def read_report(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]
             trials=(_trial(benchmark),),
             unknown=_untold(root, benchmark),
         )
-        yield build_run(document, foreign_run, given)
 
 
 def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
@@ -194,29 +187,19 @@ def _is_window_whole(benchmark: DocumentNode) -> bool:
 
 
 def _trial(benchmark: DocumentNode) -> Trial:
-    trial = Trial(
-        0,
-        0,
-        Phase.PERFORMANCE,
-        benchmark.at("start_time").moment(),
-        benchmark.at("duration").amount(),
-    )
+    started, seconds = benchmark.at("start_time").moment(), benchmark.at("duration").amount()
+    trial = Trial(0, 0, Phase.PERFORMANCE, started, seconds)
     totals = _totals(benchmark)
     failed, total = totals.at("errored").count(), totals.at("total").count()
     if failed or not totals.at("successful").count():
         reason = f"{failed} of {total} requests failed" if failed else f"0 of {total} requests done"
-        return Trial(**_fields(trial), failure=Failure(reason, ""))
-    return Trial(**_fields(trial), samples=tuple(_samples(benchmark)))
+        return replace(trial, failure=Failure(reason, ""))
+    return replace(trial, samples=tuple(_samples(benchmark)))
 
 
 def _totals(benchmark: DocumentNode) -> DocumentNode:
     metrics = benchmark.at("metrics")
     return (metrics if "request_totals" in metrics else benchmark).at("request_totals")
-
-
-def _fields(trial: Trial) -> dict[str, Any]:
-    names = ("index", "side", "phase", "started_at", "duration_s")
-    return {name: getattr(trial, name) for name in names}
 
 
 def _samples(benchmark: DocumentNode) -> Iterator[Sample]:

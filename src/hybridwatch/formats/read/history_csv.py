@@ -20,6 +20,7 @@ from enum import Enum
 from statistics import median, stdev
 from typing import Final
 
+from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
 from hybridwatch.errors import HistoryError
 
 _SERIES: Final = "series"
@@ -36,19 +37,6 @@ _BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}(\d+)")
 
 _Time = tuple[Decimal | int, str]
 """A time that compares exactly: a number, or microseconds and the digits below them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CsvLimits:
-    """What the reader of a history can work on.
-
-    Attributes:
-        points: Most times of one series.
-        size: Largest value on either side of 0.
-    """
-
-    points: int
-    size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +60,23 @@ class WrittenSeries:
     repeats: tuple[tuple[float, ...], ...] = ()
 
 
-def read_histories(
-    lines: Iterable[str], source: str, limits: CsvLimits
-) -> tuple[WrittenSeries, ...]:
+def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ...]:
     """Read every series of a CSV, whose header comes first.
 
-    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit.
-    Series are in order of first appearance; rows of different ones may alternate.
+    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit
+    of ``examine``. Series are in order of first appearance; rows of different ones may alternate.
 
     Raises:
         HistoryError: In one line: source, line, column, what was found and what was expected.
     """
     try:
-        return _read(csv.reader(lines, strict=True), source, limits)
+        return _read(csv.reader(lines, strict=True))
     except csv.Error as error:
         raise HistoryError(f"{source}: not a CSV: {error}") from error
     except UnicodeDecodeError as error:
         raise HistoryError(f"{source}: expected text in UTF-8: {error.reason}") from error
+    except HistoryError as error:
+        raise HistoryError(f"{source}: {error}") from error
 
 
 class _Clock(Enum):
@@ -115,14 +103,13 @@ class _Growing:
 class _CsvRow:
     """The cells of one line, and where it stands."""
 
-    source: str
     line: int
     cells: dict[str, str]
 
-    def number(self, column: str, wanted: str = "a finite number") -> float:
-        number = _number_in(self.cells[column])
+    def value(self) -> float:
+        number = _number_in(self.cells[_VALUE])
         if number is None:
-            raise self.wrong(column, wanted)
+            raise self.wrong(_VALUE, "a finite number")
         return number
 
     def time(self) -> tuple[_Time, _Clock]:
@@ -147,32 +134,30 @@ class _CsvRow:
     def wrong(self, column: str, wanted: str) -> HistoryError:
         found = self.cells[column]
         shown = found if len(found) <= _SHOWN else found[:_SHOWN] + "\u2026"
-        return HistoryError(
-            f"{self.source}: line {self.line}: {column}: expected {wanted}, found {shown!r}"
-        )
+        return HistoryError(f"line {self.line}: {column}: expected {wanted}, found {shown!r}")
 
 
-def _read(rows: Iterator[list[str]], source: str, limits: CsvLimits) -> tuple[WrittenSeries, ...]:
+def _read(rows: Iterator[list[str]]) -> tuple[WrittenSeries, ...]:
     growing: dict[tuple[str | None, str], _Growing] = {}
     first: _Clock | None = None
-    for row in _rows(rows, source):
+    for row in _rows(rows):
         time, clock = row.time()
         first = first or clock
         if clock is not first:
             raise row.wrong(_TIME, f"{first.value} as in the rows before")
-        value = row.number(_VALUE)
-        if abs(value) > limits.size:
-            raise row.wrong(_VALUE, f"a number from {-limits.size:g} to {limits.size:g}")
+        value = row.value()
+        if abs(value) > LARGEST:
+            raise row.wrong(_VALUE, f"a number from {-LARGEST:g} to {LARGEST:g}")
         named = row.cells.get(_SERIES), row.cells.get(_DIGEST, "")
         series = growing.setdefault(named, _Growing())
         _add(row, series, time, value)
-        if len(series.labels) > limits.points:
+        if len(series.labels) > MOST_POINTS:
             raise HistoryError(
-                f"{source}: line {row.line}: expected at most {limits.points:,} times a series, "
+                f"line {row.line}: expected at most {MOST_POINTS:,} times a series, "
                 "found more: give a shorter time, or one point a day"
             )
     if not growing:
-        raise HistoryError(f"{source}: expected rows below the header, found none")
+        raise HistoryError("expected rows below the header, found none")
     return tuple(_finished(name, series) for name, series in _named(growing))
 
 
@@ -199,30 +184,30 @@ def _add(row: _CsvRow, series: _Growing, time: _Time, value: float) -> None:
     series.last, series.line = time, row.line
 
 
-def _rows(rows: Iterator[list[str]], source: str) -> Iterator[_CsvRow]:
+def _rows(rows: Iterator[list[str]]) -> Iterator[_CsvRow]:
     header = [cell.strip() for cell in next(rows, [])]
     for column in (_TIME, _VALUE):
         if column not in header:
             found = ",".join(header)[:_SHOWN]
             raise HistoryError(
-                f"{source}: line 1: expected a header with the columns time and value "
+                "line 1: expected a header with the columns time and value "
                 f"(and series where there are several), found {found!r}"
             )
-    for column in (_SERIES, _DIGEST, _TIME, _VALUE):
+    places = {
+        column: header.index(column)
+        for column in (_SERIES, _DIGEST, _TIME, _VALUE)
+        if column in header
+    }
+    for column in places:
         if header.count(column) > 1:
-            raise HistoryError(f"{source}: line 1: expected the column {column} once")
-    read = [
-        (name, header.index(name)) for name in (_SERIES, _DIGEST, _TIME, _VALUE) if name in header
-    ]
+            raise HistoryError(f"line 1: expected the column {column} once")
     for line, cells in enumerate(rows, start=2):
         if not cells:
             continue
         if len(cells) != len(header):
-            raise HistoryError(
-                f"{source}: line {line}: expected {len(header)} cells as in the header, "
-                f"found {len(cells)}"
-            )
-        yield _CsvRow(source, line, {name: cells[place].strip() for name, place in read})
+            wanted = f"{len(header)} cells as in the header"
+            raise HistoryError(f"line {line}: expected {wanted}, found {len(cells)}")
+        yield _CsvRow(line, {column: cells[place].strip() for column, place in places.items()})
 
 
 def _number_in(text: str) -> float | None:

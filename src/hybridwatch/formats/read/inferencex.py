@@ -10,22 +10,19 @@ it: the recipe's fingerprint, power, the mean and other percentiles.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, short
 from hybridwatch.formats.read.inferencex_sessions import (
     DURATION,
     is_sessions,
     sessions_trial,
     sessions_workload,
 )
-from hybridwatch.records.identity import Testbed
-from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Phase, Sample, Trial
 
-FORMAT: Final = "inferencex"
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
 _WORKLOAD: Final = (
     "conc", "isl", "osl", "framework", "precision", "spec_decoding", "disagg", "is_multinode",
@@ -47,31 +44,24 @@ _UNTOLD: Final = (
 
 def is_rows(document: ForeignDocument) -> bool:
     """Whether this is a row, or a list of them."""
-    first = next(_rows(document), DocumentNode(None))
+    first = next(document.rows, DocumentNode(None))
     return all(key in first for key in _KEYS) or is_sessions(first)
 
 
-def read_rows(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_rows(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every row; those of one load on one machine and build are trials of one run."""
     loads: dict[str, list[DocumentNode]] = {}
-    for row in _rows(document):
+    for row in document.rows:
         load = (_workload(row), _hardware(row), row.value.get("image"))
         loads.setdefault(repr(load), []).append(row)
     for rows in loads.values():
-        yield _run(document, rows, given)
+        yield _run(document, rows)
 
 
-def _rows(document: ForeignDocument) -> Iterator[DocumentNode]:
-    for node in document.nodes:
-        yield from node.each() if isinstance(node.value, list) else (node,)
-
-
-def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInput) -> Run:
+def _run(document: ForeignDocument, rows: list[DocumentNode]) -> ForeignRun:
     workload = _workload(rows[0])
     trials = [_trial(document, row) for row in rows]
-    hardware = _hardware(rows[0])
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool="InferenceX",
         scenario=f"inferencex/{workload['model']}",
         workload=workload,
@@ -79,29 +69,18 @@ def _run(document: ForeignDocument, rows: list[DocumentNode], given: ForeignInpu
         finished_at=max(trial.started_at for trial in trials),
         trials=trials,
         build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
-        testbed=Testbed(hardware, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN),
+        testbed=bare_testbed(_hardware(rows[0])),
         unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
     )
-    return build_run(document, foreign_run, given)
 
 
 def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:
-    started = _moment(document, row)
+    started = row.at("date").date("2026-11-21 09:15:00") if "date" in row else document.written_at
     if is_sessions(row):
         trial = sessions_trial(row, started, _gpus(row)[0])
     else:
         trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
     return replace(trial, client_result=row.value)
-
-
-def _moment(document: ForeignDocument, row: DocumentNode) -> datetime:
-    if "date" not in row:
-        return document.written_at
-    try:
-        moment = datetime.fromisoformat(row.at("date").text())
-    except ValueError:
-        raise row.at("date").wrong("a date such as 2026-11-21 09:15:00") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _hardware(row: DocumentNode) -> str:

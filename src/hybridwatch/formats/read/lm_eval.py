@@ -12,16 +12,16 @@ called ``acc`` where it is ``acc,none`` now.
 import hashlib
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.evaluation import strictest, version_read
-from hybridwatch.records.run import UNKNOWN, Answer, Phase, Run, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
-FORMAT: Final = "lm-eval"
 _OURS: Final = "hybridwatch_"
 _SHOWN: Final = 40
 _TOOK: Final = "total_evaluation_time_seconds"
@@ -38,7 +38,7 @@ _DATE: Final = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)$")
 
 def is_results(document: ForeignDocument) -> bool:
     """Whether this is a file of results."""
-    root = DocumentNode(document.root)
+    root = document.root
     if "results" not in root or "versions" not in root:
         return False
     scores, versions = root.value["results"], root.value["versions"]
@@ -49,7 +49,7 @@ def is_results(document: ForeignDocument) -> bool:
 
 def is_samples(document: ForeignDocument) -> bool:
     """Whether this is a file of documents."""
-    first = DocumentNode(document.lines[0])
+    first = document.nodes[0]
     return all(key in first for key in ("doc_hash", "prompt_hash", "target_hash", "filter"))
 
 
@@ -63,15 +63,13 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
     if len(beside) > 1:
         names = ", ".join(one.path.name for one in beside)
         return f"expected a date in the name, which tells to which of {names} they belong"
-    if _hash_of(samples) not in _task_hashes(DocumentNode(beside[0].root)).values():
+    if _hash_of(samples) not in _task_hashes(beside[0].root).values():
         name = beside[0].path.name
         return f"expected the documents of a task by task_hashes of {name}, found others"
     return None
 
 
-def read_results(
-    document: ForeignDocument, given: ForeignInput, folder: Sequence[ForeignDocument]
-) -> Run:
+def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> ForeignRun:
     """Read an evaluation.
 
     ``folder`` has every file next to the results; documents of other evaluations are left alone.
@@ -79,7 +77,7 @@ def read_results(
     Raises:
         IngestError: A task's documents are not those that were counted, or its score is no share.
     """
-    root = DocumentNode(document.root)
+    root = document.root
     kept = _samples_of(document, folder)
     answers: list[Answer] = []
     values: list[Sample] = []
@@ -96,16 +94,13 @@ def read_results(
         values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in read)))
     if not values:
         raise root.at("results").wrong("at least one task")
-    return _run(document, root, given, values, answers)
+    return _run(document, values, answers)
 
 
 def _run(
-    document: ForeignDocument,
-    root: DocumentNode,
-    given: ForeignInput,
-    samples: Sequence[Sample],
-    answers: Sequence[Answer],
-) -> Run:
+    document: ForeignDocument, samples: Sequence[Sample], answers: Sequence[Answer]
+) -> ForeignRun:
+    root = document.root
     started = root.at("date").moment() if "date" in root else document.written_at
     seconds = _seconds(root)
     trial = Trial(
@@ -113,14 +108,13 @@ def _run(
     )
     model = short(_model(root))
     version = root.value.get("lm_eval_version")
-    foreign_run = ForeignRun(
-        format=FORMAT,
+    return ForeignRun(
         tool=f"lm-eval {version or UNKNOWN}",
         scenario=f"lm-eval/{model}",
         workload=_workload(root, model),
         model_revision=str(_config(root).get("model_sha") or "") or None,
         started_at=started,
-        finished_at=after(started, seconds),
+        finished_at=started + timedelta(seconds=seconds),
         trials=(trial,),
         revision=root.value.get("git_hash"),
         unknown=(
@@ -128,7 +122,6 @@ def _run(
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _seconds(root: DocumentNode) -> float:
@@ -260,7 +253,7 @@ def _answers(
     version = version_read(str(root.at("versions", task).value), filters)
     config = root.value.get("configs", {}).get(task) or {}
     rows = [node for node in samples.nodes if node.at("filter").value == chosen]
-    metric = _metric_of(rows[0])
+    metric = rows[0].at("metrics").first("metric").text()
     try:
         _check_whole(samples, filters, rows)
         for row in rows:
@@ -279,7 +272,7 @@ def _check_whole(
 
     The hash that the results hold does not cover the names of the filters.
     """
-    wanted = len(samples.lines) / len(filters)
+    wanted = len(samples.nodes) / len(filters)
     found = len({row.at("doc_id").count() for row in rows})
     if not found == len(rows) == wanted:
         name = rows[0].at("filter").value
@@ -287,12 +280,6 @@ def _check_whole(
             f"expected {wanted:g} documents, each through every of {len(filters)} filters, "
             f"found {found} through {name[:_SHOWN]}"
         )
-
-
-def _metric_of(row: DocumentNode) -> str:
-    for metric in row.at("metrics").each():
-        return metric.text()
-    raise row.at("metrics").wrong("at least one metric")
 
 
 def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
@@ -308,12 +295,6 @@ def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
         target_hash=row.at("target_hash").text(),
         prompt=str(row.at("arguments", "gen_args_0", "arg_0").value),
         target=str(row.at("target").value),
-        response=_response(row),
+        response=str(row.at("filtered_resps").first("response").value),
         correct=score.value == 1,
     )
-
-
-def _response(row: DocumentNode) -> str:
-    for filtered in row.at("filtered_resps").each():
-        return str(filtered.value)
-    raise row.at("filtered_resps").wrong("at least one response")

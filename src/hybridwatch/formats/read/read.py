@@ -15,7 +15,7 @@ from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
 from hybridwatch.formats.read.agreement import check_record
 from hybridwatch.formats.read.document import ForeignDocument, parse
-from hybridwatch.formats.read.foreign import ForeignInput
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
 from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.naming import BULK_SUFFIX, stem_of
@@ -28,7 +28,7 @@ _KEPT: Final = 256
 """Parsed files that are kept: companions are asked for by each of their neighbours."""
 _Test = Callable[[ForeignDocument], bool]
 _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
-    "guidellm": guidellm.parse_release,
+    "guidellm": guidellm.parse_version,
     "aiperf": aiperf.parse_version,
 }
 """Tools whose files changed with nearly every release; a refusal names the one that wrote it."""
@@ -61,23 +61,19 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
     return run, Encoded(stem, raw, next(iter(beside.values()), None))
 
 
-def _nothing_lost(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:  # noqa: ARG001
-    """Say nothing of a file that measured nothing."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Companion:
     """A kind of such file.
 
     Attributes:
         name: What it is, for a message.
-        why_alone: Says what is missing next to a file, given all files of its folder.
+        why_alone: Says what is missing next to a file, given all files of its folder; ``None`` of a
+            kind that measured nothing.
     """
 
     name: str
-    fits: Callable[[ForeignDocument], bool]
-    why_alone: Callable[[ForeignDocument, Sequence[ForeignDocument]], str | None] = _nothing_lost
+    fits: _Test
+    why_alone: Callable[[ForeignDocument, Sequence[ForeignDocument]], str | None] | None = None
 
 
 COMPANIONS: Final = (
@@ -91,34 +87,28 @@ COMPANIONS: Final = (
 )
 
 
-def find_companion(document: ForeignDocument) -> Companion | None:
-    """Name the kind of a file that only says something together with another one."""
-    return next((one for one in COMPANIONS if one.fits(document)), None)
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file."""
 
     name: str
     fits: _Test
-    read: Callable[[ForeignDocument, ForeignInput], Iterator[Run]]
+    read: Callable[[ForeignDocument], Iterator[ForeignRun]]
 
 
-def _asv(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def _asv(document: ForeignDocument) -> Iterator[ForeignRun]:
     folder = document.path.parent
     machine = next(_those(asv.is_machine, folder), None)
     benchmarks = next(_those(asv.is_benchmarks, folder.parent), None)
-    return asv.read_results(document, given, machine, benchmarks)
+    return asv.read_results(document, machine, benchmarks)
 
 
-def _lm_eval(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
-    yield lm_eval.read_results(document, given, _in_folder(document.path.parent))
+def _lm_eval(document: ForeignDocument) -> Iterator[ForeignRun]:
+    yield lm_eval.read_results(document, _in_folder(document.path.parent))
 
 
-def _aiperf(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
-    beside = list(_those(aiperf.is_requests, document.path.parent))
-    yield aiperf.read_report(document, given, beside)
+def _aiperf(document: ForeignDocument) -> Iterator[ForeignRun]:
+    yield aiperf.read_report(document, _those(aiperf.is_requests, document.path.parent))
 
 
 FORMATS: Final = (
@@ -143,17 +133,18 @@ def companion(document: ForeignDocument) -> str | None:
         IngestError: It holds measurements, and that other one is not next to it or does not take
             them.
     """
-    kind = find_companion(document)
+    kind = next((one for one in COMPANIONS if one.fits(document)), None)
     if kind is None:
         return None
     if len(document.raw) > _LARGEST_COMPANION:
         raise IngestError(
             f"{kind.name}: expected at most {_LARGEST_COMPANION} bytes, found {len(document.raw)}"
         )
-    with _as_expected(kind.name):
-        alone = kind.why_alone(document, _in_folder(document.path.parent))
-    if alone is not None:
-        raise IngestError(f"{kind.name}: {alone}")
+    if kind.why_alone is not None:
+        with _as_expected(kind.name):
+            alone = kind.why_alone(document, _in_folder(document.path.parent))
+        if alone is not None:
+            raise IngestError(f"{kind.name}: {alone}")
     return kind.name
 
 
@@ -182,9 +173,9 @@ def _writer(document: ForeignDocument) -> str | None:
 def _read(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     one = next((one for one in FORMATS if one.fits(document)), None)
     if one is None:
-        raise IngestError(f"expected {KNOWN}, found {_shown(document.lines[0])}")
+        raise IngestError(f"expected {KNOWN}, found {_shown(document.nodes[0].value)}")
     with _as_expected(f"what {one.name} writes"):
-        return list(one.read(document, given))
+        return [build_run(document, one.name, found, given) for found in one.read(document)]
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, after, build_run, short
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.client import accepted_drafts, latencies
-from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
 _WORKLOAD: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
@@ -43,23 +43,23 @@ _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 def is_serve(document: ForeignDocument) -> bool:
     """Whether these are results of ``serve``."""
-    first = next(_results(document), DocumentNode(None))
+    first = next(document.rows, DocumentNode(None))
     return "completed" in first and any(key in first for key in _REQUEST_RATES)
 
 
 def is_throughput(document: ForeignDocument) -> bool:
     """Whether this is a result of ``throughput``."""
-    return all(key in DocumentNode(document.root) for key in ("elapsed_time", "tokens_per_second"))
+    return all(key in document.root for key in ("elapsed_time", "tokens_per_second"))
 
 
 def is_latency(document: ForeignDocument) -> bool:
     """Whether this is a result of ``latency``."""
-    return all(key in DocumentNode(document.root) for key in ("avg_latency", "latencies"))
+    return all(key in document.root for key in ("avg_latency", "latencies"))
 
 
 def is_for_hud(document: ForeignDocument) -> bool:
     """Whether this is what vLLM writes next to a result for PyTorch's HUD: the same once more."""
-    root = document.root
+    root = document.root.value
     first = DocumentNode(root[0]) if isinstance(root, list) and root else DocumentNode(None)
     return all(key in first for key in ("benchmark", "model", "metric"))
 
@@ -76,77 +76,67 @@ def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
 
 def is_median(document: ForeignDocument) -> bool:
     """Whether this is perf-eval's median of results that lie next to it, and would count twice."""
-    root = DocumentNode(document.root)
+    root = document.root
     names = root.value.get(_REPEATS) if "completed" in root else None
     if not isinstance(names, list) or not names:
         return False
     return all((document.path.parent / str(name)).is_file() for name in names)
 
 
-def read_serve(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every result; neighbours of one load are trials of one run."""
-    for (_, build, _), group in groupby(_results(document), key=_load_of):
+    for (_, build, _), group in groupby(document.rows, key=_load_of):
         results = list(group)
         trials = [_trial(result) for result in results]
         workload = _workload(results[0])
-        foreign_run = ForeignRun(
-            format="vllm-bench-serve",
+        yield ForeignRun(
             tool="vllm bench serve",
             scenario=f"vllm-bench-serve/{workload['model']}",
             workload=workload,
             started_at=trials[0].started_at,
-            finished_at=after(trials[-1].started_at, trials[-1].duration_s),
+            finished_at=trials[-1].started_at + timedelta(seconds=trials[-1].duration_s),
             trials=trials,
             build=build,
             unknown=("harness.version", *_untold_times(results[0])),
         )
-        yield build_run(document, foreign_run, given)
 
 
-def _results(document: ForeignDocument) -> Iterator[DocumentNode]:
-    """Yield every result: of plain JSON, of JSON lines, of a list."""
-    for node in document.nodes:
-        yield from node.each() if isinstance(node.value, list) else (node,)
-
-
-def read_throughput(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_throughput(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read the one trial; its file has neither time nor model."""
-    root = DocumentNode(document.root)
+    root = document.root
     seconds, tokens = root.at("elapsed_time").amount(), root.at("total_num_tokens").amount()
     workload = {"requests": root.at("num_requests").amount(), "tokens": tokens}
     samples = (
         Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
         Sample("request_throughput", (root.at("requests_per_second").amount(),)),
     )
-    yield _offline(document, given, "throughput", workload, [(seconds, samples)])
+    yield _offline(document, "throughput", workload, [(seconds, samples)])
 
 
-def read_latency(document: ForeignDocument, given: ForeignInput) -> Iterator[Run]:
+def read_latency(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every pass as a trial: a batch of requests that start and end together."""
-    root = DocumentNode(document.root)
+    root = document.root
     passes = [
         (seconds, (Sample("e2el", (seconds,)),)) for seconds in root.at("latencies").amounts()
     ]
     if not passes:
         raise root.at("latencies").wrong("at least one number")
-    yield _offline(document, given, "latency", None, passes)
+    yield _offline(document, "latency", None, passes)
 
 
 def _offline(
     document: ForeignDocument,
-    given: ForeignInput,
     what: str,
     workload: Any,
     passes: Sequence[tuple[float, tuple[Sample, ...]]],
-) -> Run:
+) -> ForeignRun:
     finished = document.written_at
     at = finished - timedelta(seconds=sum(seconds for seconds, _ in passes))
     started, trials = at, []
     for seconds, samples in passes:
         trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
-        at = after(at, seconds)
-    foreign_run = ForeignRun(
-        format=f"vllm-bench-{what}",
+        at += timedelta(seconds=seconds)
+    return ForeignRun(
         tool=f"vllm bench {what}",
         scenario=f"vllm-bench-{what}",
         workload=workload,
@@ -155,7 +145,6 @@ def _offline(
         trials=trials,
         unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
     )
-    return build_run(document, foreign_run, given)
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:
@@ -219,17 +208,13 @@ def _rates(result: DocumentNode) -> Iterator[Sample]:
 def _started(result: DocumentNode) -> datetime:
     if _START in result:
         return result.at(_START).moment()
-    return _moment(result.at("date"))
-
-
-def _moment(node: DocumentNode) -> datetime:
-    text = node.text()
+    date = result.at("date")
     try:
-        if text.endswith("Z"):
-            return datetime.fromisoformat(text)
-        return datetime.strptime(text, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        if date.text().endswith("Z"):
+            return datetime.fromisoformat(date.text())
+        return datetime.strptime(date.text(), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
-        raise node.wrong("a date such as 20261121-091500") from None
+        raise date.wrong("a date such as 20261121-091500") from None
 
 
 def _raw(result: DocumentNode) -> list[Sample]:

@@ -2,7 +2,7 @@
 
 What is exported goes by the names, the environment and the machine under which asv itself stores
 what it measures with our suites (``orchestration.nightly.asv_plugin``), so both are one series. How
-sure asv may be of a number is ``asv_stats``' business.
+sure asv may be of a number is ``asv_benchmarks``' business.
 """
 
 import hashlib
@@ -42,17 +42,14 @@ _MACHINE_VERSION: Final = 1
 _DIGITS: Final = 5
 _COMMIT: Final = 8
 _STATS: Final = slice(5, 11)
-"""Where the columns are that ``asv_stats`` gives."""
+"""Where the columns are that ``compute_stats`` gives."""
 _UNSAFE: Final = re.compile(r'[<>:"/^|?*\x00-\x1f]')
 _COLUMNS: Final = (
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
 )  # fmt: skip
-
-
-PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The harness's; an engine has its own."""
-
 _LONGEST: Final = 128
 """Characters of an environment's name, from which asv calls the file by a digest."""
 _GIB: Final = 1024**3
@@ -129,7 +126,7 @@ def _commit(run: Run) -> str:
 
 
 def _python(run: Run) -> str:
-    return PYTHON if run.source is None else UNKNOWN
+    return _PYTHON if run.source is None else UNKNOWN
 
 
 def _variables(point: ExportedPoint) -> dict[str, str]:

@@ -102,7 +102,7 @@ class FoundBenchmarks:
 
     Attributes:
         values: In our terms: one per trial, or for answers one per document; empty without one.
-        stats: How sure asv may be of them (``asv_stats``), if it may.
+        stats: How sure asv may be of them (``compute_stats``), if it may.
     """
 
     values: tuple[float, ...]

@@ -26,7 +26,9 @@ def to_csv(runs: Iterable[Run]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in _rows(runs))
+    for row in _rows(runs):
+        row["time"] = row["time"].isoformat().replace("+00:00", "Z")
+        writer.writerow({name: csv_cell(cell) for name, cell in row.items()})
     return text.getvalue().encode()
 
 
@@ -48,19 +50,18 @@ def to_parquet(runs: Iterable[Run]) -> bytes:
         "trial": pa.int32(),
     }
     schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
-    rows = [row | {"time": row["at"]} for row in _rows(runs, at=True)]
     buffer = io.BytesIO()
-    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
+    parquet.write_table(pa.Table.from_pylist(list(_rows(runs)), schema=schema), buffer)
     return buffer.getvalue()
 
 
-def _rows(runs: Iterable[Run], *, at: bool = False) -> Iterator[dict[str, Any]]:
+def _rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     for run in sorted(runs, key=lambda run: (render_time(run), run.id)):
         for point in build_points(run):
             if _is_of_another_night(point):
                 continue
             for trial, value in point.values:
-                yield _row(point, trial, value) | ({"at": render_time(run)} if at else {})
+                yield _row(point, trial, value)
 
 
 def _is_of_another_night(point: ExportedPoint) -> bool:
@@ -73,7 +74,7 @@ def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
     run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
     return {
         "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
-        "time": render_time(run).isoformat().replace("+00:00", "Z"),
+        "time": render_time(run),
         "value": value,
         "metric": metric.id,
         "statistic": statistic,

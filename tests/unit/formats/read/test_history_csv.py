@@ -6,12 +6,12 @@ import time
 import pytest
 
 from hybridwatch.errors import HistoryError
-from hybridwatch.formats.read.history_csv import CsvLimits, read_histories
+from hybridwatch.formats.read import history_csv
+from hybridwatch.formats.read.history_csv import read_histories
 
 
-def read(text: str, points: int = 100):
-    limits = CsvLimits(points=points, size=1e150)
-    return read_histories(text.splitlines(keepends=True), "h.csv", limits)
+def read(text: str):
+    return read_histories(text.splitlines(keepends=True), "h.csv")
 
 
 def test_two_columns_are_one_nameless_series() -> None:
@@ -66,12 +66,13 @@ def test_one_time_written_in_two_ways_is_one_time() -> None:
     assert series.values == (12.0,)
 
 
-def test_nothing_is_read_beyond_the_most_times_of_a_series() -> None:
+def test_nothing_is_read_beyond_the_most_times_of_a_series(monkeypatch) -> None:
+    monkeypatch.setattr(history_csv, "MOST_POINTS", 3)
     rows = ["time,value\n", *(f"{at},1\n" for at in range(4)), "5,fast\n"]
     with pytest.raises(HistoryError, match="line 5: expected at most 3 times a series"):
-        read("".join(rows), points=3)
+        read("".join(rows))
     repeats = "time,value\n" + "1,2\n" * 9
-    assert len(read(repeats, points=3)[0].values) == 1
+    assert len(read(repeats)[0].values) == 1
 
 
 def test_rows_of_one_time_are_repeats() -> None:
@@ -135,7 +136,7 @@ def test_wrong_input_is_one_line_that_names_the_place(text, told) -> None:
 
 def test_numbers_of_two_digests_are_two_series() -> None:
     lines = ["series,digest,time,value", "a,1111111100,1,1", "a,22222222,2,9", "b,11111111,1,1"]
-    found = read_histories(lines, "x.csv", CsvLimits(points=9, size=99))
+    found = read_histories(lines, "x.csv")
     assert [one.name for one in found] == ["a (digest 11111111)", "a (digest 22222222)", "b"]
-    (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv", CsvLimits(points=9, size=99))
+    (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv")
     assert alone.name is None

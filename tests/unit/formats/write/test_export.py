@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 from hybridwatch.cli.main import cli
-from hybridwatch.formats.read.history_csv import CsvLimits, read_histories
+from hybridwatch.formats.read.history_csv import read_histories
 from hybridwatch.formats.write.hud import to_hud
 from hybridwatch.formats.write.points import build_points
 from hybridwatch.records.run import Source
@@ -151,7 +151,7 @@ def test_csv_is_what_detect_reads(tmp_path, export) -> None:
         later = replace(run, id=f"{day:08x}", started_at=run.started_at + timedelta(days=4 - day))
         write_run(tmp_path / "results", later)
     text = export("--to", "csv").output
-    histories = read_histories(io.StringIO(text), "x", CsvLimits(points=9, size=1e9))
+    histories = read_histories(io.StringIO(text), "x")
     (median,) = [one for one in histories if "_median" in str(one.name)]
     assert len(median.labels) == 4
     assert median.spreads is not None
