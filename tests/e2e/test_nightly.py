@@ -165,7 +165,7 @@ def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
         if sample.metric == "output_throughput"
     ]
     assert row[columns.index("result")] == pytest.approx([median(ours)], rel=1e-4)
-    assert len(ours) in {TRIALS, BLOCKS}, "more only where the machine was restless"
+    assert len(ours) in {TRIALS, BLOCKS}, "more only where the machine was noisy"
     assert kept["env_vars"] == {"HYBRIDWATCH_BUILD": BUILD, "HYBRIDWATCH_RELEASE": "0.27.1"}
     assert kept["params"]["machine"] == run.testbed.id
     # Minutes pass, and somebody looks on.

@@ -2,7 +2,7 @@
 
 "Inconclusive" alone is nothing to alarm people with: it is what an honest test says of a change
 near the margin, or of a few trials too few. It is another matter when a slow-down many times the
-margin would have passed unseen: then the machine was too restless, or the trials too few, to say
+margin would have passed unseen: then the machine was too noisy, or the trials too few, to say
 anything, and silence would read as "all is well".
 """
 
@@ -18,7 +18,7 @@ from hybridwatch.metrics import Kind, Metric
 FAR: Final = 3.0
 """Times its margin beyond which a change must not stay unseen. Ten trials of a healthy machine see
 one to two margins; at three (9 % of throughput) a release could slow down by what people open
-issues about. Lower, and a single restless metric would comment on every pull request."""
+issues about. Lower, and a single noisy metric would comment on every pull request."""
 
 LEAST_MARGIN: Final = 0.03
 """Stands for the margin of metrics that have none, such as a count that should not change."""

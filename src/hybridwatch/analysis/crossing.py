@@ -5,7 +5,7 @@ the other falls, so throughput is compared at each interactivity that both curve
 between the points of a trial next to it and never beyond its last. Trials are paired in blocks like
 any other number (``blocks``); one that does not reach a place is left out there with its block.
 A curve of k loads has k points and k - 1 lines between them, so a place counts as better at the
-(2k - 1)-th part of the level, by an exact test. Like every rate it is held back on a restless
+(2k - 1)-th part of the level, by an exact test. Like every rate it is held back on a noisy
 machine.
 """
 

@@ -6,7 +6,7 @@ in which nothing could be compared must not pass as "no regression".
 Careful on purpose, too: a gate stops people's work. A regression that survives the
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
 time, rate or count that got worse between two runs, while it is not known how much runs differ, is
-left open in the report and a warning here; so is one that got worse on a restless machine without
+left open in the report and a warning here; so is one that got worse on a noisy machine without
 more work of the engine's. A regression that is no more than chance gives from run
 to run warns until it repeats.
 
@@ -33,7 +33,7 @@ UNKNOWN_RUNS: Final = (
 LUCK: Final = "no more than chance gives from run to run"
 
 NOISY_MACHINE: Final = (
-    "measured on a restless machine, and the engine's processor time does not say so"
+    "measured on a noisy machine, and the engine's processor time does not say so"
 )
 
 
@@ -140,7 +140,7 @@ def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> boo
 
 
 def is_worse_and_held_back(comparison: Comparison, report: Report) -> bool:
-    """Say whether a time got worse on a restless machine, and is left open for want of work."""
+    """Say whether a time got worse on a noisy machine, and is left open for want of work."""
     sure = comparison.p_value is not None and comparison.p_value < report.false_discovery_rate
     held_back = comparison.restless and doubt.HELD_BACK in comparison.doubts
     return held_back and sure and _is_worse_and_open(comparison)

@@ -28,7 +28,7 @@ _LEVEL: Final = 0.01
 """Of each test below. A doubt fails nothing, but one without cause teaches to read over doubts."""
 
 _SPREAD: Final = 0.1
-"""Of the kernel's times, from which a machine is called restless. Trials that spread as much show
+"""Of the kernel's times, from which a machine is called noisy. Trials that spread as much show
 no change below a tenth at seven a side."""
 
 _TO_DEVIATION: Final = 1.349
@@ -141,7 +141,7 @@ def about_surroundings(pair: Pair) -> Iterator[str]:
         yield from _differences(reading, left, right, remedy)
         if not in_turn:
             yield from _drifts(reading, left, right)
-    yield from _restlessness(left, right, in_turn=in_turn)
+    yield from _noise_doubts(left, right, in_turn=in_turn)
     yield from _about_gpus((*left, *right))
 
 
@@ -201,11 +201,11 @@ def _kernel_spread(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bo
     return max(_spread(side) for side in sides)
 
 
-def _restlessness(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
+def _noise_doubts(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
     spread = _kernel_spread(left, right, in_turn=in_turn)
     if spread > _SPREAD:
         yield (
-            "The machine was restless: the times of the calibration kernel spread by "
+            "The machine was noisy: the times of the calibration kernel spread by "
             f"{spread * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
             "machine."
         )

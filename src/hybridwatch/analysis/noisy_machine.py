@@ -1,4 +1,4 @@
-"""Times of a machine that its own run calls restless: the engine's processor time decides.
+"""Times of a machine that its own run calls noisy: the engine's processor time decides.
 
 Neighbours stretch every time, and seven blocks do not average that out. What an engine worked they
 stretch far less: waiting for a processor is no part of it. So the processor time is asked first, by
@@ -27,7 +27,7 @@ DECIDES: Final = "engine_cpu_time"
 """The metric that neighbours stretch least."""
 
 BLOCKS: Final = 20
-"""Blocks that show a tenth more work on a restless machine (the lab's ``calibration.restless``)."""
+"""Blocks that show a tenth more work on a noisy machine (lab: ``calibration.noisy_machine``)."""
 
 _DIRECTIONS: Final = 2
 
@@ -47,7 +47,7 @@ def blocks_missing(run: Run) -> int:
 
 
 def leaves_work_open(report: Report) -> bool:
-    """Whether a report of a restless machine cannot say if the engine works more."""
+    """Whether a report of a noisy machine cannot say if the engine works more."""
     return any(
         one.metric.id == DECIDES and one.restless and one.verdict is Verdict.INCONCLUSIVE
         for one in report.comparisons
@@ -55,7 +55,7 @@ def leaves_work_open(report: Report) -> bool:
 
 
 def noisy_p(metrics: Sequence[Metric], rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
-    """Test whether rows of a restless machine became worse, and whether they became better.
+    """Test whether rows of a noisy machine became worse, and whether they became better.
 
     The rows are of one family. Each has p-values of being worse and of being better; without
     processor time among the rows none is below 1.

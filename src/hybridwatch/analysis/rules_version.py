@@ -14,7 +14,7 @@ direction seen, in place of Mann-Whitney below ten blocks and signed ranks from 
 runs a time, rate or count is red or green only beyond five times the noise of 20 earlier runs.
 
 3: Tokens are compared across sides (``contract.changed_tokens``) where records hold them. On a
-machine that the run itself calls restless, times and rates of one run are red or green only where
+machine that the run itself calls noisy, times and rates of one run are red or green only where
 the engine's processor time changed the same way.
 
 4: A run of one build is held against what its scenario expects. A contract that both sides break

@@ -321,7 +321,7 @@ class _Measuring:
 
     def measure_duet(self, plan: Plan) -> Run:
         """Measure the same scenario once more, both sides at the same time."""
-        note = "restless machine, and whether the engine works more is open: a duet tells, "
+        note = "noisy machine, and whether the engine works more is open: a duet tells, "
         trials = plan[0].trials.performance
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
         self._print_title(plan, " (duet)")

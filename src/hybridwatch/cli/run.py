@@ -57,7 +57,7 @@ _RESUME: Final = "--resume"
     "--trials",
     type=click.IntRange(7, 1000),
     help="Number of timed trials on each side; with --until-decided, at the first look.  "
-    f"[default: as the scenario counts; on a restless machine at least {BLOCKS}]",
+    f"[default: as the scenario counts; on a noisy machine at least {BLOCKS}]",
 )
 @takes_documents
 @takes_phases

@@ -325,7 +325,7 @@ class Session:
         further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
         if further:
             self._total += len(further)
-            self._keep_in_sight(f"restless machine: {rounds} more trials a side")
+            self._keep_in_sight(f"noisy machine: {rounds} more trials a side")
         return further
 
     def cut_short(self, reason: str) -> Run | None:

@@ -121,7 +121,7 @@ def _worked_point(load: float, loaded: Loaded) -> Point:
 
 
 def _work(made: Sequence[Loaded], metric: str) -> tuple[Sample, ...]:
-    """What a step of all loads together worked; on a restless machine it decides.
+    """What a step of all loads together worked; on a noisy machine it decides.
 
     Nothing when the engine does not count its steps, or gave other tokens than the client counted.
     """

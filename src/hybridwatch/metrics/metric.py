@@ -120,7 +120,7 @@ class Metric:
 
     @property
     def hangs_on_the_clock(self) -> bool:
-        """Whether a restless machine makes it uncertain: a time, or a rate per time."""
+        """Whether a noisy machine makes it uncertain: a time, or a rate per time."""
         family = self.id.partition(".")[0]
         return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
 

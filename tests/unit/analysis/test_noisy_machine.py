@@ -1,4 +1,4 @@
-"""A machine that its run calls restless: times are red or green only with the processor time."""
+"""A machine that its run calls noisy: times are red or green only with the processor time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,14 +54,14 @@ def test_a_time_alone_is_held_back_and_says_so() -> None:
     found = of(report, "tpot")
     assert found.restless
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert any(doubt.startswith("Held back: on a restless machine") for doubt in found.doubts)
+    assert any(doubt.startswith("Held back: on a noisy machine") for doubt in found.doubts)
 
 
 def test_a_gate_warns_of_a_time_that_was_held_back() -> None:
     result = gate(build_report(session({"tpot": 1.2, WORK: 1.0})))
     assert result.passed
     (warning,) = result.warnings
-    assert warning.startswith("tpot median: inconclusive, worse, measured on a restless machine")
+    assert warning.startswith("tpot median: inconclusive, worse, measured on a noisy machine")
 
 
 def test_a_gate_is_silent_about_what_became_better_or_stayed_there() -> None:

@@ -83,7 +83,7 @@ def test_further_rounds_go_on_in_turn_and_before_the_next_phase(made):
     (seen,) = asked
     assert seen[Phase.PERFORMANCE] == 2 * PLANNED, "asked once, when the planned ones are made"
     assert seen[Phase.HOST_SYNC] == 0
-    assert [one.text for one in shown if one.lasting] == ["restless machine: 3 more trials a side"]
+    assert [one.text for one in shown if one.lasting] == ["noisy machine: 3 more trials a side"]
     assert shown[-1].done < shown[-1].total, "the total grew with them"
 
 

@@ -1,4 +1,4 @@
-"""Rules for a restless machine, held against recorded sessions of a real engine.
+"""Rules for a noisy machine, held against recorded sessions of a real engine.
 
 The sessions were measured beside noisy neighbours (``hybridwatch_lab.calibration.recording``). The
 shipped rule was written when two of them had been looked at, and no constant in it was tuned on
@@ -72,7 +72,7 @@ def as_shipped(session: JudgedSession) -> tuple[Comparison, ...]:
 
 
 def as_if_quiet(session: JudgedSession) -> tuple[Comparison, ...]:
-    """Judge as on a machine that is not restless."""
+    """Judge as on a machine that is not noisy."""
     return judge_together(_quiet(session.drafts))[0]
 
 
@@ -139,7 +139,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> LabSection:
         same, slower = compared(sessions, SAME), compared(sessions, SLOWER)
         as_recorded += [(name, where, *_cells(rule, same, slower)) for name, rule in RULES.items()]
         for blocks in _BLOCKS:
-            lab.tell(f"restless sessions: {where}, {blocks} blocks drawn")
+            lab.tell(f"sessions of a noisy machine: {where}, {blocks} blocks drawn")
             rng, reports = lab.rng(f"restless {_KEYS[where]} {blocks}"), lab.times(_REPORTS, 20)
             drawn = [
                 [_drawn(rng, _pool(some), blocks, swap=swap) for _ in range(reports if some else 0)]
@@ -165,7 +165,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> LabSection:
         "few sessions. Sessions of other lengths were drawn from the blocks of a half, with "
         "replacement; where nothing was changed, which of the two trials of a block is the "
         f"contender was drawn too. Scenarios count {_USUAL} blocks; a run "
-        f"whose machine is restless goes on to {BLOCKS}. A report counts once, whichever of its "
+        f"whose machine is noisy goes on to {BLOCKS}. A report counts once, whichever of its "
         "times and rates is red, better or the same. The figures of drawn sessions are of the "
         f"other half; that {BLOCKS} blocks are enough was seen on them, not foretold."
     )
@@ -179,13 +179,13 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> LabSection:
         ),
         LabTable("Drawn sessions", ("rule", "sessions", "blocks", *header), tuple(as_drawn)),
     )
-    return LabSection("Sessions of a restless machine", text, figures, tables)
+    return LabSection("Sessions of a noisy machine", text, figures, tables)
 
 
 def _called_restless(recorded: Sequence[JudgedSession]) -> figure.Figure:
     return figure.share(
         "restless.called_restless",
-        "recorded sessions that call their machine restless",
+        "recorded sessions that call their machine noisy",
         [any(draft.restless for draft in one.drafts) for one in recorded],
     )
 
@@ -198,13 +198,13 @@ def _figures_of_drawn(
     return (
         figure.share(
             f"restless.changed{suffix}",
-            f"unchanged on a restless machine, {blocks} blocks drawn: any red or better",
+            f"unchanged on a noisy machine, {blocks} blocks drawn: any red or better",
             [any(c.verdict in changed for c in as_shipped(one)) for one in same],
             at_level(0.05),
         ),
         figure.share(
             f"restless.found{suffix}",
-            f"+10 % work on a restless machine, {blocks} blocks drawn: any red",
+            f"+10 % work on a noisy machine, {blocks} blocks drawn: any red",
             [_has(as_shipped(one), Verdict.REGRESSION) for one in slower],
             at_least(0.70) if blocks == BLOCKS else None,
         ),

@@ -39,7 +39,7 @@ _HIGHER: Final = ", higher is better"
 _UNITS: Final[Mapping[Unit, str]] = {Unit.SECONDS: "seconds", Unit.RATIO: "share"}
 """asv writes 0.004 ``seconds`` as 4 ms, and takes any other word as it is: "0.25 1" of a ratio."""
 IN_DOUBT: Final = math.inf
-"""Noise of a side whose times say nothing: too few trials, or a restless machine."""
+"""Noise of a side whose times say nothing: too few trials, or a noisy machine."""
 _NORMAL: Final = 2.5758
 """Quantile of the normal distribution for an interval of 99 %."""
 _WEIGHTLESS: Final = (-1e308, 1e308)
