@@ -139,9 +139,9 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
         yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))
         return
     drawn = [
-        trials_chart(series)
-        for series in load_trials(entry)
-        if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
+        trials_chart(one)
+        for one in load_trials(entry)
+        if (one.subject.metric.id, one.subject.statistic) == (lead.metric, lead.statistic)
     ]
     yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
 
