@@ -148,11 +148,9 @@ def cut(keys: Sequence[str], query: PageQuery) -> Cut:
         except ValueError:
             raise missing("cursor", "`next` of a page of this list", query.cursor) from None
     end = min(start + query.limit, len(keys))
-    return Cut(start, end, _encoded(keys[end - 1]) if end < len(keys) else None)
-
-
-def _encoded(key: str) -> str:
-    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
+    if end == len(keys):
+        return Cut(start, end, None)
+    return Cut(start, end, base64.urlsafe_b64encode(keys[end - 1].encode()).decode().rstrip("="))
 
 
 def _decoded(cursor: str) -> str:

@@ -1,12 +1,11 @@
 """``hybridwatch compare``: every verdict between two sides, as a table or as JSON."""
 
-import json
 from pathlib import Path
 
 import click
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.program import program
 from hybridwatch.cli.sides import (
     RECORDS_HELP,
@@ -51,7 +50,7 @@ def command(
     # Stored first: whoever reads the answer may act on the file.
     path = save(results, judged) if saved else None
     if as_json:
-        click.echo(json.dumps(comparison_to_json(report), indent=2, allow_nan=False))
+        print_json(comparison_to_json(report))
     else:
         print_table(report, Console())
         if control := known_bad_in(report):

@@ -1,7 +1,5 @@
 """``hybridwatch fleet``: many hosts, one queue."""
 
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +8,7 @@ import click
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
 from hybridwatch.cli.fleet_queue import open_queue
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
@@ -75,10 +73,10 @@ def plan_command(file: Path | None, night: str | None, results: Path, form: str 
     """
     matrix = read_matrix(file or home() / MATRIX_FILE)
     now = utc_now()
-    jobs = matrix.jobs(home() / "scenarios", night or _today(now), now)
+    jobs = matrix.jobs(home() / "scenarios", night or f"{now:%Y-%m-%d}", now)
     if form in _FORMS:
         kinds = {testbed.name: testbed for testbed in matrix.testbeds}
-        click.echo(json.dumps(_FORMS[form](jobs, kinds), indent=2))
+        print_json(_FORMS[form](jobs, kinds))
         return
     if not jobs:
         raise FleetError(f"{matrix.path}: expected scenarios to measure, found none")
@@ -122,12 +120,8 @@ def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> No
     new = job_queue.plan(jobs, matrix.testbeds)
     if as_json:
         content: dict[str, Any] = {"new": new, "jobs": [job_json(job) for job in jobs]}
-        click.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     known = f", {len(jobs) - new} known already" if new < len(jobs) else ""
     say(f"{plural(new, 'new job')}{known}, in {job_queue.database.name}")
     say("next: hybridwatch fleet run")
-
-
-def _today(now: datetime) -> str:
-    return now.astimezone(UTC).date().isoformat()

@@ -11,7 +11,7 @@ from rich.text import Text
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.cli.fleet_queue import open_queue
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
@@ -34,7 +34,7 @@ def status_command(results: Path, *, as_json: bool) -> None:
     """Say what is measured, what waits and why, what went wrong, and when it will be over."""
     overview = read_overview(open_queue(results))
     if as_json:
-        click.echo(json.dumps(overview.to_json(), indent=2))
+        print_json(overview.to_json())
         return
     if not overview.batches:
         say("the queue is empty; fill it: hybridwatch fleet plan")
@@ -74,7 +74,7 @@ def hosts_command(
             HostRegistry(job_queue.database, job_queue.clock).set_status(name, standing, reason)
     hosts = read_overview(job_queue).hosts
     if as_json:
-        click.echo(json.dumps([host_json(host) for host in hosts], indent=2))
+        print_json([host_json(host) for host in hosts])
     elif hosts:
         Console().print(_hosts_table(hosts))
     else:

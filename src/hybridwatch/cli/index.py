@@ -1,13 +1,12 @@
 """``hybridwatch index``: read what is new, so that nobody has to wait for it in the dashboard."""
 
-import json
 from pathlib import Path
 
 import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
@@ -37,7 +36,7 @@ def command(results: Path, rebuild: bool, as_json: bool) -> None:
     with file_progress(Console(stderr=True), "records") as say:
         index = open_index(results, say, rebuild=rebuild)
     if as_json:
-        click.echo(json.dumps(index_to_json(index), indent=2))
+        print_json(index_to_json(index))
     else:
         _print(index)
 

@@ -1,6 +1,5 @@
 """``hybridwatch notify``: send what changed since it was last sent."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.notify_round import build_sender, open_outbox, place_of, render_lines
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.integrations.notify.sending import (
@@ -126,7 +125,7 @@ def _channel_json(one: Preview | Sent) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Preview | Sent]) -> None:
-    click.echo(json.dumps(notify_to_json(found), indent=2, allow_nan=False))
+    print_json(notify_to_json(found))
 
 
 def _name_orphaned(outbox: Outbox, channels: Channels) -> None:

@@ -1,5 +1,6 @@
 """Options that several verbs take, and the files that they are asked to write."""
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,3 +78,8 @@ def takes_results(says: str) -> Callable[[_Verb], _Verb]:
         show_default="results, of the home if there is one",
         help=says,
     )
+
+
+def print_json(document: object) -> None:
+    """Print what ``--json`` gives, as ``docs/json.md`` has it."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))

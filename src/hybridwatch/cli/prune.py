@@ -1,6 +1,5 @@
 """``hybridwatch prune``: throw away what grew old, and nothing that somebody rests on."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.filesize import decimal
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_examples
@@ -81,7 +80,7 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
             for done, _ in enumerate(remove(results, plan.removals, now), start=1):
                 say(done, len(plan.removals))
     if as_json:
-        click.echo(json.dumps(plan_to_json(plan, removed=yes), indent=2))
+        print_json(plan_to_json(plan, removed=yes))
     else:
         _print(plan, removed=yes)
 

@@ -1,6 +1,5 @@
 """``hybridwatch store``: whether the results folder is as it was written."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
@@ -46,7 +45,7 @@ def check(ctx: click.Context, results: Path, seal: bool, as_json: bool) -> None:
     if seal and found.without_digest:
         add_digests(results, found.without_digest)
     if as_json:
-        click.echo(json.dumps(store_check_to_json(found, sealed=seal), indent=2))
+        print_json(store_check_to_json(found, sealed=seal))
     else:
         _print(found, sealed=seal)
     ctx.exit(1 if found.wrong else 0)

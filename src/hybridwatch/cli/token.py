@@ -1,6 +1,5 @@
 """``hybridwatch token``: which programs may ask the API for what."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import click
 from rich import box
 from rich.text import Text
 
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.errors import RecordError
@@ -61,7 +60,7 @@ def list_all(*, results: Path, as_json: bool) -> None:
     now, found = datetime.now(UTC), open_tokens(results).by_digest().values()
     if as_json:
         document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
-        click.echo(json.dumps(document, indent=2))
+        print_json(document)
         return
     table = StackedTable("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
     for one in found:

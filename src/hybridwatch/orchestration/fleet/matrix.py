@@ -58,10 +58,12 @@ def render_command(job: Job) -> str:
 
 
 def _entry(job: Job, testbed: HostKind) -> dict[str, Any]:
+    # GitHub's labels are words without values.
+    words = [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
     return {
         "name": job.title,
         "testbed": testbed.name,
-        "runs-on": ["self-hosted", *_words(testbed)],
+        "runs-on": ["self-hosted", *words],
         "timeout-minutes": _minutes(job),
         "command": render_command(job),
     }
@@ -79,11 +81,6 @@ def _step(job: Job, testbed: HostKind) -> dict[str, Any]:
         "priority": job.priority,
         "artifact_paths": ["results/records/**/*"],
     }
-
-
-def _words(testbed: HostKind) -> list[str]:
-    """GitHub's labels are words without values."""
-    return [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
 
 
 def _minutes(job: Job) -> int:

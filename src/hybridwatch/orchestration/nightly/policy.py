@@ -130,14 +130,10 @@ def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--policy",
         type=click.Path(path_type=Path, dir_okay=False),
-        callback=_chosen,
+        callback=lambda _context, _option, path: load_policy(path) if path else policy_here(),
         help=f"Rules of the gate (docs/ci.md).  [default: {DEFAULT} here, or {_OF_A_HOME} of the "
         "home, where there is one]",
     )(verb)
-
-
-def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Policy:
-    return policy_here() if path is None else load_policy(path)
 
 
 def policy_here() -> Policy:
