@@ -111,19 +111,13 @@ def test_every_value_and_median_is_that_of_its_run(index, entries):
     for entry in entries:
         run = entry.run
         cell = run.scenario.id, run.testbed.id
+        origin = run.harness.revision or "unknown", run.testbed.id
         for trials in load_trials(entry):
             found = series(*cell, trials.subject.metric.id, trials.subject.statistic)
             points = found.points[found.points["run"] == run.id]
             columns = ["build", "side", "nth", "value", "revision", "testbed"]
             assert list(points[columns].itertuples(index=False, name=None)) == [
-                (
-                    side.build,
-                    side.side,
-                    nth,
-                    value,
-                    run.harness.revision or "unknown",
-                    run.testbed.id,
-                )
+                (side.build, side.side, nth, value, *origin)
                 for side in trials.sides
                 for nth, value in enumerate(side.values)
             ]

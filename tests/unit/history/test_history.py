@@ -92,8 +92,7 @@ def test_accuracy_is_the_share_of_each_trial() -> None:
 def test_single_build_runs_have_trials() -> None:
     alone = single()
     series = trials_named(alone, "itl p99")
-    [side] = series.sides
-    assert (side.side, len(side.values)) == (0, 7)
+    assert [(side.side, len(side.values)) for side in series.sides] == [(0, 7)]
     assert (
         render_repeat_command(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
     )
