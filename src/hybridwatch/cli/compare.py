@@ -7,11 +7,7 @@ import click
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.program import program
-from hybridwatch.cli.sides import (
-    RECORDS_HELP,
-    takes_baseline,
-    takes_records,
-)
+from hybridwatch.cli.sides import RECORDS_HELP, takes_baseline, takes_records
 from hybridwatch.cli.terminal import Console
 from hybridwatch.history.judge import SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in

@@ -7,7 +7,7 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
-from hybridwatch.cli.fleet_queue import open_queue
+from hybridwatch.cli.fleet_queue import made_queue, planned_queue
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
@@ -98,11 +98,7 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
     matrix = read_matrix(file or home() / MATRIX_FILE)
     if matrix.confirm is None:
         raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
-    job_queue = open_queue(results)
-    if not job_queue.is_made():
-        raise FleetError(
-            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
-        )
+    job_queue = planned_queue(results)
     now = utc_now()
     alerts = find_alerts(results, open_index(results), checkout_here(), now)
     known = known_pairs(job_queue)
@@ -114,9 +110,7 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
 
 
 def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> None:
-    results.mkdir(parents=True, exist_ok=True)
-    job_queue = open_queue(results)
-    job_queue.make()
+    job_queue = made_queue(results)
     new = job_queue.plan(jobs, matrix.testbeds)
     if as_json:
         content: dict[str, Any] = {"new": new, "jobs": [job_json(job) for job in jobs]}

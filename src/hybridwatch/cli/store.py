@@ -7,9 +7,8 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, print_json, takes_results
+from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.errors import RecordError
 from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
 from hybridwatch.reports.escape import one_line
 
@@ -38,8 +37,7 @@ def check(ctx: click.Context, results: Path, seal: bool, as_json: bool) -> None:
 
     Exit status 1 when a file is damaged, was changed or is not there.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     with file_progress(Console(stderr=True), "files") as say:
         found = check_store(results, say)
     if seal and found.without_digest:
