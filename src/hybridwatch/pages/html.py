@@ -6,12 +6,12 @@ can become markup or steer the page. A name of a template that gets no value is 
 """
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -87,11 +87,6 @@ def title_html(document: Document, context: HtmlContext) -> Markup:
 def caption_html(chart: Chart, context: HtmlContext) -> Markup:
     """Write what stands under a figure."""
     return _macro("caption", context, chart)
-
-
-def page_html(values: Mapping[str, Any]) -> str:
-    """Write a whole page with the values that ``page.html`` names."""
-    return ENVIRONMENT.get_template("page.html").render(values)
 
 
 def _macro(name: str, context: HtmlContext, *arguments: object) -> Markup:

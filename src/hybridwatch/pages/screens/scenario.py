@@ -36,9 +36,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.document import (
-    Line as Words,
-)
+from hybridwatch.pages.document import Line as Words
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
