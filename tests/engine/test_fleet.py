@@ -90,7 +90,7 @@ def drained(request, sides, tmp_path_factory):
     job_queue = JobQueue(database)
     job_queue.make()
     options = JobWish(30.0, trials=7)
-    beds = [HostKind(name, {"own": name}) for name in HOSTS]
+    beds = [HostKind(name=name, labels={"own": name}) for name in HOSTS]
     jobs = [
         a_job(scenario=SCENARIO, builds=BUILDS, testbed=bed.name, options=options, now=utc_now())
         for bed in beds
@@ -137,7 +137,7 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     search = FleetSearch(
         job_queue=job_queue,
         results=tmp_path,
-        testbed=HostKind("any", {}),
+        testbed=HostKind(name="any"),
         per_day=10,
         batch_id=search_batch_id(journal.name()),
         until=utc_now() + timedelta(hours=1),

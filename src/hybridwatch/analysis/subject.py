@@ -40,6 +40,11 @@ class Subject:
     statistic: str
 
     @property
+    def label(self) -> str:
+        """Its name on pages and in addresses."""
+        return self.metric.label(self.statistic)
+
+    @property
     def phase(self) -> Phase:
         """The phase whose trials feed the metric."""
         return phase_of(self.metric)

@@ -15,7 +15,6 @@ from hybridwatch.analysis.alerts.act import LONGEST_TEXT, check_other, make_act
 from hybridwatch.api import endpoints
 from hybridwatch.api.endpoints import Named
 from hybridwatch.api.problem import ProblemError, missing, unfit
-from hybridwatch.api.queries import Nothing
 from hybridwatch.api.view import StoreView
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import IngestError, RecordConflictError, RecordError, TriageError
@@ -83,7 +82,7 @@ def add_run(view: StoreView, _: Named, given: Given) -> Done:
         said = f"run {run.id} is there already and says something else; records never change"
         raise ProblemError(HTTPStatus.CONFLICT, said, field="id", found=run.id) from error
     view.look_again()
-    row = endpoints.run(view.now(), {"run": run.id}, Nothing())
+    row = endpoints.run(view.now(), {"run": run.id})
     _log.info("run %s: added by %s", run.id, given.who)
     return Done(HTTPStatus.CREATED if is_new else HTTPStatus.OK, row, f"/runs/{run.id}")
 

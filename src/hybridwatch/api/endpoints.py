@@ -3,13 +3,21 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.api.problem import ProblemError, missing
-from hybridwatch.api.queries import AlertsQuery, LevelsQuery, Nothing, RunsQuery, SeriesQuery, cut
+from hybridwatch.api.queries import (
+    NOTHING,
+    AlertsQuery,
+    LevelsQuery,
+    Nothing,
+    RunsQuery,
+    SeriesQuery,
+    cut,
+)
 from hybridwatch.api.view import Snapshot
-from hybridwatch.database.points import Point
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import CELL
 from hybridwatch.errors import ComparisonError
@@ -34,18 +42,20 @@ def runs(store: Snapshot, _: Named, query: RunsQuery) -> dict[str, Any]:
         for one in _runs(store.index).values()
         if wanted.fits(one["scenario"], one["testbed"], one["builds"] + one["lines"], one["role"])
     ]
-    page = cut([one["run_id"] for one in found], query)
-    return {"items": found[page.start : page.end], "next": page.next}
+    return cut(found, query, itemgetter("run_id"))
 
 
-def run(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
+def run(store: Snapshot, named: Named, _: Nothing = NOTHING) -> dict[str, Any]:
     """Give one run of the list."""
-    return _run(store, named)
+    one = _runs(store.index).get(named["run"])
+    if one is None:
+        raise missing("run", "the whole id of a stored run, as /v1/runs lists them", named["run"])
+    return one
 
 
 def report(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any] | bytes:
     """Give every verdict of a run of two builds."""
-    name = _run(store, named)["record"]
+    name = run(store, named)["record"]
     known = store.index.report(name)
     if known is not None:
         return known
@@ -68,8 +78,7 @@ def series(store: Snapshot, _: Named, query: SeriesQuery) -> dict[str, Any]:
         and query.metric in {"", one["metric"]}
         and query.statistic in {"", one["statistic"]}
     ]
-    page = cut([one["id"] for one in found], query)
-    return {"items": found[page.start : page.end], "next": page.next}
+    return cut(found, query, itemgetter("id"))
 
 
 def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
@@ -82,14 +91,9 @@ def levels(store: Snapshot, named: Named, query: LevelsQuery) -> dict[str, Any]:
     found = [
         point
         for point in every
-        if point.build.startswith(query.build) or point.line.startswith(query.build)
+        if point["build"].startswith(query.build) or point["line"].startswith(query.build)
     ]
-    page = cut([f"{point.run_id}#{point.side}" for point in found], query)
-    items = [
-        {**point._asdict(), "started_at": point.started_at.isoformat()}
-        for point in found[page.start : page.end]
-    ]
-    return {"series": one, "items": items, "next": page.next}
+    return {"series": one, **cut(found, query, lambda level: f"{level['run_id']}#{level['side']}")}
 
 
 def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
@@ -101,8 +105,7 @@ def alerts(store: Snapshot, _: Named, query: AlertsQuery) -> dict[str, Any]:
         if query.status in {"", one["status"]}
         and any(wanted.fits(it["scenario"], it["testbed"], [""], "") for it in one["members"])
     ]
-    page = cut([one["key"] for one in found], query)
-    return {"items": found[page.start : page.end], "next": page.next}
+    return cut(found, query, itemgetter("key"))
 
 
 def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
@@ -112,28 +115,6 @@ def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
     if one is None:
         raise missing("alert", "the key of an alert, as /v1/alerts lists them", named["alert"])
     return alerts.by_key[one.key]
-
-
-def stamp_of_store(store: Snapshot, _: Named) -> str:
-    """Give what changes with the records, and with the rules that judge them."""
-    return store.index.stamp
-
-
-def stamp_of_run(store: Snapshot, named: Named) -> str:
-    """Give what changes with one record, and with the rules that judge it."""
-    return store.index.stamp_of(_run(store, named)["record"])
-
-
-def stamp_of_alerts(store: Snapshot, _: Named) -> str:
-    """Give what changes with any alert."""
-    return store.alerts().stamp
-
-
-def _run(store: Snapshot, named: Named) -> dict[str, Any]:
-    one = _runs(store.index).get(named["run"])
-    if one is None:
-        raise missing("run", "the whole id of a stored run, as /v1/runs lists them", named["run"])
-    return one
 
 
 @cached_per_index
@@ -147,7 +128,7 @@ def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
 @cached_per_index
 def _points(
     index: Index, /, scenario: str, version: int, digest: str, testbed: str, *metric: str
-) -> Sequence[Point]:
+) -> Sequence[dict[str, Any]]:
     return index.points(scenario, version, digest, testbed, *metric)
 
 

@@ -5,8 +5,8 @@ A list comes in pages: bounded, and the next one begins behind the last entry of
 
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -44,6 +44,9 @@ class Nothing(BaseModel):
     """A question without parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+NOTHING: Final = Nothing()
 
 
 class PageQuery(Nothing):
@@ -118,25 +121,15 @@ def parsed(model: type[_Asked], pairs: Sequence[tuple[str, str]]) -> _Asked:
         raise wrong(name, expected, given.get(name, "")) from None
 
 
-_Entry = TypeVar("_Entry")
+_Entry = dict[str, Any]
 
 
-class Cut(NamedTuple):
-    """Where a page lies in its list, and the cursor of the next; ``None`` behind the last."""
-
-    start: int
-    end: int
-    next: str | None
-
-
-def cut(keys: Sequence[str], query: PageQuery) -> Cut:
-    """Find the wanted page.
+def cut(
+    entries: Sequence[_Entry], query: PageQuery, key: Callable[[_Entry], str]
+) -> dict[str, Any]:
+    """Give the wanted page: ``items``, and the cursor of the ``next``; ``None`` behind the last.
 
     What is new at the beginning of a list moves nothing: a cursor names an entry, not a place.
-
-    Args:
-        keys: Of every entry, in order.
-        query: What is wanted.
 
     Raises:
         ProblemError: The cursor is none of ours, or its entry is gone.
@@ -144,15 +137,14 @@ def cut(keys: Sequence[str], query: PageQuery) -> Cut:
     start = 0
     if query.cursor:
         try:
-            start = keys.index(_decoded(query.cursor)) + 1
+            start = list(map(key, entries)).index(_decoded(query.cursor)) + 1
         except ValueError:
             raise missing("cursor", "`next` of a page of this list", query.cursor) from None
-    end = min(start + query.limit, len(keys))
-    return Cut(start, end, _encoded(keys[end - 1]) if end < len(keys) else None)
-
-
-def _encoded(key: str) -> str:
-    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
+    items = entries[start : start + query.limit]
+    if start + len(items) == len(entries):
+        return {"items": items, "next": None}
+    last = base64.urlsafe_b64encode(key(items[-1]).encode())
+    return {"items": items, "next": last.decode().rstrip("=")}
 
 
 def _decoded(cursor: str) -> str:

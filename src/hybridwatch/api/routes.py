@@ -40,7 +40,7 @@ class Route:
     answer: Callable[[Snapshot, endpoints.Named, Any], dict[str, Any] | bytes]
     query: type[queries.Nothing]
     schema: type[BaseModel]
-    stamp: Callable[[Snapshot, endpoints.Named], str] = endpoints.stamp_of_store
+    stamp: Callable[[Snapshot, endpoints.Named], str] = lambda store, _: store.index.stamp
     refusals: tuple[int, ...] = ()
     scope: Scope = Scope.READ
 
@@ -110,7 +110,7 @@ ROUTES: Final = (
         endpoints.report,
         queries.Nothing,
         ReportAnswer,
-        stamp=endpoints.stamp_of_run,
+        stamp=lambda store, named: store.index.stamp_of(endpoints.run(store, named)["record"]),
         refusals=(404, 409),
     ),
     Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),
@@ -126,7 +126,7 @@ ROUTES: Final = (
         endpoints.alerts,
         queries.AlertsQuery,
         answers.AlertPage,
-        stamp=endpoints.stamp_of_alerts,
+        stamp=lambda store, _: store.alerts().stamp,
         refusals=(404,),
     ),
     Route(
@@ -134,7 +134,7 @@ ROUTES: Final = (
         endpoints.alert,
         queries.Nothing,
         AlertItem,
-        stamp=endpoints.stamp_of_alerts,
+        stamp=lambda store, _: store.alerts().stamp,
         refusals=(404,),
     ),
 )

@@ -62,17 +62,14 @@ class Aging(Generic[_Value]):
         if (value := self.at_hand()) is not None:
             return value
         if not self._lock.acquire(blocking=False):
-            if (value := self._before()) is not None:
-                return value
+            # Who is about to replace it takes a moment; it may be too old to wait with.
+            if self._value is not None and time.monotonic() < self._at_latest:
+                return self._value
             self._lock.acquire()
         try:
             return self._made_anew()
         finally:
             self._lock.release()
-
-    def _before(self) -> _Value | None:
-        """Give the value that another thread is about to replace, if it is not too old."""
-        return self._value if time.monotonic() < self._at_latest else None
 
     def _made_anew(self) -> _Value:
         if (value := self.at_hand()) is not None:

@@ -16,6 +16,7 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refresh_command
 from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.step_summary import run_address
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
 from hybridwatch.history.newest_runs import findings_for
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from hybridwatch.integrations.github.grammar import Bisect, Measure
     from hybridwatch.integrations.github.requests import CommentRequest
 
-_RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
 """What a reading command gets of the environment, beside our own settings: no token."""
 _OURS: Final = "HYBRIDWATCH_"
@@ -141,7 +141,7 @@ def _to_be_measured(
     from hybridwatch.integrations.github.requests import RequestState
 
     matrix, entry = matrix_that_asks(), order.asked
-    change: dict[str, object] = {"state": RequestState.RUNNING, "link": _link()}
+    change: dict[str, object] = {"state": RequestState.RUNNING, "link": run_address()}
     if matrix is not None and isinstance(command, Measure) and not command.known_bad:
         try:
             place = repo, order.pull.number, entry.comment
@@ -180,11 +180,6 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
         name: value for name, value in inherited.items() if name in _KEPT or name.startswith(_OURS)
     }
     return {**kept, "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-
-
-def _link() -> str:
-    server, repository, run = (os.environ.get(name, "") for name in _RUN)
-    return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
 
 
 @command.command(

@@ -8,10 +8,10 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import open_queue
+from hybridwatch.cli.fleet_queue import made_queue, planned_queue
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.errors import FleetError, HybridwatchError
+from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.job_queue import utc_now
@@ -56,10 +56,7 @@ def put_into_queue(
     batch_id, now = request_batch_id(*place), utc_now()
     asked = wanted.scenarios, wanted.builds, wanted.trials
     jobs = matrix.requested_jobs(home() / "scenarios", asked, batch_id, now)
-    results.mkdir(parents=True, exist_ok=True)
-    job_queue = open_queue(results)
-    job_queue.make()
-    job_queue.plan(jobs, matrix.testbeds)
+    made_queue(results).plan(jobs, matrix.testbeds)
     return f"{plural(len(jobs), 'job')} in the queue"
 
 
@@ -74,11 +71,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
     Put it behind `hybridwatch fleet run` in what a timer starts.
     """
-    job_queue = open_queue(results)
-    if not job_queue.is_made():
-        raise FleetError(
-            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
-        )
+    job_queue = planned_queue(results)
     client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.our_comment import read_comment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.fleet_queue import open_queue
+from hybridwatch.cli.fleet_queue import made_queue
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.bisect.journal import SearchJournal
 from hybridwatch.orchestration.bisect.question import STARTS
@@ -54,9 +54,7 @@ def open_fleet_search(
         raise FleetError(f"--fleet {testbed}: expected a testbed of {matrix.path}: {names}")
     if matrix.confirm is None:
         raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
-    results.mkdir(parents=True, exist_ok=True)
-    job_queue = open_queue(results)
-    job_queue.make()
+    job_queue = made_queue(results)
     return FleetSearch(
         job_queue=job_queue,
         results=results,

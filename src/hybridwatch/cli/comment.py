@@ -1,6 +1,5 @@
 """``hybridwatch comment``: what was found out, as one comment and a check on a pull request."""
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.github_access import REPOSITORY, TOKEN, fitting, pull_request
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.sides import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, may_take_records
-from hybridwatch.cli.step_summary import SUMMARY, add_to_summary
+from hybridwatch.cli.step_summary import SUMMARY, add_to_summary, run_address
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
@@ -21,8 +20,6 @@ from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, ren
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.pull_request import PullRequest
-
-_RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _LONGEST_TITLE: Final = 250
@@ -113,12 +110,10 @@ def _summarize(text: str) -> None:
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:
     from hybridwatch.integrations.github.pull_request import Check
 
-    where = [os.environ.get(name) for name in _RUN]
-    server, repository, run = where
     check = Check(
         conclusion=findings.conclusion.value,
         title=one_line(render_title(findings))[:_LONGEST_TITLE],
         summary=render(findings).text,
-        details_url=f"{server}/{repository}/actions/runs/{run}" if all(where) else None,
+        details_url=run_address() or None,
     )
     return f"{check.conclusion}, {pull.check(pull.head, check)}"

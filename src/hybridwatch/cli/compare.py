@@ -1,18 +1,13 @@
 """``hybridwatch compare``: every verdict between two sides, as a table or as JSON."""
 
-import json
 from pathlib import Path
 
 import click
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.program import program
-from hybridwatch.cli.sides import (
-    RECORDS_HELP,
-    takes_baseline,
-    takes_records,
-)
+from hybridwatch.cli.sides import RECORDS_HELP, takes_baseline, takes_records
 from hybridwatch.cli.terminal import Console
 from hybridwatch.history.judge import SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
@@ -51,7 +46,7 @@ def command(
     # Stored first: the reader of the answer may act on the file.
     path = save(results, judged) if saved else None
     if as_json:
-        click.echo(json.dumps(comparison_to_json(report), indent=2, allow_nan=False))
+        print_json(comparison_to_json(report))
     else:
         print_table(report, Console())
         if control := known_bad_in(report):

@@ -1,6 +1,5 @@
 """``hybridwatch controls``: can every scenario tell its bug from nothing at all?"""
 
-import json
 from collections.abc import Iterator, Sequence
 
 import click
@@ -15,7 +14,7 @@ from hybridwatch.analysis.control import (
 )
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
@@ -88,9 +87,7 @@ def command(
         for scenario, sides in plans:
             controls += _control(scenario, sides, console, left)
     if as_json:
-        click.echo(
-            json.dumps({"controls": [control_to_json(control) for control in controls]}, indent=2)
-        )
+        print_json({"controls": [control_to_json(control) for control in controls]})
     else:
         console.print(_table(controls))
         console.print(as_text(_closing(controls)))

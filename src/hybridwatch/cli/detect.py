@@ -1,13 +1,12 @@
 """``hybridwatch detect``: the change points of a history that anybody measured."""
 
 import io
-import json
 from dataclasses import replace
 
 import click
 
 from hybridwatch.analysis.change_point import History, examine, two_levels
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
@@ -58,7 +57,7 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
         for series in _read(file)
     ]
     if as_json:
-        click.echo(json.dumps(detections_to_json(detections), indent=2, allow_nan=False))
+        print_json(detections_to_json(detections))
     else:
         print_detections(detections, Console())
     if any(detection.worse for detection in detections):

@@ -1,6 +1,5 @@
 """``hybridwatch engine``: the environments of engine builds."""
 
-import json
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hybridwatch.cli import completion, engine_add
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.adopt import BUILD, adopt
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
@@ -135,7 +134,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     code = _code_of(builds) if as_json or everything else {}
     if as_json:
         entries = [_to_json(build, code.get(build.environment)) for build in builds]
-        click.echo(json.dumps({"builds": entries}, indent=2))
+        print_json({"builds": entries})
         return
     table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):
@@ -176,7 +175,7 @@ def check_command(name: str, *, as_json: bool) -> None:
     """
     found = check_build(named_build(name))
     if as_json:
-        click.echo(json.dumps({"build": name, **_check_to_json(found)}, indent=2))
+        print_json({"build": name, **_check_to_json(found)})
         return
     code = f", code {found.code_digest[:12]}" if found.code_digest else ""
     click.echo(f"{name}: {found.distribution} {found.release}{code}")

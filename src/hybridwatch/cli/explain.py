@@ -1,6 +1,5 @@
 """``hybridwatch explain``: a stored verdict, computed again from its records and laid open."""
 
-import json
 import shlex
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import click
 
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
@@ -51,9 +50,7 @@ def command(
     judged, found = replay(path, results)
     chosen = _chosen(judged.report, metric)
     if as_json:
-        click.echo(
-            json.dumps(replay_to_json(found, judged.report, chosen), indent=2, allow_nan=False)
-        )
+        print_json(replay_to_json(found, judged.report, chosen))
     else:
         console = Console()
         console.print(heading(judged.report))

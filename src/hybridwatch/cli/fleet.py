@@ -1,7 +1,5 @@
 """``hybridwatch fleet``: many hosts, one queue."""
 
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +7,8 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
-from hybridwatch.cli.fleet_queue import open_queue
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.fleet_queue import made_queue, planned_queue
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
@@ -75,10 +73,10 @@ def plan_command(file: Path | None, night: str | None, results: Path, form: str 
     """
     matrix = read_matrix(file or home() / MATRIX_FILE)
     now = utc_now()
-    jobs = matrix.jobs(home() / "scenarios", night or _today(now), now)
+    jobs = matrix.jobs(home() / "scenarios", night or f"{now:%Y-%m-%d}", now)
     if form in _FORMS:
         kinds = {testbed.name: testbed for testbed in matrix.testbeds}
-        click.echo(json.dumps(_FORMS[form](jobs, kinds), indent=2))
+        print_json(_FORMS[form](jobs, kinds))
         return
     if not jobs:
         raise FleetError(f"{matrix.path}: expected scenarios to measure, found none")
@@ -100,11 +98,7 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
     matrix = read_matrix(file or home() / MATRIX_FILE)
     if matrix.confirm is None:
         raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
-    job_queue = open_queue(results)
-    if not job_queue.is_made():
-        raise FleetError(
-            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
-        )
+    job_queue = planned_queue(results)
     now = utc_now()
     alerts = find_alerts(results, open_index(results), checkout_here(), now)
     known = known_pairs(job_queue)
@@ -116,18 +110,12 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
 
 
 def _put(matrix: Matrix, jobs: list[Job], results: Path, *, as_json: bool) -> None:
-    results.mkdir(parents=True, exist_ok=True)
-    job_queue = open_queue(results)
-    job_queue.make()
+    job_queue = made_queue(results)
     new = job_queue.plan(jobs, matrix.testbeds)
     if as_json:
         content: dict[str, Any] = {"new": new, "jobs": [job_json(job) for job in jobs]}
-        click.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     known = f", {len(jobs) - new} known already" if new < len(jobs) else ""
     say(f"{plural(new, 'new job')}{known}, in {job_queue.database.name}")
     say("next: hybridwatch fleet run")
-
-
-def _today(now: datetime) -> str:
-    return now.astimezone(UTC).date().isoformat()

@@ -1,6 +1,5 @@
 """``hybridwatch fleet run``: drain the queue."""
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +8,7 @@ import click
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.cluster import Cluster
 from hybridwatch.orchestration.fleet.driver import (
@@ -137,7 +136,7 @@ def _label(text: str) -> tuple[str, str]:
 def _tell(summary: DriverSummary, *, as_json: bool) -> None:
     ends = {end.value: summary.ends[end] for end in AttemptEnd}
     if as_json:
-        click.echo(json.dumps({"attempts": ends, "left": dict(summary.left)}, indent=2))
+        print_json({"attempts": ends, "left": dict(summary.left)})
     else:
         say(f"{plural(summary.ends[AttemptEnd.STORED], 'record')} stored")
         if summary.given_up:

@@ -10,13 +10,12 @@ from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.cli.fleet_queue import open_queue
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.fleet_queue import open_queue, planned_queue
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
 from hybridwatch.orchestration.fleet.job import JobState
-from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.lookup import find_job_log, key_like, open_in
 from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_json, read_overview
 from hybridwatch.orchestration.fleet.placing import HostStatus
@@ -34,7 +33,7 @@ def status_command(results: Path, *, as_json: bool) -> None:
     """Say what is measured, what waits and why, what went wrong, and when it will be over."""
     overview = read_overview(open_queue(results))
     if as_json:
-        click.echo(json.dumps(overview.to_json(), indent=2))
+        print_json(overview.to_json())
         return
     if not overview.batches:
         say("the queue is empty; fill it: hybridwatch fleet plan")
@@ -66,15 +65,14 @@ def hosts_command(
     as_json: bool,
 ) -> None:
     """List the hosts with what they last showed, or change what one may do."""
-    job_queue = open_queue(results)
     wishes = {HostStatus.NEW: lift, HostStatus.QUARANTINED: quarantine, HostStatus.RETIRED: retire}
     for standing, name in wishes.items():
         if name is not None:
-            _require_made(job_queue)
+            job_queue = planned_queue(results)
             HostRegistry(job_queue.database, job_queue.clock).set_status(name, standing, reason)
-    hosts = read_overview(job_queue).hosts
+    hosts = read_overview(open_queue(results)).hosts
     if as_json:
-        click.echo(json.dumps([host_json(host) for host in hosts], indent=2))
+        print_json([host_json(host) for host in hosts])
     elif hosts:
         Console().print(_hosts_table(hosts))
     else:
@@ -94,8 +92,7 @@ def hosts_command(
 @takes_results("Folder whose database has the queue.")
 def logs_command(job: str, attempt: int | None, results: Path) -> None:
     """Print what the measurement of JOB printed; JOB is its key, or the beginning of it."""
-    job_queue = open_queue(results)
-    _require_made(job_queue)
+    job_queue = planned_queue(results)
     found = find_job_log(job_queue, job, attempt)
     try:
         click.echo((results / found).read_text(encoding="utf-8", errors="replace"), nl=False)
@@ -119,8 +116,7 @@ def cancel_command(
     """Cancel JOBS, by key or its beginning: those that wait at once, those that run soon."""
     if bool(jobs) == (night is not None):
         raise click.UsageError("expected either JOBS or --night.")
-    job_queue = open_queue(results)
-    _require_made(job_queue)
+    job_queue = planned_queue(results)
     keys = (
         open_in(job_queue, night)
         if night is not None
@@ -134,13 +130,6 @@ def cancel_command(
 
 
 VERBS: Final = (status_command, hosts_command, logs_command, cancel_command)
-
-
-def _require_made(job_queue: JobQueue) -> None:
-    if not job_queue.is_made():
-        raise FleetError(
-            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
-        )
 
 
 def _print_status(overview: Overview) -> None:

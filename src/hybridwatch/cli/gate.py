@@ -1,6 +1,5 @@
 """``hybridwatch gate``: from comparisons to pass or fail, for a script to act on."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.options import examples, write_file
+from hybridwatch.cli.options import examples, print_json, write_file
 from hybridwatch.cli.sides import MANY_HELP, RECORDS_HELP, may_take_records, takes_baseline
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.history.judge import SideOptions
@@ -93,7 +92,7 @@ def command(
         write_file(markdown, render(findings, limit=SUMMARY_LIMIT).text.encode())
     if as_json:
         document = _one_to_json(result, findings) if records else findings_to_json(result, findings)
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        print_json(document)
     elif github:
         say(*without_commands(_lines(result, findings)), *annotations(findings))
         add_to_summary(render(findings, limit=SUMMARY_LIMIT).text)

@@ -1,17 +1,15 @@
 """``hybridwatch index``: read what is new, so that nobody has to wait for it in the dashboard."""
 
-import json
 from pathlib import Path
 
 import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
-from hybridwatch.errors import RecordError
 from hybridwatch.reports.escape import one_line
 
 INDEX_SCHEMA = 1
@@ -32,12 +30,11 @@ def command(results: Path, rebuild: bool, as_json: bool) -> None:
     Only new records are read and judged. The dashboard does the same when it opens; a nightly run
     of this command saves that time. docs/database.md says what the database holds.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     with file_progress(Console(stderr=True), "records") as say:
         index = open_index(results, say, rebuild=rebuild)
     if as_json:
-        click.echo(json.dumps(index_to_json(index), indent=2))
+        print_json(index_to_json(index))
     else:
         _print(index)
 

@@ -1,6 +1,5 @@
 """``hybridwatch ingest``: records from elsewhere, and what other tools measured, into the store."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -9,10 +8,10 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read.document import ForeignDocument, parse
+from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
 from hybridwatch.records.codec import encode
@@ -177,7 +176,7 @@ def command(
         _take_all(named, haul, ForeignInput(testbed, build, scenario, line))
     haul.write()
     if as_json:
-        click.echo(json.dumps(haul.to_json(), indent=2, allow_nan=False))
+        print_json(haul.to_json())
     else:
         click.echo(haul.summary)
     if haul.status:
@@ -206,7 +205,9 @@ def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
         yield _taken(intake, path, "record", run, new=new)
         return
     document = parse(path, raw)
-    aside = companion(document) or (_VERDICT if _is_verdict(document) else None)
+    root = document.root.value
+    is_verdict = isinstance(root, dict) and root.keys() >= _VERDICT_KEYS
+    aside = companion(document) or (_VERDICT if is_verdict else None)
     if aside is not None:
         haul.aside.append(aside)
         return
@@ -239,11 +240,6 @@ def _check_same(intake: Intake, run: Run) -> None:
 
 def _measured(run: Run) -> list[tuple[object, ...]]:
     return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
-
-
-def _is_verdict(document: ForeignDocument) -> bool:
-    value = document.root.value
-    return isinstance(value, dict) and value.keys() >= _VERDICT_KEYS
 
 
 def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Taken:

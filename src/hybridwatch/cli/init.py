@@ -50,7 +50,8 @@ def make_home(folder: Path) -> list[Path]:
         BuildError: One of the files is there already; then nothing is written.
     """
     with as_file(files("hybridwatch.cli") / "starter") as starter:
-        sources = sorted(path for path in starter.rglob("*") if _is_ours(path))
+        files_there = (path for path in starter.rglob("*") if path.is_file())
+        sources = sorted(path for path in files_there if path.suffix != ".pyc")
         names = [path.relative_to(starter) for path in sources]
         targets = [folder / name.with_name(_HIDDEN.get(name.name, name.name)) for name in names]
         for target in targets:
@@ -60,7 +61,3 @@ def make_home(folder: Path) -> list[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(source.read_bytes())
     return targets
-
-
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".pyc"

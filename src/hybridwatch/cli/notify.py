@@ -1,6 +1,5 @@
 """``hybridwatch notify``: send what changed since it was last sent."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,17 +10,10 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.notify_round import build_sender, open_outbox, place_of, render_lines
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.sending import (
-    Preview,
-    Sent,
-    chosen_channels,
-    preview,
-    skip,
-    tell,
-)
+from hybridwatch.integrations.notify.sending import Sent, chosen_channels, preview, skip, tell
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
@@ -76,14 +68,14 @@ def command(
         count = skip(outbox, wanted, look)
         say(f"{plural(count, 'message')} marked as read", err=as_json)
         if as_json:
-            _print([])
+            print_json(notify_to_json([]))
     else:
         _tell(tell(outbox, build_sender(outbox, channels), wanted, look), as_json=as_json)
 
 
-def _show(found: Sequence[Preview], *, as_json: bool) -> None:
+def _show(found: Sequence[Sent], *, as_json: bool) -> None:
     if as_json:
-        _print(found)
+        print_json(notify_to_json(found))
         return
     for one in found:
         counted = plural(len(one.new), "new message")
@@ -96,37 +88,30 @@ def _show(found: Sequence[Preview], *, as_json: bool) -> None:
 
 def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
     if as_json:
-        _print(found)
+        print_json(notify_to_json(found))
     else:
         say(*render_lines(found))
     if any(one.waiting for one in found):
         raise click.exceptions.Exit(_BAD_NEWS)
 
 
-def notify_to_json(found: Sequence[Preview | Sent]) -> dict[str, Any]:
+def notify_to_json(found: Sequence[Sent]) -> dict[str, Any]:
     """Give what became of each channel, or what would (``docs/json.md``)."""
     return {"schema_version": _SCHEMA_VERSION, "channels": [_channel_json(one) for one in found]}
 
 
-def _channel_json(one: Preview | Sent) -> dict[str, Any]:
-    if isinstance(one, Sent):
-        troubles, by_state = one.troubles, {"sent": one.sent, "waiting": one.waiting}
-    else:
-        troubles, by_state = [], {"waiting": list(one.waiting), "new": list(one.new)}
+def _channel_json(one: Sent) -> dict[str, Any]:
+    by_state = {"sent": one.sent, "waiting": one.waiting, "new": one.new}
     return {
         "channel": one.channel,
         "kind": one.kind,
-        "troubles": troubles,
+        "troubles": one.troubles,
         "messages": [
             {**message.to_json(), "state": state, "trouble": message.trouble}
             for state, messages in by_state.items()
             for message in messages
         ],
     }
-
-
-def _print(found: Sequence[Preview | Sent]) -> None:
-    click.echo(json.dumps(notify_to_json(found), indent=2, allow_nan=False))
 
 
 def _name_orphaned(outbox: Outbox, channels: Channels) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.cli.options import examples, takes_results, write_file
+from hybridwatch.cli.options import examples, require_folder, takes_results, write_file
 from hybridwatch.database.update import open_index
-from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.orchestration.nightly.gauges import to_openmetrics
 from hybridwatch.system.console_text import say
@@ -34,8 +33,7 @@ def command(results: Path, out: Path | None) -> None:
     alerts, what is missing, records that cannot be read, and the queue and hosts of a fleet.
     ci/prometheus.rules.yml has rules for alerts.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     index, now = open_index(results), datetime.now(UTC)
     written = to_openmetrics(results, index, checkout_here(), now, triage)

@@ -1,5 +1,6 @@
 """Options that several verbs take, and the files that they are asked to write."""
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,6 +69,12 @@ class ResultsFolder(click.Path):
         return super().convert(folder, param, ctx)
 
 
+def require_folder(results: Path) -> None:
+    """Refuse a results folder that is not there, with a ``RecordError``."""
+    if not results.is_dir():
+        raise RecordError(f"--results {results}: expected a folder of records")
+
+
 def takes_results(says: str) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``results``, a folder."""
     return click.option(
@@ -77,3 +84,8 @@ def takes_results(says: str) -> Callable[[_Verb], _Verb]:
         show_default="results, of the home if there is one",
         help=says,
     )
+
+
+def print_json(document: object) -> None:
+    """Print what ``--json`` gives, as ``docs/json.md`` has it."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))

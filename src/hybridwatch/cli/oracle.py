@@ -1,6 +1,5 @@
 """``hybridwatch oracle``: right answers from outside the engine, written down and checked."""
 
-import json
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.checkpoint import model_folder
@@ -139,7 +138,7 @@ def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> Non
             click.echo("\n  ".join([f"{scenario.id}: {verdict}", *map(str, wrong)]), err=as_json)
     if as_json:
         named = {name: [one._asdict() for one in wrong] for name, wrong in found.items()}
-        click.echo(json.dumps({"build": build, "wrong": named}, indent=2))
+        print_json({"build": build, "wrong": named})
     if any(found.values()):
         raise click.exceptions.Exit(1)
 

@@ -1,6 +1,5 @@
 """``hybridwatch prune``: delete old records that nothing refers to."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +10,8 @@ from rich.filesize import decimal
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_examples
 from hybridwatch.records.store.retention import (
     PrunePlan,
@@ -67,8 +65,7 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
     Runs that something refers to stay whole: pinned baselines, those beside a change point, those
     that a stored verdict was made of, and those of alerts that are open or were acted on.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     console = Console(stderr=True)
     policy, now = RetentionPolicy(**days), datetime.now(UTC)
     records = list_records(results)
@@ -81,7 +78,7 @@ def command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int
             for done, _ in enumerate(remove(results, plan.removals, now), start=1):
                 say(done, len(plan.removals))
     if as_json:
-        click.echo(json.dumps(plan_to_json(plan, removed=yes), indent=2))
+        print_json(plan_to_json(plan, removed=yes))
     else:
         _print(plan, removed=yes)
 

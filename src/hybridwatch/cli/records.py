@@ -1,7 +1,6 @@
 """``hybridwatch records``: which runs are stored, the newest first."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 from pathlib import Path
@@ -11,7 +10,7 @@ import click
 from rich.box import SIMPLE_HEAD
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
 from hybridwatch.records.role import Role, role_of
@@ -77,7 +76,7 @@ def command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> N
     more = not everything and len(shown) > _SHOWN
     shown = shown if everything else shown[:_SHOWN]
     if as_json:
-        click.echo(json.dumps(records_to_json(shown, broken, more=more), indent=2))
+        print_json(records_to_json(shown, broken, more=more))
         return
     if shown:
         Console().print(_table(shown))

@@ -1,6 +1,5 @@
 """``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents
 from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.outcome import print_closing
 from hybridwatch.cli.program import program
 from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
@@ -121,5 +120,5 @@ def command(
         raise
     print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
-        click.echo(json.dumps({"runs": [outcome.to_json() for outcome in outcomes]}, indent=2))
+        print_json({"runs": [outcome.to_json() for outcome in outcomes]})
     context.exit(int(lost > 0 or any(outcome.troubles for outcome in outcomes)))

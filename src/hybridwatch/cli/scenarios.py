@@ -3,20 +3,19 @@
 ``--from`` makes scenario files of another project's workloads.
 """
 
-import json
 from pathlib import Path
 
 import click
 from rich import box
 from rich.padding import Padding
 
-from hybridwatch.cli.options import examples, write_file
+from hybridwatch.cli.options import examples, print_json, write_file
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.checkpoint import find_draft, folder_of
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
-from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios
+from hybridwatch.scenarios.workload_yaml import parse_scenarios
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped
 
@@ -37,14 +36,10 @@ def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
     for path, content in files.items():
         write_file(path, content)
     if as_json:
-        click.echo(json.dumps(_made_to_json(list(files), carried), indent=2))
+        print_json({"written": [str(path) for path in files], "notes": list(carried.notes)})
         return
     say(*(f"{path}: written" for path in files))
     say(*(f"{workload}: {note}" for note in carried.notes))
-
-
-def _made_to_json(files: list[Path], carried: Carried) -> dict[str, object]:
-    return {"written": [str(path) for path in files], "notes": list(carried.notes)}
 
 
 @click.command(
@@ -98,7 +93,7 @@ def command(
     home = home_or_shipped()
     found = _with_models(survey(root or home / "scenarios"), home / "models")
     if as_json:
-        click.echo(json.dumps(_to_json(found), indent=2))
+        print_json(_to_json(found))
     elif check:
         _print_check(found)
     else:

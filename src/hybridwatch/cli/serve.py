@@ -12,10 +12,9 @@ from hybridwatch.api.app import make_app
 from hybridwatch.api.serving import AppState
 from hybridwatch.api.view import Place, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, require_folder, takes_results
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.tokens import open_tokens
-from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 
@@ -58,8 +57,7 @@ def command(
     every question and answer. Writing needs a token (hybridwatch token make). Needs the
     extra "api", but neither vLLM nor torch.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     if not is_loopback(host):
         click.echo(f"warning: {host}:{port}: tokens pass in the clear: put TLS in front", err=True)
     access = Access(open_tokens(results), reads_need_one=require_token or not is_loopback(host))

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -24,11 +25,7 @@ without one held against what its scenario expects. A scenario that the policy e
 it has no record, or only one older than max_age_days."""
 
 
-def _announce(line: str) -> None:
-    say(line, err=True)
-
-
-ANY_TESTBEDS: Final = SideOptions(announce=_announce)
+ANY_TESTBEDS: Final = SideOptions(announce=functools.partial(say, err=True))
 """For verbs without ``takes_baseline``: both sides are shown, whichever machines measured them."""
 
 
@@ -37,7 +34,10 @@ def takes_baseline(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(verb)
     def wrapped(*, baseline: str | None, across_testbeds: bool, **others: Any) -> Any:
-        return verb(options=SideOptions(baseline is not None, across_testbeds, _announce), **others)
+        options = replace(
+            ANY_TESTBEDS, pinned=baseline is not None, across_testbeds=across_testbeds
+        )
+        return verb(options=options, **others)
 
     wrapped = click.option(
         "--across-testbeds",

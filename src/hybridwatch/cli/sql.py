@@ -10,11 +10,10 @@ from typing import Any
 import click
 from rich.text import Text
 
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.ask import ask
 from hybridwatch.database.update import open_index
-from hybridwatch.errors import RecordError
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.plain_text import csv_cell
@@ -38,8 +37,7 @@ def command(statement: str, results: Path, form: str | None) -> None:
     nothing. docs/database.md draws the tables and has examples; what SQL can say depends on the
     database, SQLite or PostgreSQL.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     names, rows = ask(open_index(results).database, statement)
     if form == "json":
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))

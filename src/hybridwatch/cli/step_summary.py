@@ -1,4 +1,4 @@
-"""The summary of a job of GitHub Actions, to which every step may add."""
+"""A job of GitHub Actions: its page, and its summary, to which every step may add."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,13 @@ from hybridwatch.errors import ExportError
 
 SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The variable in which a job names the file."""
+_RUN: Final = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+
+
+def run_address() -> str:
+    """Give the address of the page of this run; empty outside of GitHub Actions."""
+    server, repository, run = (os.environ.get(name) for name in _RUN)
+    return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
 
 
 def add_to_summary(text: str) -> bool:

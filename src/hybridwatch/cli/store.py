@@ -1,6 +1,5 @@
 """``hybridwatch store``: whether the results folder is as it was written."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,8 @@ import click
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.errors import RecordError
 from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
 from hybridwatch.reports.escape import one_line
 
@@ -39,14 +37,13 @@ def check(ctx: click.Context, results: Path, seal: bool, as_json: bool) -> None:
 
     Exit status 1 when a file is damaged, was changed or is not there.
     """
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
+    require_folder(results)
     with file_progress(Console(stderr=True), "files") as say:
         found = check_store(results, say)
     if seal and found.without_digest:
         add_digests(results, found.without_digest)
     if as_json:
-        click.echo(json.dumps(store_check_to_json(found, sealed=seal), indent=2))
+        print_json(store_check_to_json(found, sealed=seal))
     else:
         _print(found, sealed=seal)
     ctx.exit(1 if found.wrong else 0)

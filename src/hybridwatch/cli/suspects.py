@@ -1,6 +1,5 @@
 """``hybridwatch suspects``: the author of a change hears once what it did."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import click
 
 from hybridwatch.cli.github_access import REPOSITORY, access
-from hybridwatch.cli.options import examples
+from hybridwatch.cli.options import examples, print_json
 from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, read_answer
 from hybridwatch.system.console_text import say
 
@@ -40,7 +39,7 @@ def command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool)
     """
     rows = [row for file in files for row in _rows(file, read_answer(file), repo, dry_run=dry_run)]
     if as_json:
-        click.echo(json.dumps({"schema_version": _SCHEMA_VERSION, "suspects": rows}, indent=2))
+        print_json({"schema_version": _SCHEMA_VERSION, "suspects": rows})
     for row in () if as_json else rows:
         place = "" if row["pull_request"] is None else f"{repo}#{row['pull_request']}: "
         say(f"{row['commit'] or row['file']}: {place}{row['done']}")

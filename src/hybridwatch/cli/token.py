@@ -1,6 +1,5 @@
 """``hybridwatch token``: which programs may ask the API for what."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,9 @@ import click
 from rich import box
 from rich.text import Text
 
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
-from hybridwatch.errors import RecordError
 from hybridwatch.reports.stacked import StackedTable
 
 
@@ -45,7 +43,7 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
     Whatever is done with it is done under this name. The database keeps a digest, so a token that
     is lost is made again, under another name.
     """
-    _check_folder(results)
+    require_folder(results)
     now = datetime.now(UTC)
     expires_at = None if days is None else now + timedelta(days=days)
     click.echo(open_tokens(results).make(name, {*map(Scope, scopes)}, now, expires_at))
@@ -57,11 +55,11 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
 def list_all(*, results: Path, as_json: bool) -> None:
     """List the tokens, expired and revoked ones too."""
-    _check_folder(results)
+    require_folder(results)
     now, found = datetime.now(UTC), open_tokens(results).by_digest().values()
     if as_json:
         document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
-        click.echo(json.dumps(document, indent=2))
+        print_json(document)
         return
     table = StackedTable("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
     for one in found:
@@ -77,14 +75,9 @@ def list_all(*, results: Path, as_json: bool) -> None:
 @takes_results("Folder whose API takes the token.")
 def revoke(*, name: str, results: Path) -> None:
     """Revoke the token of NAME; a running server refuses it within two seconds."""
-    _check_folder(results)
+    require_folder(results)
     open_tokens(results).revoke(name, datetime.now(UTC))
     click.echo(f"{name}: revoked")
-
-
-def _check_folder(results: Path) -> None:
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
 
 
 def _to_json(token: Token, now: datetime) -> dict[str, Any]:

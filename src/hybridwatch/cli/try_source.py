@@ -1,6 +1,5 @@
 """``hybridwatch try``: from a patched vLLM to an answer, in one command."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.engine_add import lines_about
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.outcome import RunOutcome, print_closing
 from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
 from hybridwatch.cli.terminal import Console
@@ -106,7 +105,7 @@ def command(
     print_closing(trying.outcomes, results, console)
     trying.print_answer()
     if as_json:
-        click.echo(json.dumps(trying.to_json(), indent=2))
+        print_json(trying.to_json())
     context.exit(int(trying.is_worse))
 
 

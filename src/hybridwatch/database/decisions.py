@@ -30,7 +30,7 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.migration import check_known, migrate, reading_kept
 from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
@@ -66,11 +66,9 @@ class Triage:
         Raises:
             TriageError: The database cannot be read, or is of a newer hybridwatch.
         """
-        file = self._database.file
-        if file is None or file.exists():
-            with self._database.reading() as connection:
-                if self._has_acts(connection):
-                    return self._read(connection)
+        with reading_kept(self._database, ACT) as connection:
+            if connection is not None and self._has_acts(connection):
+                return self._read(connection)
         return _decided(self._read_earlier(), self.name)
 
     def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:

@@ -1,10 +1,13 @@
 """The tables of what is kept, step by step from one version to the next (Alembic)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Table, inspect, text
 
+from hybridwatch.database.connection import Database
 from hybridwatch.errors import TriageError
 
 VERSIONS: Final = "hybridwatch_schema"
@@ -43,3 +46,31 @@ def migrate(connection: Connection) -> None:
     config.set_main_option("script_location", str(scripts).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, NEWEST)
+
+
+@contextmanager
+def writing_kept(database: Database) -> Iterator[Connection]:
+    """Give a writer's turn; the tables are made, or brought to the newest version, before.
+
+    Raises:
+        TriageError: The tables are of a newer hybridwatch.
+    """
+    with database.writing() as connection:
+        check_known(connection, database.name)
+        migrate(connection)
+        yield connection
+
+
+@contextmanager
+def reading_kept(database: Database, table: Table) -> Iterator[Connection | None]:
+    """Read, if ``table`` is there; makes no database where there is none.
+
+    Raises:
+        TriageError: The tables are of a newer hybridwatch.
+    """
+    if database.file is not None and not database.file.exists():
+        yield None
+        return
+    with database.reading() as connection:
+        check_known(connection, database.name)
+        yield connection if inspect(connection).has_table(table.name) else None

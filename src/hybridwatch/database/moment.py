@@ -3,20 +3,30 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, bindparam, func, select
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.points import POINTS, Point, build_point
 from hybridwatch.database.reading import unpacked
-from hybridwatch.database.schema import RECORD, REPORT
+from hybridwatch.database.schema import RECORD, REPORT, SERIES
 from hybridwatch.database.stamps import Listed, list_stamped
-from hybridwatch.database.statements import CELL
+from hybridwatch.database.statements import CELL, every_level
 from hybridwatch.database.writing import find_rules, made_anew, standing_rules
 from hybridwatch.errors import DatabaseError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_OF_POINT: Final = ("record", "build", "line", "release", "side", "value", "n")
+# Made once: SQLAlchemy takes longer to put it together than SQLite to answer.
+_LEVELS: Final = every_level(
+    bindparam("last"), *(SERIES.c[name] == bindparam(name) for name in CELL)
+)
+_POINTS: Final = _LEVELS.with_only_columns(
+    *(_LEVELS.selected_columns[name] for name in ("run", "started_at", *_OF_POINT))
+)
 
 
 class StoreMoment:
@@ -65,11 +75,16 @@ class StoreMoment:
 
     def points(
         self, scenario: str, version: int, digest: str, testbed: str, metric: str, statistic: str
-    ) -> Sequence[Point]:
-        """Give the levels of one series as plain rows, oldest first; none when there is none."""
+    ) -> Sequence[dict[str, Any]]:
+        """Give the levels of one series in plain values, oldest first; none when there is none.
+
+        Each is a side of a run: ``run_id``, ``record`` (its path below the results folder),
+        ``started_at``, ``build``, ``line``, ``release``, ``side``, ``value`` (median of the trials,
+        in base units) and ``n`` (how many).
+        """
         cell = (scenario, int(version), digest, testbed, metric, statistic)
         given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
-        return [build_point(row) for row in self._rows(POINTS, given)]
+        return [_point(*row) for row in self._rows(_POINTS, given)]
 
     def report(self, record: str) -> bytes | None:
         """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.
@@ -95,3 +110,10 @@ class StoreMoment:
             # and rows of SQLAlchemy's own take three times as long.
             rows: Sequence[tuple[Any, ...]] = connection.execute(wanted, given).cursor.fetchall()
             return rows
+
+
+def _point(run: str, microseconds: int, *others: Any) -> dict[str, Any]:
+    """Name the values of a row of ``_POINTS``, as the driver gives it."""
+    moment = _EPOCH + timedelta(microseconds=microseconds)
+    named = dict(zip(_OF_POINT, others, strict=True))
+    return {"run_id": run, "record": named.pop("record"), "started_at": moment.isoformat(), **named}

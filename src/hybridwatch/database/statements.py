@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, case, distinct, func, select
 
 from hybridwatch.analysis.expectation import EXPECTED
 from hybridwatch.database.frames import plain
@@ -20,7 +20,7 @@ OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "questi
 _BEFORE_ALL: Final = -(2**62)
 
 
-def every_level(last: int, *which: ColumnElement[bool]) -> Select[Any]:
+def every_level(last: int | BindParameter[int], *which: ColumnElement[bool]) -> Select[Any]:
     """Ask for levels, metric by metric, oldest run first."""
     return (
         select(

@@ -13,11 +13,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Row, insert, inspect, select, update
+from sqlalchemy import Row, insert, select, update
 
 from hybridwatch.analysis.alerts.act import checked_name
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import TOKEN
 from hybridwatch.database.url import UrlError, find_database_url
 from hybridwatch.errors import TokenError, TriageError
@@ -90,9 +90,7 @@ class Tokens:
             "made_at": now,
             "expires_at": expires_at,
         }
-        with self._database.writing() as connection:
-            check_known(connection, self._database.name)
-            migrate(connection)
+        with writing_kept(self._database) as connection:
             if connection.scalar(select(TOKEN.c.name).where(TOKEN.c.name == name)) is not None:
                 raise TokenError(f"token {name}: expected a new name, found one that has a token")
             connection.execute(insert(TOKEN), [row])
@@ -100,14 +98,11 @@ class Tokens:
 
     def by_digest(self) -> Mapping[str, Token]:
         """Give every token, revoked ones too, in order of their names; makes no database."""
-        if self._database.file is not None and not self._database.file.exists():
-            return {}
-        with self._database.reading() as connection:
-            check_known(connection, self._database.name)
-            if not inspect(connection).has_table(TOKEN.name):
+        with reading_kept(self._database, TOKEN) as connection:
+            if connection is None:
                 return {}
-            rows = connection.execute(select(TOKEN).order_by(TOKEN.c.name)).fetchall()
-        return {row.digest: _token(row) for row in rows}
+            rows = connection.execute(select(TOKEN).order_by(TOKEN.c.name))
+            return {row.digest: _token(row) for row in rows}
 
     def revoke(self, name: str, now: datetime) -> None:
         """Take a token back; ``TokenError`` if none of this name is still valid."""

@@ -1,10 +1,11 @@
 """Asks an installed build, in its own Python, which fixes its code has."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from hybridwatch.engines.builds import BuildRequest, BuildSpec
 from hybridwatch.engines.code_tree import require_syntax
@@ -73,6 +74,9 @@ class BuildCheck:
         return is_known and not self.as_in(fix)
 
 
+_CHECK: Final = TypeAdapter(BuildCheck)
+
+
 def require_installed(build: BuildSpec) -> None:
     """Refuse a build of which no engine can be started here.
 
@@ -131,18 +135,7 @@ def require_readable(name: str, python: Path, folder: Path, plugin: Path | None 
 
 def _read(build: BuildSpec, text: str) -> BuildCheck:
     try:
-        raw: dict[str, Any] = json.loads(text)
-        return BuildCheck(
-            distribution=raw["distribution"],
-            release=raw["release"],
-            wheel_digest=raw["wheel_digest"],
-            fixes={fix: BuildFinding(**finding) for fix, finding in raw["fixes"].items()},
-            faults=dict(raw["faults"]),
-            code_digest=raw.get("code_digest"),
-            changed_files=raw.get("changed_files"),
-            revision=raw.get("revision"),
-            diff_digest=raw.get("diff_digest"),
-        )
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return _CHECK.validate_json(text)
+    except ValidationError as error:
         shown = text.strip()[:200]
         raise BuildError(f"{build.name}: the check answered no report: {shown!r}") from error

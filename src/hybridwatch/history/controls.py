@@ -264,16 +264,7 @@ def list_fixes(states: str) -> Mapping[str, FixState]:
     return {fix: FixState(state) for fix, state in json.loads(states).items()}
 
 
-def broken_contracts(control: ControlRun) -> tuple[ControlReading, ...]:
-    """Give the contracts that tell a control's engine from the healthy one."""
-    return _bad(control, Kind.EXACT)
-
-
-def lost_answers(control: ControlRun) -> tuple[ControlReading, ...]:
-    """Give the tasks whose answers tell a control's engine from the healthy one."""
-    return _bad(control, Kind.PROPORTION)
-
-
-def _bad(control: ControlRun, kind: Kind) -> tuple[ControlReading, ...]:
+def bad_readings(control: ControlRun, kind: Kind) -> tuple[ControlReading, ...]:
+    """Give the metrics of a kind that tell a control's engine from the healthy one."""
     bad = (one for one in control.readings if one.verdict.is_bad_news)
     return tuple(one for one in bad if kind_of(one.metric) is kind)

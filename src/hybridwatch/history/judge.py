@@ -122,19 +122,6 @@ def machines_apart(baseline: Chosen, contender: Chosen) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A record as named on the command line.
-
-    Attributes:
-        name: File, run id or ``latest``.
-        side: Which build, ``None`` if none is given.
-    """
-
-    name: str
-    side: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class SideOptions:
     """How sides are found and compared.
 
@@ -201,21 +188,21 @@ def _sides(
     if len(records) > 2:
         raise ComparisonError(f"expected one record or two, found {len(records)}")
     wanted = [_wanted(word) for word in records]
-    paths = [find_record(results, one.name) for one in wanted]
+    paths = [find_record(results, name) for name, _ in wanted]
     runs = [reader.whole(path) for path in paths]
     if len(runs) == 2:
         if options.pinned:
             raise ComparisonError("--baseline pinned: expected one record, found two")
         left, right = (
-            Chosen(path, run, _side(run, one))
+            Chosen(path, run, _side(run, *one))
             for path, run, one in zip(paths, runs, wanted, strict=True)
         )
         return left, right
-    if not options.pinned and wanted[0].side is None and len(runs[0].builds) == 2:
+    ((_, side),) = wanted
+    if not options.pinned and side is None and len(runs[0].builds) == 2:
         return both_sides(paths[0], runs[0])
     # The last build of a run is what it was made for.
-    side = len(runs[0].builds) - 1 if wanted[0].side is None else wanted[0].side
-    contender = Chosen(paths[0], runs[0], side)
+    contender = Chosen(paths[0], runs[0], len(runs[0].builds) - 1 if side is None else side)
     return _pinned_for(contender, results, options, reader), contender
 
 
@@ -262,19 +249,20 @@ def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
     )
 
 
-def _wanted(word: str) -> _Wanted:
+def _wanted(word: str) -> tuple[str, int | None]:
+    """Read what names a record (file, run id or ``latest``), and which build of it, if one is."""
     name, mark, side = word.rpartition(_MARK)
     if not mark:
-        return _Wanted(word, None)
+        return word, None
     if side not in {"0", "1"}:
         raise ComparisonError(f"{word}: expected 0 or 1 after {_MARK}, found {side!r}")
-    return _Wanted(name, int(side))
+    return name, int(side)
 
 
-def _side(run: Run, wanted: _Wanted) -> int:
-    if wanted.side is not None:
-        return wanted.side
+def _side(run: Run, name: str, side: int | None) -> int:
+    if side is not None:
+        return side
     if len(run.builds) == 1:
         return 0
     labels = ", ".join(f"{_MARK}{at} is {build.label}" for at, build in enumerate(run.builds))
-    raise ComparisonError(f"{wanted.name}: holds {len(run.builds)} builds; add the side: {labels}")
+    raise ComparisonError(f"{name}: holds {len(run.builds)} builds; add the side: {labels}")

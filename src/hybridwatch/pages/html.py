@@ -6,11 +6,12 @@ can become markup or steer the page. A name of a template that gets no value is 
 """
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,12 +21,9 @@ from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import (
     Block,
-    Cell,
     Chart,
     Column,
-    Columns,
     Document,
-    Inline,
     Line,
     When,
     build_cell,
@@ -91,24 +89,10 @@ def caption_html(chart: Chart, context: HtmlContext) -> Markup:
     return _macro("caption", context, chart)
 
 
-def page_html(values: Mapping[str, Any]) -> str:
-    """Write a whole page with the values that ``page.html`` names."""
-    return ENVIRONMENT.get_template("page.html").render(values)
-
-
 def _macro(name: str, context: HtmlContext, *arguments: object) -> Markup:
     template = ENVIRONMENT.get_template("blocks.html")
     written: Markup = getattr(template.make_module({"context": context}), name)(*arguments)
     return written
-
-
-def _finalize(value: Any) -> Any:
-    """Make what is written visible; what is HTML already stays."""
-    return value if hasattr(value, "__html__") else visible(str(value))
-
-
-def _kind(thing: object) -> str:
-    return type(thing).__name__
 
 
 def _href(to: Address | str, context: HtmlContext) -> str | None:
@@ -129,24 +113,10 @@ def _hover_times(when: When, local: tzinfo | None) -> str:
     return "\n".join(times)
 
 
-def _has_figures(columns: Columns) -> bool:
-    return any(isinstance(each, Chart) for part in columns.parts for each in part)
-
-
-def _height(chart: Chart) -> int:
-    return int(chart.figure.layout.height or _HEIGHT)
-
-
 @lru_cache(maxsize=KEPT_CHARTS)
 def _figure_json(chart: Chart) -> Markup:
     """Write a figure as JSON that no script block can be left from; the page's script reads it."""
     return Markup(chart.figure.to_json().replace("<", "\\u003c"))  # noqa: S704 (see above)
-
-
-def _cells(
-    row: Iterable[Cell | Inline], columns: Iterable[Column]
-) -> Iterator[tuple[Column, Cell]]:
-    return zip(columns, map(build_cell, row), strict=True)
 
 
 def _cell_class(column: Column, content: Line = "") -> str:
@@ -198,7 +168,8 @@ ENVIRONMENT: Final = Environment(
     loader=PackageLoader("hybridwatch.pages"),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=_finalize,
+    # What is HTML already stays.
+    finalize=lambda value: value if hasattr(value, "__html__") else visible(str(value)),
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,
@@ -208,17 +179,17 @@ ENVIRONMENT: Final = Environment(
 ENVIRONMENT.filters |= {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "cell_class": _cell_class,
-    "cells": _cells,
+    "cells": lambda row, columns: zip(columns, map(build_cell, row), strict=True),
     "csv_of_chart": csv_of_chart,
     "csv_of_table": csv_of_table,
     "data_href": lambda csv: "data:text/csv;charset=utf-8," + csv.translate(_IN_DATA),
     "figure_json": _figure_json,
     "file_name": file_name,
-    "has_figures": _has_figures,
-    "height": _height,
+    "has_figures": lambda columns: any(isinstance(one, Chart) for one in chain(*columns.parts)),
+    "height": lambda chart: int(chart.figure.layout.height or _HEIGHT),
     "hover_times": _hover_times,
     "href": _href,
-    "kind": _kind,
+    "kind": lambda thing: type(thing).__name__,
     "mark": MARKS.__getitem__,
     "pieces": pieces,
     "slug": lambda verdict: verdict.name.lower().replace("_", "-"),

@@ -7,24 +7,15 @@ our own scripts run, named by their digests: a text that became markup by mistak
 import base64
 import hashlib
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from importlib.resources import files
 from typing import Final
 
 from markupsafe import Markup
 
-from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import (
-    Block,
-    Chart,
-    Columns,
-    Document,
-    Folded,
-    Section,
-    When,
-)
-from hybridwatch.pages.html import HtmlContext, page_html
+from hybridwatch.pages.document import Block, Chart, Columns, Document, Folded, Section, When
+from hybridwatch.pages.html import ENVIRONMENT, HtmlContext
 from hybridwatch.pages.style import STYLE
 from hybridwatch.reports.figures.script import plotly_script
 
@@ -50,9 +41,11 @@ def static_page(document: Document, now: datetime | None = None, base: str | Non
     """
     drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
     scripts = ([plotly_script()] if drawn else []) + [_SCRIPT]
-    return page_html(
+    return ENVIRONMENT.get_template("page.html").render(
         {
-            "context": HtmlContext(href=_links_to(base)),
+            "context": HtmlContext(
+                lambda to: None if base is None else base + to.href().removeprefix("./")
+            ),
             "document": document,
             "foot": _foot(document, now) if now else (),
             "policy": _policy(scripts),
@@ -67,10 +60,6 @@ def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
     if query := document.address.query():
         words += ["--query", query]
     return ("Written ", When(now), f" by {shlex.join(words)}")
-
-
-def _links_to(base: str | None) -> Callable[[Address], str | None]:
-    return lambda address: None if base is None else base + address.href().removeprefix("./")
 
 
 def _policy(scripts: list[str]) -> str:

@@ -16,6 +16,8 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import CauseText, cause_text, name_of_part
 from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.history.entry import Entry
+from hybridwatch.records.store import Broken
 
 CLOSED: Final[Mapping[Deed, str]] = {
     Deed.ACCEPT: "expected",
@@ -78,9 +80,10 @@ def is_control(alert: Alert | Timeline) -> bool:
     return alert.cause.lead.metric == CONTROL
 
 
-def own_report(alert: Alert, report: Report) -> Report:
-    """Leave of a report what is about an alert; of a known-bad control that is all."""
-    if is_control(alert):
+def own_report(alert: Alert, entry: Entry | Broken | None) -> Report | None:
+    """Give of a run's report what is about an alert; of a known-bad control that is all."""
+    report = entry.report if isinstance(entry, Entry) else None
+    if report is None or is_control(alert):
         return report
     parts = {(part.metric, part.statistic) for part in alert.cause.parts}
     own = [c for c in report.comparisons if (c.metric.id, c.statistic) in parts]

@@ -4,7 +4,7 @@ Enough to compute the verdict again by hand. Numbers are in base units, with mor
 table has, since two values that look alike may rank apart.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rich.console import Console, Group
@@ -141,7 +141,7 @@ def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
         if side is None:
             yield name, "no value"
         else:
-            values = _listed(side.values)
+            values = ", ".join(f"{value:.6g}" for value in side.values)
             kept = "worst" if comparison.metric.kind is Kind.EXACT else "median"
             trials = plural(side.n, "trial")
             yield name, f"{values} ({unit}; {kept} of {trials}: {side.center:.6g})"
@@ -159,10 +159,6 @@ def _questions(comparison: Comparison) -> Iterator[Row]:
     lost = sum(flip.baseline.correct for flip in comparison.flips)
     won = len(comparison.flips) - lost
     yield "answers", f"{lost} right on the baseline only, {won} right on the contender only"
-
-
-def _listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.6g}" for value in values)
 
 
 def _rule(comparison: Comparison) -> Iterator[Row]:

@@ -54,7 +54,8 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     prominent = [c for c in report.comparisons if c.verdict in _PROMINENT]
     rest = [c for c in report.comparisons if c.verdict not in _PROMINENT]
     yield _table(prominent)
-    yield _folded(f"{_other(prominent)}comparisons ({len(rest)})", _table(rest))
+    which = "Other" if prominent else "All"
+    yield _folded(f"{which} comparisons ({len(rest)})", _table(rest))
     yield from _flips(report)
     yield _folded("Not settled", _bullets(sentence.open_questions(report)))
     yield _folded("How it was judged", _bullets(sentence.rules(report)))
@@ -63,10 +64,6 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     yield f"**Next:** measure both again{sentence.place_to_repeat([report])}, interleaved:"
     yield fenced(sentence.repeat_command(report))
     yield _footer(report)
-
-
-def _other(prominent: list[Comparison]) -> str:
-    return "Other " if prominent else "All "
 
 
 def _table(comparisons: list[Comparison]) -> str:

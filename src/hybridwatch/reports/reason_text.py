@@ -70,7 +70,8 @@ def because(comparison: Comparison, level: float) -> str:
             reasons = " ".join(comparison.doubts) or "The sides measured different things."
             return f"{reasons.rstrip('.')}: {verdict.value}"
         case Verdict.REGRESSION | Verdict.IMPROVEMENT | Verdict.EQUIVALENT | Verdict.INCONCLUSIVE:
-            steps = _exact(comparison) if _is_exact(comparison) else _tested(comparison, level)
+            is_exact = comparison.design is Design.EXACT
+            steps = _exact(comparison) if is_exact else _tested(comparison, level)
             return f"{', and '.join(steps)}: {verdict.value}"
 
 
@@ -88,10 +89,6 @@ def against(number: float, bound: float) -> str:
         if (float(left) < float(right)) is (number < bound) and float(left) != float(right):
             return f"{left} {sign} {right}"
     return f"{number!r} {sign} {bound!r}"
-
-
-def _is_exact(comparison: Comparison) -> bool:
-    return comparison.design is Design.EXACT
 
 
 def _exact(comparison: Comparison) -> Iterator[str]:

@@ -37,7 +37,7 @@ from hybridwatch.analysis.alerts import (
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
 from hybridwatch.database.connection import Database
-from hybridwatch.database.decisions import EARLIER_FILE, Triage, open_triage
+from hybridwatch.database.decisions import EARLIER_FILE, open_triage
 from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
@@ -335,7 +335,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
 
     (tmp_path / DATABASE_FILE).touch()
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
-    monkeypatch.setattr(Triage, "_has_acts", Mock(side_effect=fault))
+    monkeypatch.setattr("hybridwatch.database.migration.check_known", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
     monkeypatch.setattr(connection, "find_secrets", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")

@@ -111,16 +111,19 @@ def test_every_value_and_median_is_that_of_its_run(index, entries):
     for entry in entries:
         run = entry.run
         cell = run.scenario.id, run.testbed.id
+        origin = run.harness.revision or "unknown", run.testbed.id
         for trials in load_trials(entry):
-            found = series(*cell, trials.metric.id, trials.statistic)
+            found = series(*cell, trials.subject.metric.id, trials.subject.statistic)
             points = found.points[found.points["run"] == run.id]
             columns = ["build", "side", "nth", "value", "revision", "testbed"]
             assert list(points[columns].itertuples(index=False, name=None)) == [
-                (p.build, p.side, p.nth, p.value, p.revision, p.testbed) for p in trials.points
+                (side.build, side.side, nth, value, *origin)
+                for side in trials.sides
+                for nth, value in enumerate(side.values)
             ]
             levels = found.levels[found.levels["run"] == run.id][["build", "side", "value"]]
             assert list(levels.itertuples(index=False, name=None)) == [
-                (median.build, median.side, median.value) for median in trials.medians
+                (side.build, side.side, side.median) for side in trials.sides
             ]
             seen += len(points)
     assert seen == index.counts["values"]

@@ -8,7 +8,6 @@ import pytest
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.database.points import Point
 from hybridwatch.database.statements import CELL, HISTORY, STANDING
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Phase
@@ -196,9 +195,9 @@ def test_points_of_a_series_are_its_levels(tmp_path):
         history = (one for name, one in zip(CELL, cell, strict=True) if name in HISTORY)
         levels = index.series(*history).levels.rename(columns={"run": "run_id"})
         points = index.points(*cell)
-        expected = levels[list(Point._fields)].itertuples(index=False, name=None)
-        assert [tuple(point) for point in points] == list(expected)
+        levels["started_at"] = [moment.isoformat() for moment in levels["started_at"]]
         assert points
+        assert points == levels[list(points[0])].to_dict("records")
     assert index.points("smoke/none", 1, "d", TESTBED.id, "ttft", "median") == []
 
 

@@ -46,7 +46,7 @@ def single(later_h: int = 0) -> Entry:
 
 
 def trials_named(entry: Entry, name: str) -> Trials:
-    return next(t for t in load_trials(entry) if t.metric.label(t.statistic) == name)
+    return next(t for t in load_trials(entry) if t.subject.label == name)
 
 
 def test_what_gave_no_number_is_worse_than_a_regression_and_green_is_last() -> None:
@@ -67,7 +67,7 @@ def test_worst_verdict_speaks_for_the_run() -> None:
 def test_a_run_has_every_trial_value_and_the_median_of_each_side() -> None:
     measured = entry(REGRESSED)
     trials = trials_named(measured, "output_throughput")
-    assert len(trials.points) == 2 * 7
+    assert [len(side.values) for side in trials.sides] == [7, 7]
     raw = [
         value
         for trial in measured.run.measured(0)
@@ -75,25 +75,24 @@ def test_a_run_has_every_trial_value_and_the_median_of_each_side() -> None:
         if sample.metric == "output_throughput"
         for value in sample.values
     ]
-    assert [point.value for point in trials.points if point.side == 0] == raw
-    assert [(one.build, one.side) for one in trials.medians] == [
+    assert list(trials.sides[0].values) == raw
+    assert [(one.build, one.side) for one in trials.sides] == [
         ("cpu-0.27.1", 0),
         ("cpu-0.27.1~padded-rows-prefilling", 1),
     ]
-    assert trials.medians[0].value == median(raw)
+    assert trials.sides[0].median == median(raw)
 
 
 def test_accuracy_is_the_share_of_each_trial() -> None:
     series = trials_named(entry(REGRESSED), "accuracy.recall")
-    assert len(series.points) == 2
-    assert all(0 < point.value < 1 for point in series.points)
+    assert [len(side.values) for side in series.sides] == [1, 1]
+    assert all(0 < value < 1 for side in series.sides for value in side.values)
 
 
 def test_single_build_runs_have_trials() -> None:
     alone = single()
     series = trials_named(alone, "itl p99")
-    assert len(series.points) == 7
-    assert {point.side for point in series.points} == {0}
+    assert [(side.side, len(side.values)) for side in series.sides] == [(0, 7)]
     assert (
         render_repeat_command(alone) == "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1"
     )
@@ -161,10 +160,10 @@ def test_figures_show_hostile_text_as_text() -> None:
 def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
     series = trials_named(entry(REGRESSED), "ttft median")
     dots = [t for t in figure_trials(series).data if t.mode == "markers"]
-    assert sum(len(trace.x) for trace in dots) == len(series.points) == 14
+    assert [len(trace.x) for trace in dots] == [len(side.values) for side in series.sides] == [7, 7]
     assert len(set(dots[0].x)) == 7
-    assert series.points[0].record in dots[0].customdata[0]
-    assert series.points[0].revision in dots[0].customdata[0]
+    assert series.entry.path.name in dots[0].customdata[0]
+    assert series.entry.run.harness.revision in dots[0].customdata[0]
 
 
 def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:

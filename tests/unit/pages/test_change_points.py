@@ -6,14 +6,14 @@ from typing import Any
 import pandas as pd
 
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import metric_of
 from hybridwatch.pages.document import Section, Table
 from hybridwatch.pages.screens.change_points import change_points
-from hybridwatch.pages.screens.histories import ChartSubject
 
-SUBJECT = ChartSubject(metric_of("ttft"), "median")
+SUBJECT = Subject(metric_of("ttft"), "median")
 
 
 def a_line(history: History) -> Line:

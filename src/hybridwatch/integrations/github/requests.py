@@ -62,9 +62,7 @@ class CommentRequest(BaseModel):
     at: datetime
     state: RequestState
     note: _Text = ""
-    link: Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-9._:/-]+)?$")] = (
-        ""
-    )
+    link: _Link = ""
 
     @property
     def is_open(self) -> bool:

@@ -10,18 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, SeenPart, Since, Status, since
+from pydantic import TypeAdapter
+
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, Since, Status, since
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.entry import Entry, load_entry
+from hybridwatch.history.entry import load_entry
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
@@ -43,6 +45,7 @@ _GAP: Final = "gap"
 _MACHINE: Final = "machine"
 _NEWS: Final = timedelta(days=7)
 _KEY_DIGITS: Final = 32
+_SEEN: Final = TypeAdapter(Seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
         testbed=alert.subject.testbed,
         is_gap=False,
         seen=_seen_text(alert.seen),
-        since=lambda seen: since(alert, _seen_of(seen)),
+        since=lambda seen: since(alert, _SEEN.validate_json(seen)),
         content=partial(_content_of, group, place),
         cause=group.key,
     )
@@ -144,10 +147,7 @@ def _report_of(alert: Alert, place: TopicPlace) -> Report | None:
     if alert.subject.area is not Area.ENGINE:
         return None
     row = runs_by_id(place.index).get(alert.bad.run_id)
-    entry = load_entry(place.results / row.record) if row else None
-    if not isinstance(entry, Entry) or entry.report is None:
-        return None
-    return own_report(alert, entry.report)
+    return own_report(alert, load_entry(place.results / row.record) if row else None)
 
 
 def _closed_by(alert: Alert) -> str:
@@ -166,18 +166,6 @@ def _seen_text(seen: Seen) -> str:
         "rank": seen.rank.value,
     }
     return json.dumps(facts, sort_keys=True)
-
-
-def _seen_of(text: str) -> Seen:
-    facts = json.loads(text)
-    return Seen(
-        run_id=facts["run_id"],
-        started_at=datetime.fromisoformat(facts["started_at"]),
-        verdict=Verdict(facts["verdict"]),
-        effect=facts["effect"],
-        rank=Action(facts["rank"]),
-        parts=tuple(SeenPart(**part) for part in facts["parts"]),
-    )
 
 
 def _gap_topics(found: Sequence[Gap], place: TopicPlace) -> Iterator[Topic]:

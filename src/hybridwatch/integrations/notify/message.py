@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from hybridwatch.reports.escape import one_line
 
@@ -112,17 +114,11 @@ class Content:
     link: str = ""
 
     def to_json(self) -> str:
-        """Write it for the database."""
+        """Write it for the database; ``STORED_CONTENT`` reads it back."""
         return json.dumps(asdict(self), sort_keys=True)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what ``to_json`` wrote."""
-        found = json.loads(text)
-        metrics = tuple(MessagePart(**one) for one in found.pop("metrics"))
-        missing = tuple(found.pop("missing"))
-        members = tuple(found.pop("members", ()))
-        return cls(**found, metrics=metrics, missing=missing, members=members)
+
+STORED_CONTENT: Final = TypeAdapter(Content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, insert, inspect, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import MESSAGE, TOLD
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Channel
-from hybridwatch.integrations.notify.message import Content, Message, News, compute_id
+from hybridwatch.integrations.notify.message import STORED_CONTENT, Message, News, compute_id
 from hybridwatch.integrations.notify.topic import (
     DeliveryState,
     Topic,
@@ -72,9 +72,8 @@ class Outbox:
 
     def make(self) -> None:
         """Make the tables, if they are not there."""
-        with self._database.writing() as connection:
-            check_known(connection, self._database.name)
-            migrate(connection)
+        with writing_kept(self._database):
+            pass
 
     def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[OutboxStep]:
         """Say what is news to a channel, and keep nothing.
@@ -112,7 +111,7 @@ class Outbox:
     def waiting(self, channel: str) -> list[Message]:
         """List what was not sent yet, in the order in which it was found."""
         wanted = select(MESSAGE).where(MESSAGE.c.channel == channel, MESSAGE.c.sent_at.is_(None))
-        with self._reading() as connection:
+        with reading_kept(self._database, MESSAGE) as connection:
             if connection is None:
                 return []
             return [_message_of(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))]
@@ -121,7 +120,7 @@ class Outbox:
         """Count what waits for channels that are no longer named."""
         waits = MESSAGE.c.sent_at.is_(None), MESSAGE.c.channel.not_in(channels)
         counted = select(MESSAGE.c.channel, func.count()).where(*waits).group_by(MESSAGE.c.channel)
-        with self._reading() as connection:
+        with reading_kept(self._database, MESSAGE) as connection:
             if connection is None:
                 return {}
             return {row[0]: row[1] for row in connection.execute(counted)}
@@ -145,22 +144,11 @@ class Outbox:
         return found or ""
 
     def _told(self, channel: str) -> dict[str, DeliveryState]:
-        with self._reading() as connection:
+        with reading_kept(self._database, MESSAGE) as connection:
             if connection is None:
                 return {}
             rows = connection.execute(select(TOLD).where(TOLD.c.channel == channel))
             return {row.topic: _told_of(row) for row in rows}
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection | None]:
-        """Read, if there is anything; makes no database where there is none."""
-        file = self._database.file
-        if file is not None and not file.exists():
-            yield None
-            return
-        with self._database.reading() as connection:
-            check_known(connection, self._database.name)
-            yield connection if inspect(connection).has_table(MESSAGE.name) else None
 
 
 def _change(connection: Connection, message: Message, **change: Any) -> None:
@@ -231,7 +219,7 @@ def _put_told(connection: Connection, step: OutboxStep) -> None:
 
 
 def _told_of(row: Row[Any]) -> DeliveryState:
-    content = Content.from_json(row.content)
+    content = STORED_CONTENT.validate_json(row.content)
     return DeliveryState(TopicStatus(row.standing), row.seen, content, row.messages)
 
 
@@ -258,7 +246,7 @@ def _message_of(row: Row[Any]) -> Message:
         topic=row.topic,
         number=row.number,
         news=News(row.news),
-        content=Content.from_json(row.content),
+        content=STORED_CONTENT.validate_json(row.content),
         made_at=row.made_at,
         trouble=row.trouble,
     )

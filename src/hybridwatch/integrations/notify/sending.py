@@ -29,16 +29,18 @@ _PATIENCE_S: Final = 120.0
 
 @dataclass(slots=True)
 class Sent:
-    """What became of one channel.
+    """What became of one channel, or would.
 
     Attributes:
-        waiting: What did not, and is kept.
+        new: What would be sent and was not found before; of a preview alone.
+        waiting: What did not get through, and is kept.
         troubles: Why, and what else was wrong, a line each.
     """
 
     channel: str
     kind: str
     sent: list[Message] = field(default_factory=list)
+    new: list[Message] = field(default_factory=list)
     waiting: list[Message] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
 
@@ -99,20 +101,6 @@ class Sender:
         return client.deliver(message, self._outbox.place(message))
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a channel would be sent.
-
-    Attributes:
-        new: What was not found before.
-    """
-
-    channel: str
-    kind: str
-    new: tuple[Message, ...]
-    waiting: tuple[Message, ...]
-
-
 def chosen_channels(channels: Channels, names: Sequence[str]) -> tuple[Channel, ...]:
     """Choose channels by name; all without any.
 
@@ -128,16 +116,16 @@ def chosen_channels(channels: Channels, names: Sequence[str]) -> tuple[Channel, 
     return tuple(known[name] for name in dict.fromkeys(names)) if names else channels.all
 
 
-def preview(outbox: Outbox, channels: Sequence[Channel], place: TopicPlace) -> list[Preview]:
+def preview(outbox: Outbox, channels: Sequence[Channel], place: TopicPlace) -> list[Sent]:
     """Say what would be sent; keeps and sends nothing."""
     now = datetime.now(UTC)
     topics = gather_topics(place, now)
     return [
-        Preview(
+        Sent(
             channel.name,
             find_kind(channel),
-            tuple(_messages(outbox.plan(channel, topics, now))),
-            tuple(outbox.waiting(channel.name)),
+            new=_messages(outbox.plan(channel, topics, now)),
+            waiting=outbox.waiting(channel.name),
         )
         for channel in channels
     ]

@@ -201,14 +201,12 @@ class QueueDriver:
         self._deps.registry.join(self.name)
 
     def _recover(self, driver: str, watched: frozenset[str]) -> None:
+        results = self._deps.results
         for attempt in self._deps.job_queue.running(driver):
             if attempt.id not in watched:
-                state = self._deps.job_queue.recover(attempt, self._is_stored)
+                state = self._deps.job_queue.recover(attempt, lambda one: (results / one).exists())
                 word = "its record was there" if state is JobState.DONE else "it waits again"
                 self._deps.say(f"{attempt.job.title}: nobody watched attempt {attempt.id}; {word}")
-
-    def _is_stored(self, record: str) -> bool:
-        return (self._deps.results / record).exists()
 
     def _book(self, ended: Ended) -> None:
         order = ended.order.id

@@ -72,7 +72,7 @@ def judge_health(
     wrong = [
         f"{key}: expected {expected}, found {report.facts.get(key) or 'none'} (testbed {bed.name})"
         for bed in testbeds
-        for key, expected in (bed.expect or {}).items()
+        for key, expected in bed.expect.items()
         if report.facts.get(key) != expected
     ]
     if wrong:

@@ -210,20 +210,12 @@ class HostRegistry:
 
 def read_hosts(connection: Connection) -> dict[str, Host]:
     """Give every host, by name."""
-    rows = connection.execute(select(HOST).order_by(HOST.c.name))
-    return {row.name: _host(row) for row in rows}
-
-
-def _host(row: Any) -> Host:
-    return Host(
-        name=row.name,
-        machine=row.machine,
-        labels=json.loads(row.labels),
-        gpus=row.gpus,
-        standing=HostStatus(row.state),
-        reason=row.reason,
-        job=row.job,
-    )
+    names = ("name", "machine", "labels", "gpus", "state", "reason", "job")
+    rows = connection.execute(select(*(HOST.c[one] for one in names)).order_by(HOST.c.name))
+    return {
+        name: Host(name, machine, json.loads(labels), gpus, HostStatus(state), *others)
+        for name, machine, labels, gpus, state, *others in rows
+    }
 
 
 def _kind(host: Host) -> tuple[frozenset[tuple[str, str]], int]:

@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from hybridwatch.records.run import Phase
+from hybridwatch.scenarios.part import Part
 
 KEY_DIGITS: Final = 16
+KindName = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
+]
+PlainText = Annotated[str, Field(pattern=r"\S", description="a text")]
 
 
 class Purpose(Enum):
@@ -59,38 +66,36 @@ class AttemptEnd(Enum):
     """A person cancelled the job."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostKind:
-    """A kind of host.
+class Steady(Part):
+    """With what a host shows that it is steady."""
+
+    scenario: PlainText
+    build: PlainText
+
+
+class HostKind(Part):
+    """A kind of host, as a ``[[testbed]]`` of the matrix declares it.
 
     Attributes:
         labels: What a host must have to be of the kind.
         gpus: Whole GPUs that a measurement gets.
         expect: Facts that a host must show, such as ``driver``.
-        a_a: Scenario and build with which each host shows every night that it is steady; ``None``
-            for none.
+        a_a: What each host has to show every night; ``None`` for nothing.
     """
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
-
-    name: str
-    labels: Mapping[str, str]
-    gpus: int = 0
-    expect: Mapping[str, str] | None = None
-    a_a: Mapping[str, str] | None = None
+    name: KindName
+    labels: dict[str, str] = Field(default_factory=dict)
+    gpus: Annotated[int, Field(ge=0, le=64)] = 0
+    expect: dict[str, str] = Field(default_factory=dict)
+    a_a: Steady | None = None
 
     def has(self, labels: Mapping[str, str], gpus: int) -> bool:
         """Whether a host with these labels and GPUs is of the kind."""
         return gpus >= self.gpus and self.labels.items() <= labels.items()
 
     def to_json(self) -> str:
-        """Write it."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read it back."""
-        return cls(**json.loads(text))
+        """Write it; ``model_validate_json`` reads it back."""
+        return json.dumps(self.model_dump(), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,13 @@ class Job:
             return ""
         words = (self.testbed, self.scenario, self.options.host)
         return " ".join(filter(None, words))
+
+    @property
+    def words(self) -> list[str]:
+        """The options of ``hybridwatch run`` that name its builds, and how often each is timed."""
+        trials = self.options.trials
+        builds = [word for label in self.builds for word in ("--build", label)]
+        return builds if trials is None else [*builds, "--trials", str(trials)]
 
     @property
     def title(self) -> str:

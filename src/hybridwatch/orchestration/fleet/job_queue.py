@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, insert, inspect, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import check_known, migrate
+from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
 from hybridwatch.orchestration.fleet.hosts import read_hosts
 from hybridwatch.orchestration.fleet.job import (
@@ -88,18 +88,13 @@ class JobQueue:
         Raises:
             TriageError: The tables are of a newer hybridwatch.
         """
-        file = self.database.file
-        if file is not None and not file.exists():
-            return False
-        with self.database.reading() as connection:
-            check_known(connection, self.database.name)
-            return inspect(connection).has_table(JOB.name)
+        with reading_kept(self.database, JOB) as connection:
+            return connection is not None
 
     def make(self) -> None:
         """Make the tables, if they are not there."""
-        with self.database.writing() as connection:
-            check_known(connection, self.database.name)
-            migrate(connection)
+        with writing_kept(self.database):
+            pass
 
     def plan(self, jobs: Sequence[Job], testbeds: Iterable[HostKind] = ()) -> int:
         """Add jobs, and say how many were new; those that are known stay as they are.
@@ -321,7 +316,7 @@ def _fleet(connection: Connection, present: frozenset[str]) -> Fleet:
     order = PLACEMENT.c.since, PLACEMENT.c.host
     for row in connection.execute(select(PLACEMENT).order_by(*order)):
         keepers[row.series].append(row.host)
-    testbeds = map(HostKind.from_json, connection.scalars(select(TESTBED.c.declared)))
+    testbeds = map(HostKind.model_validate_json, connection.scalars(select(TESTBED.c.declared)))
     open_ = JOB.c.purpose == Purpose.A_A.value, JOB.c.state.in_([state.value for state in OPEN])
     steady = map(parse_job_row, connection.execute(select(JOB).where(*open_)))
     return Fleet(

@@ -5,20 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import select
 
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.job import (
-    KEY_DIGITS,
-    OPEN,
-    AttemptEnd,
-    Job,
-    JobState,
-    parse_job_row,
-)
+from hybridwatch.orchestration.fleet.job import KEY_DIGITS, OPEN, Job, JobState, parse_job_row
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 
 _REQUEST_BATCH: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
@@ -129,15 +122,14 @@ def find_job_log(job_queue: JobQueue, job: str, attempt: int | None) -> Path:
     raise FleetError(f"job {key}: attempt {last.number} left no log: {what}")
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    """An attempt, as people look at it; ``end`` is ``None`` while it runs."""
+class AttemptRecord(NamedTuple):
+    """An attempt, as people look at it; ``end`` (``AttemptEnd``) is empty while it runs."""
 
     number: int
     host: str
     started_at: datetime
     ended_at: datetime | None
-    end: AttemptEnd | None
+    end: str
     reason: str
     log: str
 
@@ -167,17 +159,7 @@ def find_job_history(job_queue: JobQueue, key: str) -> JobHistory | None:
         row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
         if row is None:
             return None
-        mine = select(ATTEMPT).where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
-        attempts = tuple(
-            AttemptRecord(
-                number=one.number,
-                host=one.host,
-                started_at=one.started_at,
-                ended_at=one.ended_at,
-                end=AttemptEnd(one.end) if one.end else None,
-                reason=one.reason,
-                log=one.log,
-            )
-            for one in connection.execute(mine)
-        )
+        asked = select(*(ATTEMPT.c[name] for name in AttemptRecord._fields))
+        mine = asked.where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
+        attempts = tuple(AttemptRecord(*one) for one in connection.execute(mine))
     return JobHistory(parse_job_row(row), JobState(row.state), row.reason, row.record, attempts)

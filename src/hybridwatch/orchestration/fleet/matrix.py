@@ -6,18 +6,25 @@ Without Ray the same matrix becomes jobs of GitHub Actions or Buildkite.
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Self, cast
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import misfit
 from hybridwatch.errors import BuildError, FleetError, ScenarioError
-from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
+from hybridwatch.orchestration.fleet.job import (
+    HostKind,
+    Job,
+    JobOptions,
+    KindName,
+    PlainText,
+    Purpose,
+    compute_job_key,
+)
 from hybridwatch.records.line import checked_line
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
@@ -29,10 +36,6 @@ MATRIX_FILE: Final = "fleet.toml"
 """In the home, when no other one is named."""
 FIRST: Final = 1_000_000
 """Priority of what a host has to show before it measures anything."""
-_Name = Annotated[
-    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=64, description="a name")
-]
-_Text = Annotated[str, Field(pattern=r"\S", description="a text")]
 _Priority = Annotated[int, Field(ge=-1000, le=1000)]
 _Minutes = Annotated[float, Field(gt=0, le=1440)]
 
@@ -49,19 +52,16 @@ def buildkite_steps(jobs: Sequence[Job], testbeds: Mapping[str, HostKind]) -> di
 
 def render_command(job: Job) -> str:
     """Give the words that measure a job."""
-    words = ["hybridwatch", "run", job.scenario]
-    for label in job.builds:
-        words += ["--build", label]
-    if job.options.trials is not None:
-        words += ["--trials", str(job.options.trials)]
-    return shlex.join(words)
+    return shlex.join(["hybridwatch", "run", job.scenario, *job.words])
 
 
 def _entry(job: Job, testbed: HostKind) -> dict[str, Any]:
+    # GitHub's labels are words without values.
+    words = [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
     return {
         "name": job.title,
         "testbed": testbed.name,
-        "runs-on": ["self-hosted", *_words(testbed)],
+        "runs-on": ["self-hosted", *words],
         "timeout-minutes": _minutes(job),
         "command": render_command(job),
     }
@@ -81,38 +81,16 @@ def _step(job: Job, testbed: HostKind) -> dict[str, Any]:
     }
 
 
-def _words(testbed: HostKind) -> list[str]:
-    """GitHub's labels are words without values."""
-    return [f"{key}-{value}" for key, value in testbed.labels.items()] or [testbed.name]
-
-
 def _minutes(job: Job) -> int:
     return max(1, round(job.options.minutes))
 
 
-class _Steady(Part):
-    scenario: _Text
-    build: _Text
-
-
-class _TestbedTable(Part):
-    name: _Name
-    labels: dict[str, str] = Field(default_factory=dict)
-    gpus: Annotated[int, Field(ge=0, le=64)] = 0
-    expect: dict[str, str] = Field(default_factory=dict)
-    a_a: _Steady | None = None
-
-    def kind(self) -> HostKind:
-        steady = None if self.a_a is None else self.a_a.model_dump()
-        return HostKind(self.name, self.labels, self.gpus, self.expect, steady)
-
-
 class _Measure(Part):
-    scenarios: Annotated[list[_Text], Field(min_length=1)]
+    scenarios: Annotated[list[PlainText], Field(min_length=1)]
     builds: Annotated[
-        list[Annotated[list[_Text], Field(min_length=1, max_length=2)]], Field(min_length=1)
+        list[Annotated[list[PlainText], Field(min_length=1, max_length=2)]], Field(min_length=1)
     ]
-    testbeds: Annotated[list[_Name], Field(min_length=1)]
+    testbeds: Annotated[list[KindName], Field(min_length=1)]
     priority: _Priority = 0
     minutes: _Minutes = 60.0
     trials: Annotated[int, Field(ge=7, le=1000)] | None = None
@@ -128,31 +106,47 @@ class Confirm(Part):
     """``[confirm]``: how many jobs a day alerts may ask for, and in which order builds came."""
 
     per_day: Annotated[int, Field(ge=0, le=1000)]
-    order: list[_Text] = Field(default_factory=list)
+    order: list[PlainText] = Field(default_factory=list)
 
 
 class Ask(Part):
     """``[ask]``: where it is measured what people ask for in comments on pull requests."""
 
-    testbed: _Name
+    testbed: KindName
     minutes: _Minutes = 60.0
     priority: _Priority = 10
 
 
-class _MatrixFile(Part):
+class Matrix(Part):
+    """What one file asks for.
+
+    Attributes:
+        hours: How long after it was planned a job may be begun.
+        testbeds: The kinds of hosts.
+        confirm: What alerts may ask for; ``None`` for nothing.
+        ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
+    """
+
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
-    testbed: Annotated[list[_TestbedTable], Field(min_length=1)]
-    measure: Annotated[list[_Measure], Field(min_length=1)]
+    testbeds: Annotated[list[HostKind], Field(min_length=1, alias="testbed")]
+    measures: Annotated[list[_Measure], Field(min_length=1, alias="measure")]
     confirm: Confirm | None = None
     ask: Ask | None = None
+    _path: Path
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> Self:
-        names = [one.name for one in self.testbed]
+    def _names_are_known(self, info: ValidationInfo) -> Self:
+        self._path = cast(Path, info.context)
+        names = [one.name for one in self.testbeds]
         twice = sorted({one for one in names if names.count(one) > 1})
         meant = [
             (f"measure[{place}].testbeds", one)
-            for place, measure in enumerate(self.measure)
+            for place, measure in enumerate(self.measures)
             for one in measure.testbeds
         ]
         meant += [("ask.testbed", self.ask.testbed)] if self.ask else []
@@ -166,25 +160,6 @@ class _MatrixFile(Part):
         )
         return self
 
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """What one file asks for.
-
-    Attributes:
-        testbeds: The kinds of hosts.
-        hours: How long after it was planned a job may be begun.
-        confirm: What alerts may ask for; ``None`` for nothing.
-        ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
-    """
-
-    path: Path
-    testbeds: tuple[HostKind, ...]
-    hours: float
-    confirm: Confirm | None
-    ask: Ask | None
-    _measures: tuple[_Measure, ...]
-
     def jobs(self, scenarios: Path, batch_id: str, now: datetime) -> list[Job]:
         """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
@@ -194,7 +169,7 @@ class Matrix:
             FleetError: The file names no scenario or build, or some that do not go together.
         """
         found: dict[str, Job] = {}
-        for place, measure in enumerate(self._measures):
+        for place, measure in enumerate(self.measures):
             for job in self._jobs_of(measure, f"measure[{place}]", scenarios, batch_id, now):
                 known = found.get(job.key)
                 if known is None or known.priority < job.priority:
@@ -281,18 +256,15 @@ def read_matrix(path: Path) -> Matrix:
     Raises:
         FleetError: It cannot be read, or a line for each key that is wrong.
     """
-    with refusing_toml(path, _MatrixFile, FleetError):
-        file = _MatrixFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    kinds = tuple(one.kind() for one in file.testbed)
-    return Matrix(path, kinds, file.hours, file.confirm, file.ask, tuple(file.measure))
+    with refusing_toml(path, Matrix, FleetError):
+        return Matrix.model_validate(tomllib.loads(path.read_text(encoding="utf-8")), context=path)
 
 
 def a_a_job(testbed: HostKind, host: str, like: Job) -> Job | None:
     """Give what a host has to show in the batch of a job; ``None`` if nothing was asked for."""
-    if not testbed.a_a:
+    if testbed.a_a is None:
         return None
-    scenario, build = testbed.a_a["scenario"], testbed.a_a["build"]
-    builds = (build, build)
+    scenario, builds = testbed.a_a.scenario, (testbed.a_a.build, testbed.a_a.build)
     return Job(
         key=compute_job_key(scenario, builds, host, like.batch_id),
         batch_id=like.batch_id,

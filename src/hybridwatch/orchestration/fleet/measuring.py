@@ -36,11 +36,7 @@ _MINUTE: Final = 60.0
 def build_job_command(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
     us = (sys.executable, "-m", "hybridwatch")
-    words = [*us, "run", job.scenario, "--results", RESULTS_WORD]
-    for label in job.builds:
-        words += ["--build", label]
-    if job.options.trials is not None:
-        words += ["--trials", str(job.options.trials)]
+    words = [*us, "run", job.scenario, "--results", RESULTS_WORD, *job.words]
     if job.options.line:
         words += ["--line", job.options.line]
     if job.options.phases:

@@ -219,7 +219,7 @@ def _troubles(connection: Connection) -> Iterator[Trouble]:
 
 
 def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
-    keepers = _keepers(connection)
+    kept = Counter(_keepers(connection).values())
     last = {row.host: row for row in connection.execute(select(PROOF).order_by(PROOF.c.at))}
     for row in connection.execute(select(HOST).order_by(HOST.c.name)):
         proof = last.get(row.name)
@@ -230,7 +230,7 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
             reason=row.reason,
             since=row.since,
             seen_at=row.seen_at,
-            series=keepers[row.name],
+            series=kept[row.name],
             job=row.job,
             proven_at=proof.at if proof else None,
             a_a=proof.a_a if proof else None,
@@ -238,9 +238,10 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
         )
 
 
-def _keepers(connection: Connection) -> Counter[str]:
+def _keepers(connection: Connection) -> dict[str, str]:
+    """Give the host that keeps each series: the first that measured it."""
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
-    return Counter({row.series: row.host for row in rows}.values())
+    return {row.series: row.host for row in rows}
 
 
 def _end(
@@ -249,8 +250,7 @@ def _end(
     """Add up what each host has before it; series without a keeper go to the first free host."""
     if times.usual is None:
         return None
-    rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
-    keepers = {row.series: row.host for row in rows}
+    keepers = _keepers(connection)
     load: defaultdict[str, float] = defaultdict(float)
     for one in underway:
         seconds = times.of(one.job.series) or 0.0

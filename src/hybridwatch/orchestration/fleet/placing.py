@@ -6,7 +6,7 @@ their batch; where the matrix allows a stand-in, another host measures them as s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -156,13 +156,10 @@ def _host_for(
         host = idle.get(keeper)
         return host if host is not None and fleet.may(host, job) else None
     stood_in = [name for name in fleet.keepers.get(job.series, ()) if fleet.usable(name)]
-    choice = (idle[name] for name in stood_in if name in idle) if stood_in else _by_load(idle, load)
+    choice = [idle[name] for name in stood_in if name in idle]
+    if not stood_in:  # those that keep the fewest series first
+        choice = sorted(idle.values(), key=lambda host: (load.get(host.name, 0), host.name))
     return next((host for host in choice if fleet.may(host, job)), None)
-
-
-def _by_load(idle: Mapping[str, Host], load: Mapping[str, int]) -> Iterator[Host]:
-    """Give the hosts that keep the fewest series first."""
-    return iter(sorted(idle.values(), key=lambda host: (load.get(host.name, 0), host.name)))
 
 
 def _fitting(job: Job, fleet: Fleet) -> list[str]:

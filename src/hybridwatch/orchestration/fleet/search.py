@@ -50,10 +50,6 @@ _MINUTES: Final = 60.0
 _LOOK_S: Final = 1.0
 
 
-def _pause() -> None:
-    time.sleep(_LOOK_S)
-
-
 @dataclass(slots=True)
 class FleetSearch:
     """What a search wants of a fleet.
@@ -77,7 +73,7 @@ class FleetSearch:
     until: datetime
     read: set[str]
     say: Callable[[str], None]
-    pause: Callable[[], None] = _pause
+    pause: Callable[[], None] = lambda: time.sleep(_LOOK_S)
     clone: str = ""
     base: str = ""
     commits: dict[str, str] = field(default_factory=dict)

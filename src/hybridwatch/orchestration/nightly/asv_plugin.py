@@ -150,17 +150,15 @@ class MeasuredPublisher(OutputPublisher):  # type: ignore[misc]  # asv has no ty
         """Leave benchmarks without a value out, and link to where commits can be read."""
         values = {
             name: one
-            for name, one in sorted(benchmarks.items(), key=lambda pair: _place(pair[0]))
+            for name, one in sorted(
+                benchmarks.items(), key=lambda pair: (not pair[0].startswith(_FIRST), pair[0])
+            )
             if any(graph.get_data() for graph in graphs.get_graph_group(name))
         }
         benchmarks.clear()
         benchmarks.update(values)
         if conf.show_commit_url == "#":
             conf.show_commit_url = list_commits(_remote(Path(conf.repo)))
-
-
-def _place(name: str) -> tuple[bool, str]:
-    return not name.startswith(_FIRST), name
 
 
 def _remote(repository: Path) -> str:

@@ -4,7 +4,7 @@ Written by ``prometheus_client``, the project's own library for it (typed, stand
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.connection import Database
 from hybridwatch.database.queries import Index
 from hybridwatch.database.url import find_database_url
@@ -57,11 +56,14 @@ def to_openmetrics(
             (gauge.labels(*key) if key else gauge).set(value)
 
     gaps = find_gaps(results, index, checkout, now)
-    alerts = find_alerts(results, index, checkout, now, triage)
     job_queue = JobQueue(Database(find_database_url(results)), lambda: now)
     show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, _verdicts(index))
     show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, _newest(index))
-    show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, _alerts(alerts))
+    standings = Counter(
+        (one.subject.scenario, one.subject.testbed, one.status.value, one.rank.value)
+        for one in find_alerts(results, index, checkout, now, triage)
+    )
+    show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, standings)
     show(
         "missing", "1: expected, not measured.", _OF_RUN, {(g.scenario, g.testbed): 1 for g in gaps}
     )
@@ -69,7 +71,8 @@ def to_openmetrics(
     if job_queue.is_made():
         overview = read_overview(job_queue)
         show("fleet_jobs", "Jobs of the newest nights.", ("state",), _jobs(overview))
-        show("fleet_hosts", "Hosts of the fleet.", ("standing", "there"), _hosts(overview))
+        hosts = Counter((one.standing.value, str(one.is_there).lower()) for one in overview.hosts)
+        show("fleet_hosts", "Hosts of the fleet.", ("standing", "there"), hosts)
     written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return written
 
@@ -86,19 +89,8 @@ def _newest(index: Index) -> _Values:
     return dict(zip(zip(runs["scenario"], runs["testbed"], strict=True), moments, strict=True))
 
 
-def _alerts(alerts: Iterable[Alert]) -> _Values:
-    return Counter(
-        (one.subject.scenario, one.subject.testbed, one.status.value, one.rank.value)
-        for one in alerts
-    )
-
-
 def _jobs(overview: Overview) -> _Values:
     jobs = Counter[tuple[str, ...]]()
     for batch in overview.batches:
         jobs.update({(state.value,): n for state, n in batch.states.items()})
     return jobs
-
-
-def _hosts(overview: Overview) -> _Values:
-    return Counter((one.standing.value, str(one.is_there).lower()) for one in overview.hosts)

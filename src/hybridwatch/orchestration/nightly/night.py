@@ -145,7 +145,8 @@ class _Night:
         """Measure every scenario that is not; gives the reasons of those that could not be."""
         lost = {}
         for number, scenario in enumerate(self.plan.scenarios, 1):
-            reason = "" if self._marked(scenario) else self._measure(scenario)
+            there = self._mark(scenario).exists() and self._receipt(scenario).is_file()
+            reason = "" if there else self._measure(scenario)
             outcome = f"lost: {reason}" if reason else "measured"
             self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {outcome}")
             if reason:
@@ -232,9 +233,6 @@ class _Night:
 
     def _mark(self, scenario: str) -> Path:
         return self.folder / f"{safe_name(scenario)}.asv"
-
-    def _marked(self, scenario: str) -> bool:
-        return self._mark(scenario).exists() and self._receipt(scenario).is_file()
 
 
 def _logged(say: Say, log: Path) -> Say:

@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import click
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics.catalogue import FAMILIES, METRICS
-from hybridwatch.scenarios.validation_text import explain
+from hybridwatch.scenarios.validation_text import refusing_toml
 from hybridwatch.system.home import home_or_shipped, is_extending
 
 DEFAULT: Final = Path("ci") / "gate.toml"
@@ -82,12 +75,8 @@ def _useless(rules: list[_Rule]) -> list[tuple[str, str]]:
         (f"rule[{late}]", f"never decides: rule[{early}] comes first and covers all that it covers")
         for late, rule in enumerate(rules)
         for early, before in enumerate(rules[:late])
-        if fnmatchcase(rule.metric, before.metric) and _wider(before.scenarios, rule.scenarios)
+        if fnmatchcase(rule.metric, before.metric) and covers(before.scenarios, rule.scenarios)
     ][:1]
-
-
-def _wider(one: str, other: str) -> bool:
-    return one == ANY or (other != ANY and covers(one, other))
 
 
 def _without_margin(rules: list[_Rule]) -> list[tuple[str, str]]:
@@ -104,19 +93,12 @@ def load_policy(path: Path) -> Policy:
     Raises:
         PolicyError: One line per wrong key: file, key, what was expected, what was found.
     """
-    try:
-        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise PolicyError(f"{path}: expected UTF-8 text, found other bytes: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path}: not TOML: {error}") from None
-    try:
-        file = _PolicyFile.model_validate(content)
-    except ValidationError as error:
-        lines = explain(_PolicyFile, error)
-        raise PolicyError("\n".join(f"{path}: {line}" for line in lines)) from None
+    with refusing_toml(path, _PolicyFile, PolicyError):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise PolicyError(f"{path}: expected UTF-8 text, found other bytes: {error}") from None
+        file = _PolicyFile.model_validate(tomllib.loads(text))
     return Policy(
         tuple(rule.to_rule() for rule in file.rule),
         tuple(file.expected),
@@ -130,14 +112,10 @@ def takes_policy(verb: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--policy",
         type=click.Path(path_type=Path, dir_okay=False),
-        callback=_chosen,
+        callback=lambda _context, _option, path: load_policy(path) if path else policy_here(),
         help=f"Rules of the gate (docs/ci.md).  [default: {DEFAULT} here, or {_OF_A_HOME} of the "
         "home, where there is one]",
     )(verb)
-
-
-def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Policy:
-    return policy_here() if path is None else load_policy(path)
 
 
 def policy_here() -> Policy:

@@ -67,7 +67,7 @@ _CHANGED: Final = {
 def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
     """Tell everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
-    report = _own(alert, entry)
+    report = own_report(alert, entry)
     text = alert_text(alert, report)
     blocks = (
         Filters((picked,)),
@@ -84,13 +84,6 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
     )
     lead = f"{subject.contender} against {subject.baseline} on {subject.testbed}"
     return Document(f"{subject.scenario}: {text.what.lower()}", blocks, lead=lead)
-
-
-def _own(alert: Alert, entry: Entry | Broken | None) -> Report | None:
-    """Give the report of the newest bad run, as far as it is about this alert."""
-    if not isinstance(entry, Entry) or entry.report is None:
-        return None
-    return own_report(alert, entry.report)
 
 
 def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
@@ -139,9 +132,9 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
         yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))
         return
     drawn = [
-        trials_chart(series)
-        for series in load_trials(entry)
-        if (series.metric.id, series.statistic) == (lead.metric, lead.statistic)
+        trials_chart(one)
+        for one in load_trials(entry)
+        if (one.subject.metric.id, one.subject.statistic) == (lead.metric, lead.statistic)
     ]
     yield Section("Evidence", (table, note, *changed_answers(report), *drawn))
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.alerts import Alert, RunVerdict
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series
 from hybridwatch.history.lines import Line, build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
-from hybridwatch.pages.screens.histories import ChartSubject, build_chart
+from hybridwatch.pages.screens.histories import build_chart
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.marks import mark_moment, mark_place
@@ -27,7 +28,7 @@ def history_section(alert: Alert, source: Source) -> Iterator[Block]:
     metric, _ = render_name(lead.metric, lead.statistic)
     if metric is None:
         return
-    charted = ChartSubject(metric, lead.statistic)
+    charted = Subject(metric, lead.statistic)
     series = source.index.series(subject.scenario, subject.testbed, metric.id, lead.statistic)
     over_releases, names = _names(series, (subject.contender, subject.baseline))
     if not names:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Status
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
@@ -191,7 +191,7 @@ def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inlin
         Cell(alert.subject.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
-        _did(last[0], source) if last else "nobody yet",
+        Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "nobody yet",
     )
 
 
@@ -238,10 +238,6 @@ def _shown_by(alert: Alert, source: Source) -> Line:
     """Name the run that the change is of, where it is not the one since which it is bad."""
     shown = alert.timeline.shown_by
     return "" if shown == alert.opened_by else run_line(shown, source)
-
-
-def _did(entry: DecisionEntry, source: Source) -> Cell:
-    return Cell(shortened(entry_line(entry)), source.ago(entry.at))
 
 
 def _way(group: AlertGroup, chosen: Sequence[AlertGroup], here: Address) -> Paragraph:

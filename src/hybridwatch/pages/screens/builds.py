@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import pandas as pd
 
@@ -130,28 +130,24 @@ def _first(builds: Sequence[ScreenBuild]) -> list[ScreenBuild]:
     return ([build for build in builds if not build.is_switched] or list(builds))[:_ABREAST]
 
 
-@dataclass(frozen=True, slots=True)
-class _Proof:
-    """A scenario that guards a fix, and its newest known-bad control, if there is one."""
-
-    scenario: str
-    control: ControlRun | None
+_Proofs: TypeAlias = Mapping[str, ControlRun | None]
+"""Scenarios that guard a fix, each with its newest known-bad control, if there is one."""
 
 
 def _proofs(
     scenarios: Iterable[Scenario], newest: Mapping[str, ControlRun]
-) -> Mapping[str, list[_Proof]]:
-    proofs: defaultdict[str, list[_Proof]] = defaultdict(list)
+) -> Mapping[str, _Proofs]:
+    proofs: defaultdict[str, dict[str, ControlRun | None]] = defaultdict(dict)
     for scenario in scenarios:
         for fix in scenario.guarded:
-            proofs[fix].append(_Proof(scenario.id, newest.get(scenario.id)))
+            proofs[fix][scenario.id] = newest.get(scenario.id)
     return proofs
 
 
 def _matrix(
     shown: Sequence[ScreenBuild],
     builds: Sequence[ScreenBuild],
-    proofs: Mapping[str, list[_Proof]],
+    proofs: Mapping[str, _Proofs],
     source: Source,
 ) -> Iterator[Block]:
     known = [*FIXES, *sorted({fix for build in builds for fix in build.fixes} - set(FIXES))]
@@ -160,7 +156,7 @@ def _matrix(
         Column("proved by", wide=True, title="Scenarios that are run with and without the fix"),
         *(Column(build.label) for build in shown),
     )
-    rows = tuple(_fix(fix, shown, proofs.get(fix, []), source) for fix in known)
+    rows = tuple(_fix(fix, shown, proofs.get(fix, {}), source) for fix in known)
     text = "A state is what the newest run of a build probed in its engine."
     if len(shown) < len(builds):
         text += f" {len(shown)} of {plural(len(builds), 'build')} stand here; choose others above."
@@ -169,7 +165,7 @@ def _matrix(
 
 
 def _fix(
-    fix: str, shown: Sequence[ScreenBuild], proofs: Sequence[_Proof], source: Source
+    fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: Source
 ) -> tuple[Cell | Inline, ...]:
     whole = _WHOLES.get(fix)
     return (
@@ -179,22 +175,21 @@ def _fix(
     )
 
 
-def _proved(proofs: Sequence[_Proof], source: Source) -> Cell:
+def _proved(proofs: _Proofs, source: Source) -> Cell:
     if not proofs:
         return Cell("-", title="No scenario is run with and without this fix.")
     line: list[Inline] = []
-    for proof in proofs:
+    for scenario, control in proofs.items():
         line += ["\n"] if line else []
-        line += _proof(proof, source)
+        line += _proof(scenario, control, source)
     return Cell(tuple(line))
 
 
-def _proof(proof: _Proof, source: Source) -> Iterator[Inline]:
-    control = proof.control
+def _proof(scenario: str, control: ControlRun | None, source: Source) -> Iterator[Inline]:
     if control is None or control.detection is None:
-        yield f"{proof.scenario}, not run"
+        yield f"{scenario}, not run"
         return
-    yield Link(proof.scenario, address("run", run=control.run))
+    yield Link(scenario, address("run", run=control.run))
     yield f" {control.detection.value} "
     yield source.ago(control.started_at)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, HistoryState
 from hybridwatch.analysis.culprit import commits_between
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.lines import Line, find_verdict
@@ -23,13 +24,12 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.histories import ChartSubject
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.reports.figures.lines import change_of
 
 
 def change_points(
-    drawn: Sequence[tuple[ChartSubject, list[Line], Chart]],
+    drawn: Sequence[tuple[Subject, list[Line], Chart]],
     machines: Sequence[MachineChange],
     source: Source,
 ) -> Iterator[Block]:
@@ -85,7 +85,7 @@ def change_points(
         )
 
 
-def _breaks(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Mapping[str, datetime]:
+def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, datetime]:
     """Say why series ended in what is drawn, and when the next ones began."""
     return {
         one.reason: one.at.to_pydatetime()
@@ -96,7 +96,7 @@ def _breaks(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Mapping[
 
 
 def _change(
-    point: Any, line: Line, subject: ChartSubject, machines: Sequence[MachineChange], source: Source
+    point: Any, line: Line, subject: Subject, machines: Sequence[MachineChange], source: Source
 ) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
@@ -122,9 +122,7 @@ def _change(
     )
 
 
-def _drift(
-    drift: Any, line: Line, subject: ChartSubject, source: Source
-) -> tuple[Cell | Inline, ...]:
+def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
     first: Any = line.levels.iloc[drift.index]
     worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
     return (

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hybridwatch.analysis.change_point import HistoryState
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.lines import Line
@@ -13,20 +13,7 @@ from hybridwatch.pages.document import Block, Chart, Columns, FieldKind, Heading
 from hybridwatch.reports.figures.lines import figure_lines
 
 
-@dataclass(frozen=True, slots=True)
-class ChartSubject:
-    """A metric and statistic that a scenario has."""
-
-    metric: Metric
-    statistic: str
-
-    @property
-    def label(self) -> str:
-        """Its name on the page and in addresses."""
-        return self.metric.label(self.statistic)
-
-
-def build_charts(drawn: Sequence[tuple[ChartSubject, list[Line], Chart]]) -> Iterator[Block]:
+def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:
     """Lay out charts, two side by side, and say how to read them.
 
     Each metric has at least one line, and the chart of its lines.
@@ -62,7 +49,7 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
 
 
 def build_chart(
-    subject: ChartSubject, lines: Sequence[Line], scenario: str, *, over_releases: bool
+    subject: Subject, lines: Sequence[Line], scenario: str, *, over_releases: bool
 ) -> Chart:
     """Draw a metric with at least one line; files are named by the scenario."""
     metric = subject.metric

@@ -76,8 +76,8 @@ def _attempts(attempts: tuple[AttemptRecord, ...], source: Source) -> Table:
     rows: list[tuple[Cell | Inline, ...]] = []
     for one in attempts:
         ended = "-" if one.ended_at is None else source.ago(one.ended_at)
-        how = "it runs" if one.end is None else one.end.value
-        rows.append((str(one.number), one.host, source.ago(one.started_at), ended, how, one.reason))
+        how = (ended, one.end or "it runs", one.reason)
+        rows.append((str(one.number), one.host, source.ago(one.started_at), *how))
     return Table("Attempts", columns, tuple(rows), visible=True)
 
 

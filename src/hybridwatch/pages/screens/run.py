@@ -73,7 +73,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         _metric((), None, query)
         return Document("Run", (Filters((chosen,)), broken_notice([entry])))
     everything = load_trials(entry)
-    metric = _metric({s.metric.label(s.statistic): s for s in everything}, entry, query)
+    metric = _metric({trials.subject.label for trials in everything}, entry, query)
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
@@ -230,7 +230,7 @@ def _flip(flip: Flip) -> Columns:
 
 
 def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
-    chosen = [s for s in everything if metric.value in {ALL, s.metric.label(s.statistic)}]
+    chosen = [one for one in everything if metric.value in {ALL, one.subject.label}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."
         charts = tuple((trials_chart(series),) for series in chosen)
@@ -239,25 +239,22 @@ def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
         )
 
 
-def trials_chart(series: Trials) -> Chart:
+def trials_chart(trials: Trials) -> Chart:
     """Draw every trial of one metric of one run."""
-    name = series.metric.label(series.statistic)
+    subject, run = trials.subject, trials.entry.run
+    origin = (trials.entry.path.name, run.testbed.id)
     medians = ", ".join(
-        f"{level.build} {numbers.value(level.value, series.metric)}" for level in series.medians
+        f"{side.build} {numbers.value(side.median, subject.metric)}" for side in trials.sides
     )
-    points = series.points
+    rows = [
+        (run.id, run.started_at, side.build, side.side, trial, value, *origin)
+        for side in trials.sides
+        for trial, value in enumerate(side.values, start=1)
+    ]
+    names = ("run", "started", "build", "side", "trial", "value", "record", "testbed")
     return Chart(
-        name,
-        figure_trials(series),
-        f"{plural(len(points), 'trial')}; median: {medians}.",
-        {
-            "run": [point.run_id for point in points],
-            "started": [point.started_at for point in points],
-            "build": [point.build for point in points],
-            "side": [point.side for point in points],
-            "trial": [point.nth + 1 for point in points],
-            "value": [point.value for point in points],
-            "record": [point.record for point in points],
-            "testbed": [point.testbed for point in points],
-        },
+        subject.label,
+        figure_trials(trials),
+        f"{plural(len(rows), 'trial')}; median: {medians}.",
+        {name: [row[at] for row in rows] for at, name in enumerate(names)},
     )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.frames import Series
@@ -35,14 +36,12 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.document import (
-    Line as Words,
-)
+from hybridwatch.pages.document import Line as Words
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.change_points import change_points
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import build_headlines
-from hybridwatch.pages.screens.histories import ChartSubject, build_chart, build_charts
+from hybridwatch.pages.screens.histories import build_chart, build_charts
 from hybridwatch.pages.screens.machine import changes_on, with_machine
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
@@ -95,12 +94,10 @@ class _Histories:
         runs = runs[runs["testbed"] == testbed]
         return runs.assign(bad=runs["record"].isin(self.bad) & (runs["side"] == 1))
 
-    def _series(self, scenario: str, testbed: str, subject: ChartSubject) -> Series:
+    def _series(self, scenario: str, testbed: str, subject: Subject) -> Series:
         return self._index.series(scenario, testbed, subject.metric.id, subject.statistic)
 
-    def _lines(
-        self, place: _LoadPlace, subject: ChartSubject, names: tuple[str, ...]
-    ) -> list[Line]:
+    def _lines(self, place: _LoadPlace, subject: Subject, names: tuple[str, ...]) -> list[Line]:
         return build_lines(
             self.series(place.scenario, place.testbed, subject),
             subject.metric,
@@ -114,7 +111,7 @@ class _Histories:
     def _chart(
         self,
         place: _LoadPlace,
-        subject: ChartSubject,
+        subject: Subject,
         names: tuple[str, ...],
         gap: tuple[datetime, datetime] | None,
     ) -> Chart:
@@ -128,12 +125,12 @@ class _Histories:
         """How the machine changed; over releases no place is a moment."""
         return () if place.over_releases else changes_on(place.testbed, self._index)
 
-    def _medians(self, place: _LoadPlace, subject: ChartSubject, name: str) -> tuple[Line, ...]:
+    def _medians(self, place: _LoadPlace, subject: Subject, name: str) -> tuple[Line, ...]:
         levels, machines = self.levels_of(place, subject), self.machines_of(place)
         along = place.newest, place.over_releases
         return tuple(compute_medians(levels, subject.metric, name, *along, machines))
 
-    def levels_of(self, place: _LoadPlace, subject: ChartSubject) -> pd.DataFrame:
+    def levels_of(self, place: _LoadPlace, subject: Subject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
         every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
@@ -208,11 +205,11 @@ def _first(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in dict.fromkeys(names.tolist())}
 
 
-def _subjects(cells: pd.DataFrame) -> list[ChartSubject]:
+def _subjects(cells: pd.DataFrame) -> list[Subject]:
     """Every metric that this hybridwatch knows, what matters most first."""
     pairs = cells[["metric", "statistic"]].drop_duplicates().sort_values(["metric", "statistic"])
     known = [
-        ChartSubject(metric_of(metric), statistic)
+        Subject(metric_of(metric), statistic)
         for metric, statistic in pairs.itertuples(index=False)
         if kind_of(metric) is not None
     ]
@@ -227,12 +224,10 @@ def _subjects(cells: pd.DataFrame) -> list[ChartSubject]:
     return sorted(known, key=ranks.__getitem__)
 
 
-def _default(
-    subjects: Sequence[ChartSubject], place: _LoadPlace, source: Source
-) -> tuple[str, ...]:
+def _default(subjects: Sequence[Subject], place: _LoadPlace, source: Source) -> tuple[str, ...]:
     """What is drawn when nothing is chosen: of the contracts the one that was broken most."""
 
-    def broken(subject: ChartSubject) -> float:
+    def broken(subject: Subject) -> float:
         histories = _histories(source.index)
         return float(histories.levels_of(place, subject)["value"].max())
 
@@ -270,7 +265,7 @@ def _lead(runs: pd.DataFrame, place: _LoadPlace, source: Source) -> Words:
 
 
 def _others(
-    subjects: Mapping[str, ChartSubject],
+    subjects: Mapping[str, Subject],
     metric: Choice,
     place: _LoadPlace,
     name: str,
@@ -295,7 +290,7 @@ def _others(
     yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))
 
 
-def _other(subject: ChartSubject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
+def _other(subject: Subject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
     values = line.levels["value"].tolist()
     shown = address(
         "scenario",

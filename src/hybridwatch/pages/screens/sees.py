@@ -11,14 +11,8 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.controls import (
-    ControlRun,
-    broken_contracts,
-    find_newest,
-    list_controls,
-    lost_answers,
-)
-from hybridwatch.metrics import metric_of
+from hybridwatch.history.controls import ControlRun, bad_readings, find_newest, list_controls
+from hybridwatch.metrics import Kind, metric_of
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -149,13 +143,14 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
-        _tells(broken_contracts(control), "no contract broken"),
-        _tells(lost_answers(control), "no answers lost"),
-        Cell(
-            source.ago(control.started_at),
-            f"run\N{NO-BREAK SPACE}{control.run}",
-        ),
+        _tells(bad_readings(control, Kind.EXACT), "no contract broken"),
+        _tells(bad_readings(control, Kind.PROPORTION), "no answers lost"),
+        _when(control, source),
     )
+
+
+def _when(control: ControlRun, source: Source) -> Cell:
+    return Cell(source.ago(control.started_at), f"run\N{NO-BREAK SPACE}{control.run}")
 
 
 def _tells(readings: Sequence[ControlReading], nothing: str) -> str:
@@ -199,10 +194,7 @@ def _alarm(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
         Link(control.scenario, address("run", run=control.run)),
         control.builds[0],
         ", ".join(f"{alarm.metric} {alarm.statistic}" for alarm in control.alarms),
-        Cell(
-            source.ago(control.started_at),
-            f"run\N{NO-BREAK SPACE}{control.run}",
-        ),
+        _when(control, source),
     )
 
 

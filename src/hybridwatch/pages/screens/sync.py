@@ -156,7 +156,8 @@ def _table_of_sites(sides: list[SideWork]) -> Table:
         *(Column(f"{name} time", number=True, title="of the reads, per step") for name in names),
     ]
     places = {place for side in sides for place in side.sites}
-    ordered = sorted(places, key=lambda place: (-_moved(sides, place), -_most(sides, place), place))
+    most = {p: max(side.sites.get(p, NO_READS).reads for side in sides) for p in places}
+    ordered = sorted(places, key=lambda place: (-_moved(sides, place), -most[place], place))
     rows = tuple(tuple(_row(sides, place)) for place in ordered)
     caption = "Reads per step, and how long they take"
     return Table(caption, tuple(columns), rows, visible=True)
@@ -184,10 +185,6 @@ def _row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
 def _moved(sides: list[SideWork], place: str) -> float:
     reads = [side.sites.get(place, NO_READS).reads for side in sides]
     return round(abs(reads[-1] - reads[0]), 2)
-
-
-def _most(sides: list[SideWork], place: str) -> float:
-    return max(side.sites.get(place, NO_READS).reads for side in sides)
 
 
 def _unkept(sides: list[SideWork]) -> Notice:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from hybridwatch.history.trials import SideMedian, Trials, TrialValue
+from hybridwatch.history.trials import SideTrials, Trials
 from hybridwatch.metrics import Kind, Metric, Unit
 from hybridwatch.reports.figures.base import base_figure, escaped, faint
 
@@ -58,28 +58,28 @@ def figure_trials(trials: Trials) -> go.Figure:
     Texts are escaped.
     """
     traces: list[dict[str, Any]] = []
-    colours = _colour_by_build(trials)
-    for level in trials.medians:
-        points = [p for p in trials.points if (p.build, p.side) == (level.build, level.side)]
-        name = f"{escaped(level.build)} ({SIDES[level.side]})"
-        traces.append(_bar(level, colours[level.build], name))
-        traces.append(_dots(points, colours[level.build], name, HOVERS[trials.metric.unit]))
-    ticks = [0] if trials.points else []
+    metric, run = trials.subject.metric, trials.entry.run
+    builds = list(dict.fromkeys(side.build for side in trials.sides))
+    for side in trials.sides:
+        colour = COLOURS[builds.index(side.build)]
+        name = f"{escaped(side.build)} ({SIDES[side.side]})"
+        traces += [_bar(side, colour, name), _dots(side, trials, colour, name)]
+    ticks = [0] if trials.sides else []
     return base_figure(
         traces,
-        title=trials.metric.label(trials.statistic),
+        title=trials.subject.label,
         height=_HEIGHT,
-        margin={"l": compute_height(trials.metric.unit), "r": 8, "t": 44, "b": 28},
+        margin={"l": compute_height(metric.unit), "r": 8, "t": 44, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.14, "x": 0},
         xaxis={
             "tickmode": "array",
             "tickvals": ticks,
-            "ticktext": [f"{trials.started_at:%d %b %H:%M}" for _ in ticks],
+            "ticktext": [f"{run.started_at:%d %b %H:%M}" for _ in ticks],
             "range": [-_WIDTH, _WIDTH],
             "showgrid": False,
             "zeroline": False,
         },
-        yaxis=upright_axis(trials.metric, [point.value for point in trials.points]),
+        yaxis=upright_axis(metric, [value for side in trials.sides for value in side.values]),
     )
 
 
@@ -109,16 +109,11 @@ def compute_height(unit: Unit) -> int:
     return _NUMBERS_AND_UNITS if unit in _SPELT else _NUMBERS
 
 
-def _colour_by_build(trials: Trials) -> dict[str, str]:
-    builds = dict.fromkeys(point.build for point in trials.points)
-    return {build: COLOURS[i % len(COLOURS)] for i, build in enumerate(builds)}
-
-
-def _bar(level: SideMedian, colour: str, name: str) -> dict[str, Any]:
+def _bar(side: SideTrials, colour: str, name: str) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "x": [_shift(level.side)],
-        "y": [level.value],
+        "x": [_shift(side.side)],
+        "y": [side.median],
         "mode": "lines+markers",
         "line": {"color": colour, "width": 1.5},
         # A bar as wide as the cloud of points around it.
@@ -130,14 +125,17 @@ def _bar(level: SideMedian, colour: str, name: str) -> dict[str, Any]:
     }
 
 
-def _dots(points: list[TrialValue], colour: str, name: str, value: str) -> dict[str, Any]:
+def _dots(side: SideTrials, trials: Trials, colour: str, name: str) -> dict[str, Any]:
+    path, run = trials.entry.path, trials.entry.run
+    about = [path.name, run.harness.revision or "unknown", run.testbed.id]
+    value = HOVERS[trials.subject.metric.unit]
     return {
         "type": "scatter",
-        "x": _places(points),
-        "y": [point.value for point in points],
+        "x": _places(side),
+        "y": list(side.values),
         "mode": "markers",
         "marker": {
-            "symbol": SYMBOLS[points[0].side],
+            "symbol": SYMBOLS[side.side],
             "size": 8,
             "color": faint(colour, _TRIAL),
             "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"},
@@ -145,14 +143,8 @@ def _dots(points: list[TrialValue], colour: str, name: str, value: str) -> dict[
         "name": name,
         "legendgroup": name,
         "customdata": [
-            [
-                escaped(point.record),
-                escaped(point.revision),
-                escaped(point.testbed),
-                f"{point.started_at:%Y-%m-%d %H:%M} UTC",
-                str(point.nth + 1),
-            ]
-            for point in points
+            [*map(escaped, about), f"{run.started_at:%Y-%m-%d %H:%M} UTC", str(nth)]
+            for nth in range(1, len(side.values) + 1)
         ],
         "hovertemplate": (
             f"<b>{value}</b>, trial %{{customdata[4]}}<br>{name}<br>%{{customdata[3]}}<br>"
@@ -162,13 +154,11 @@ def _dots(points: list[TrialValue], colour: str, name: str, value: str) -> dict[
     }
 
 
-def _places(points: list[TrialValue]) -> list[float]:
+def _places(side: SideTrials) -> list[float]:
     """Spread the trials of a side in their order around its place, so that none hides another."""
-    last = max(point.nth for point in points)
-    return [
-        _shift(point.side) + (_SPREAD * (point.nth / last - 0.5) if last else 0.0)
-        for point in points
-    ]
+    last = len(side.values) - 1
+    place = _shift(side.side)
+    return [place + (_SPREAD * (nth / last - 0.5) if last else 0.0) for nth in range(last + 1)]
 
 
 def _shift(side: int) -> float:

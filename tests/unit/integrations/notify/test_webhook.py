@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.integrations.notify.channels import Webhook
 from hybridwatch.integrations.notify.client import UndeliveredError
-from hybridwatch.integrations.notify.message import Content, News
+from hybridwatch.integrations.notify.message import STORED_CONTENT, Content, News
 from hybridwatch.integrations.notify.webhook import WebhookDoor, build_event
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message
 from tests.unit.integrations.notify.services import SECRET
@@ -37,7 +37,7 @@ def test_the_data_have_every_fact(services) -> None:
         "change": "+54.1 %",
     }
     assert datetime.fromisoformat(data["found_at"]) == NOW
-    assert Content.from_json(CONTENT.to_json()) == CONTENT
+    assert STORED_CONTENT.validate_json(CONTENT.to_json()) == CONTENT
 
 
 def test_hostile_texts_arrive_as_they_were(services) -> None:

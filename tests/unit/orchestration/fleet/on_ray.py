@@ -204,7 +204,7 @@ def drain(fleet: Fleet, jobs: int, hurts: list[str], seed: int = 1) -> None:
     job_queue.make()
     now = utc_now()
     planned = [a_job(number, testbed="made-up", now=now) for number in range(jobs)]
-    job_queue.plan(planned, [HostKind("made-up", {"kind": "made-up"})])
+    job_queue.plan(planned, [HostKind(name="made-up", labels={"kind": "made-up"})])
     at = [round((number + 1) * jobs / (len(hurts) + 1)) for number in range(len(hurts))]
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline and not fleet.is_drained():

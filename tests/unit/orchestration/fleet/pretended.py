@@ -25,7 +25,7 @@ from tests.waiting import LIMIT_S
 STEADY = HealthReport({"driver": "570"}, ((0.01, 0.0101), (0.01, 0.0101)))
 SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-ANY = HostKind("any", {})
+ANY = HostKind(name="any")
 WISH = JobOptions(60.0)
 
 

@@ -41,7 +41,7 @@ from hybridwatch.orchestration.fleet.placing import HostStatus
 from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result, measurement
 
 DRIVER = "570.1"
-BED = HostKind("any", {}, expect={"driver": DRIVER})
+BED = HostKind(name="any", expect={"driver": DRIVER})
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.errors import DatabaseError, FleetError
 from hybridwatch.orchestration.fleet.driver import QueueDriver, unsteady
 from hybridwatch.orchestration.fleet.hosts import DEAD_AFTER
-from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind, JobOptions, Purpose
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind, JobOptions, Purpose, Steady
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import a_run, noisy
@@ -19,6 +19,7 @@ from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result
 from tests.unit.orchestration.fleet.simulated import BED, Machine, hold_nights, timed
 
 JOBS = [a_job(number) for number in range(9)]
+STEADY_BED = BED.model_copy(update={"a_a": Steady(scenario="made-up/steady", build="cpu-0.27.1")})
 
 
 def test_every_job_has_its_record_from_the_host_that_measured_it(make_world) -> None:
@@ -111,8 +112,7 @@ def test_a_host_that_becomes_slow_during_the_night_is_found(make_world) -> None:
 
 def test_an_a_a_goes_first_on_every_host(make_world) -> None:
     world = make_world(2)
-    steady = {"scenario": "made-up/steady", "build": "cpu-0.27.1"}
-    world.plan(JOBS, replace(BED, a_a=steady))
+    world.plan(JOBS, STEADY_BED)
     world.drain()
     for name in ("h0", "h1"):
         mine = [scenario for host, scenario, _ in world.cluster.done if host == name]
@@ -124,7 +124,7 @@ def test_an_a_a_goes_first_on_every_host(make_world) -> None:
 def test_a_host_whose_a_a_dies_is_in_quarantine(make_world) -> None:
     world = make_world(2)
     world.cluster.machines["h0"].dies = frozenset({"made-up/steady"})
-    world.plan(JOBS, replace(BED, a_a={"scenario": "made-up/steady", "build": "cpu-0.27.1"}))
+    world.plan(JOBS, STEADY_BED)
     world.drain()
     assert world.registry.hosts()["h0"].reason.startswith("its A/A poisoned: ")
     assert {host for host, _, _ in world.cluster.done} == {"h1"}
@@ -284,5 +284,5 @@ def test_simulated_nights_end_in_time_or_say_what_is_missing(make_world) -> None
 
 def test_purposes_are_kept(make_world) -> None:
     world = make_world(1)
-    world.plan([a_job(1, purpose=Purpose.CONFIRM)], HostKind("any", {}))
+    world.plan([a_job(1, purpose=Purpose.CONFIRM)], HostKind(name="any"))
     assert world.job_queue.snapshot(()).waiting[0].purpose is Purpose.CONFIRM

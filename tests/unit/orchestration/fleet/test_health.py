@@ -1,7 +1,6 @@
 """Whether a host may measure: hosts that lie are caught, honest ones are not."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -9,7 +8,7 @@ from hybridwatch.orchestration.fleet.health import HealthReport, judge_health
 from hybridwatch.orchestration.fleet.job import HostKind
 from hybridwatch.orchestration.fleet.probing import probe
 
-BED = HostKind("h100", {}, expect={"driver": "570.1"})
+BED = HostKind(name="h100", expect={"driver": "570.1"})
 
 
 def report(
@@ -38,7 +37,7 @@ def test_a_fact_other_than_declared_is_named() -> None:
 
 
 def test_a_fact_that_is_not_there_is_named() -> None:
-    bed = replace(BED, expect={"rack": "7"})
+    bed = HostKind(name="h100", expect={"rack": "7"})
     assert (
         judge_health(report(), [bed], PAST, ()).reason
         == "rack: expected 7, found none (testbed h100)"

@@ -85,7 +85,7 @@ def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
     for job in jobs_of(path):
         assert parse_job_row(SimpleNamespace(**build_job_row(job))) == job
     for testbed in read_matrix(path).testbeds:
-        assert HostKind.from_json(testbed.to_json()) == testbed
+        assert HostKind.model_validate_json(testbed.to_json()) == testbed
 
 
 @pytest.mark.parametrize(

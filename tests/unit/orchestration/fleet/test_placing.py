@@ -9,7 +9,7 @@ from hybridwatch.orchestration.fleet.job import HostKind, JobOptions, Purpose
 from hybridwatch.orchestration.fleet.placing import Fleet, Host, HostStatus, place, why_waiting
 from tests.unit.orchestration.fleet.pretended import ANY, NOW, a_job
 
-GPU = HostKind("gpu", {"kind": "h100"}, gpus=2)
+GPU = HostKind(name="gpu", labels={"kind": "h100"}, gpus=2)
 
 
 def a_host(name: str, **changes) -> Host:
