@@ -153,6 +153,8 @@ def _standing(
     for first in np.flatnonzero(own.reds).tolist():
         for ahead in np.flatnonzero(own.reds[first : first + _TOGETHER]).tolist():
             last = first + ahead
+            if stands[first : last + 1].all():
+                continue
             luck = luck_before(first, last)
             if _strength(own, first, last, luck) >= luck.bar and not excused(first, last):
                 stands[first : last + 1] = True
