@@ -31,7 +31,7 @@ UNKNOWN_RUNS = (
 )
 
 HELD_BACK = (
-    "Held back: on a noisy machine a time or a rate is a change only if the engine's processor "
+    "Held back: on a restless machine a time or a rate is a change only if the engine's processor "
     "time changed the same way within six blocks or more; repeat on a quiet machine."
 )
 

@@ -205,7 +205,7 @@ def _noise_doubts(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: boo
     spread = _kernel_spread(left, right, in_turn=in_turn)
     if spread > _SPREAD:
         yield (
-            "The machine was noisy: the times of the calibration kernel spread by "
+            "The machine was restless: the times of the calibration kernel spread by "
             f"{spread * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
             "machine."
         )

@@ -137,10 +137,10 @@ def test_neighbours_of_one_side_are_told() -> None:
 def test_a_restless_machine_is_told_with_who_else_used_it() -> None:
     """What changes from trial to trial is noise that no pairing takes out."""
     restless = session([0] * 12, noise=0.3, seed=3)
-    assert any("noisy" in doubt for doubt in about_machine(apart(session([0] * 12), restless)))
+    assert any("restless" in doubt for doubt in about_machine(apart(session([0] * 12), restless)))
     (doubt,) = about_machine(the(build_report(session(INTERLEAVED, noise=0.3, others=(0.6, 0.6)))))
     assert re.fullmatch(
-        r"The machine was noisy: the times of the calibration kernel spread by [123]\d % while "
+        r"The machine was restless: the times of the calibration kernel spread by [123]\d % while "
         r"others used 6\d % of the processors' time; repeat on a quiet machine\.",
         doubt,
     )

@@ -54,7 +54,7 @@ def test_a_time_alone_is_held_back_and_says_so() -> None:
     found = of(report, "tpot")
     assert found.restless
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert any(doubt.startswith("Held back: on a noisy machine") for doubt in found.doubts)
+    assert any(doubt.startswith("Held back: on a restless machine") for doubt in found.doubts)
 
 
 def test_a_gate_warns_of_a_time_that_was_held_back() -> None:

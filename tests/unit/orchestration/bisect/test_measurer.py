@@ -105,7 +105,7 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
         for trial, seconds in zip(run.trials, kernel, strict=True)
     )
     found = timed_outcome(replace(run, trials=trials), metric_of("tpot"), 2.0)
-    assert any("noisy" in doubt for doubt in found.doubts) is restless
+    assert any("restless" in doubt for doubt in found.doubts) is restless
 
 
 @pytest.mark.parametrize(("ratios", "words"), [((0.05,), "in 1 block"), ((0.05,) * 2, "2 blocks")])

@@ -199,7 +199,7 @@ def test_sessions_on_a_restless_machine_are_told_with_what_they_found(tmp_path):
     class Restless(MadeUpMeter):
         def times(self, *args):
             quiet = super().times(*args)
-            return quiet.model_copy(update={"doubts": ("The machine was noisy.",)})
+            return quiet.model_copy(update={"doubts": ("The machine was restless.",)})
 
     for measurer, told in ((Restless, True), (MadeUpMeter, False)):
         slower = dict.fromkeys(map(str, range(4, 9)), 0.1)
@@ -208,5 +208,5 @@ def test_sessions_on_a_restless_machine_are_told_with_what_they_found(tmp_path):
         )
         found = search.search(a_list(8))
         n = len(found.measured)
-        line = f"doubt:   {n} of {n} sessions: The machine was noisy."
+        line = f"doubt:   {n} of {n} sessions: The machine was restless."
         assert list(doubt_lines(found)) == ([line] if told else [])
