@@ -12,7 +12,7 @@ sessions after it, up to ten in a row: what repeats, stands. A step that is no l
 starts differ by takes as many nights as it takes to tell it from luck.
 
 That supposes that starts differ by about as much each time. Where a few are far slower than the
-others, it is asked how often that was so, and whether so many in a row could be so again.
+others, these are counted: a red waits while as many slow starts in a row may be chance.
 
 Shares of right answers do not hang on the start. But a test at 5 % every night calls equal engines
 worse some three times in 90 nights, wherever close choices between tokens fall either way: their
@@ -28,6 +28,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+
+from hybridwatch.analysis.change_point.noise import compute_medians
 
 Array = npt.NDArray[np.float64]
 
@@ -58,7 +60,7 @@ _CLIPPED: Final = 1.2
 _OF_LUCK: Final = 3.0
 """Standard deviations up to which the baseline's level is off by luck; further, the machine is."""
 _CHANCE: Final = 1e-5
-"""Below which as many slow starts as that are none."""
+"""Chance of as many slow starts in a row, below which they are a change."""
 _AS_BAD: Final = 0.75
 """Share of a change that an earlier session has to be off by to count as a slow start."""
 _ORDINARY: Final = 0.7
@@ -191,18 +193,19 @@ def _may_be_slow_starts(own: Sessions, first: int, last: int, alike: Sequence[Se
 def _slow_starts(sessions: Sessions, end: int, change: float) -> tuple[int, int]:
     """Slow starts before a session, by at least a change, and how many starts there were."""
     effects = sessions.effects[max(0, end - _LATEST) : end]
-    if not effects.size:
-        return 0, 0
-    ordinary = float(np.quantile(np.abs(effects - np.median(effects)), _ORDINARY))
-    bar = max(change, _BEYOND * ordinary)
+    if not effects.size or max(effects.max(), -effects.min()) < change:
+        return 0, 2 * effects.size
+    away = np.sort(np.abs(effects - compute_medians(effects)))
+    bar = max(change, _BEYOND * float(away[int(_ORDINARY * (away.size - 1))]))
     return sum(_in_brief_spells(side >= bar) for side in (effects, -effects)), 2 * effects.size
 
 
-def _in_brief_spells(are: npt.NDArray[np.bool_]) -> int:
-    """How many sessions are so, a few in a row at most; those at the end may go on."""
-    steps = np.diff(are.astype(np.int8), prepend=0)
-    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
-    spells = ends - begins[: ends.size]
+def _in_brief_spells(slow: npt.NDArray[np.bool_]) -> int:
+    """Count those with only a few in a row; those at the end may go on, and are left out."""
+    if not slow.any():
+        return 0
+    edges = np.flatnonzero(np.diff(slow.view(np.int8), prepend=0))
+    spells = edges[1::2] - edges[: edges.size // 2 * 2 : 2]
     return int(spells[spells <= _BRIEF].sum())
 
 

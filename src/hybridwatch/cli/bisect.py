@@ -216,11 +216,11 @@ def _backends(
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
         return Measurer(scenario, models, tell), BuildFactory(*made, search=journal.digits)
-    errand = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
-    errand.clone = str(options.repo.resolve()) if options.repo else ""
-    errand.base = options.base
-    return FleetMeasurer(scenario, models, tell, errand), FleetBuildFactory(
-        *made, commits=errand.commits
+    fleet_search = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
+    fleet_search.clone = str(options.repo.resolve()) if options.repo else ""
+    fleet_search.base = options.base
+    return FleetMeasurer(scenario, models, tell, fleet_search), FleetBuildFactory(
+        *made, commits=fleet_search.commits
     )
 
 

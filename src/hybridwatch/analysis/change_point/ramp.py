@@ -122,7 +122,7 @@ def _fits(values: Array, unit: float) -> _Fits:
     shapes -= shapes.mean(axis=1, keepdims=True)
     level = (values - values.mean()) / unit
     totals = shapes @ level / np.einsum("ij,ij->i", shapes, shapes)
-    # Half a million numbers for 1,000 points: each is worked on where it lies.
+    # In place: these are half a million numbers for 1,000 points.
     shapes *= totals[:, None]
     away = np.subtract(level, shapes, out=shapes)
     np.minimum(np.square(away, out=away), CLIP**2, out=away)
