@@ -48,6 +48,7 @@ class ContractCounts:
         one_token_extends: Rows that computed a part of their prompt in a batch shaped like a
             decode, with earlier state; that is one token, or with drafts 1 + drafts.
         first_tokens: Such rows without earlier state.
+        lone_prompts: Prompts of one token that came while others were served.
         dummy_replays: FULL graphs replayed by dummy runs.
         blocks_in_dummy_runs: State slots other than the null block that these used.
         replay_off_block_tables: Rows of attention that read other blocks.
@@ -69,6 +70,7 @@ class ContractCounts:
     prefills_in_decode_graph: int = 0
     one_token_extends: int = 0
     first_tokens: int = 0
+    lone_prompts: int = 0
     dummy_replays: int = 0
     blocks_in_dummy_runs: int = 0
     replay_off_block_tables: int = 0
@@ -164,7 +166,9 @@ class ContractProbe(CountingProbe[ContractCounts]):
         self._count_prompts(decode_length(runner), list((batch or {}).values()))
 
     def _count_prompts(self, decode: int, rows: Sequence[ScheduledRow]) -> None:
-        """Count the rows that still compute their prompt in a batch shaped like a decode."""
+        """Count the prompts of one token, and the prompts in a batch shaped like a decode."""
+        if len(rows) > 1:
+            self._counts.lone_prompts += sum(row.computed == 0 and row.prompt == 1 for row in rows)
         if all(row.tokens == decode for row in rows):
             prompts = [row for row in rows if row.computed < row.prompt]
             first = sum(row.computed == 0 for row in prompts)

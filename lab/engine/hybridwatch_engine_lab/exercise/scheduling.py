@@ -255,3 +255,18 @@ def hit_beside_a_connector() -> dict[str, Any]:
     if disagree:
         _, hit, *_ = manager.get_computed_blocks(request)
     return {"attention": attention, "mamba": mamba, "hit": hit}
+
+
+def lone_prompt_beside_a_running_request() -> dict[str, Any]:
+    """A prompt of one token comes while another request is served, three drafts at most.
+
+    Returns:
+        ``tokens``, ``drafts``: What is scheduled of it in its first step.
+    """
+    office = Office(Pool(blocks=40, drafts=3))
+    office.come("running", range(BLOCK), answer=8)
+    office.step()
+    office.come("lone", [1], answer=2)
+    scheduled = office.scheduler.schedule()
+    drafts = scheduled.scheduled_spec_decode_tokens.get("lone", ())
+    return {"tokens": scheduled.num_scheduled_tokens["lone"], "drafts": len(drafts)}
