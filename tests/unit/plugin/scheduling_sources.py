@@ -49,11 +49,30 @@ def cases() -> Iterator[Case]:
     yield "external-hits", "not-applicable", split("return new")
     yield "external-hits", "not-applicable", {SCHEDULER: "class Scheduler: ..."}
 
+    beside = "self.scheduled_running_reqs or num_computed_tokens > 0"
+    alone = "num_computed_tokens > 0"
+    computed = f"self.scheduled_running_reqs and {alone}"
+    yield "lone-prompt-padding", "lacking", scheduler(padding(f"({beside})"))
+    yield "lone-prompt-padding", "lacking", scheduler(padding("self.scheduled_running_reqs"))
+    yield "lone-prompt-padding", "present", scheduler(padding(alone))
+    yield "lone-prompt-padding", "present", scheduler(padding(computed))
+    yield "lone-prompt-padding", "not-applicable", scheduler("if tokens == 1: self.pad()")
+    yield "lone-prompt-padding", "not-applicable", scheduler("pad_spec_decode = False")
+
     copy, load = "utils.preprocess_mamba(self)", "self.maybe_get_kv_connector_output()"
     yield "loads-before-copies", "lacking", runner(copy, load)
     yield "loads-before-copies", "present", runner(load, copy)
     yield "loads-before-copies", "not-applicable", runner(load, "...")
     yield "loads-before-copies", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}
+
+
+def padding(condition: str) -> str:
+    """A step that pads a waiting request to the width of drafts, under a condition."""
+    asked = f"self.num_spec_tokens > 0 and not prefill_scheduled and {condition}"
+    return f"""
+        if {asked}:
+            pad_spec_decode = True
+"""
 
 
 def split(line: str) -> dict[str, str]:

@@ -222,6 +222,17 @@ def test_a_graph_is_captured_for_any_batch(engine):
     assert probe.stop() == counted(0, 0)
 
 
+def test_the_drafts_of_a_dummy_run_reach_no_further_than_its_own_batch(engine):
+    """Its target's metadata is built as for a capture; before it came a shorter batch."""
+    probe = MaxSeqLenProbe()
+    probe.start()
+    State().prepare(batch(1, 1), engine, 1)
+    State().prepare(batch(4, 4), engine, 100, for_capture=True)
+    Speculator().build(engine, 7)
+    Speculator().build(engine, 9)
+    assert probe.stop() == counted(1, 0, draft=2, beyond=2)
+
+
 def test_the_probe_starts_from_zero_and_leaves_nothing_behind(engine):
     originals = State.prepare, Speculator.build
     probe = MaxSeqLenProbe()

@@ -70,17 +70,19 @@ class MaxSeqLenProbe(CountingProbe[MaxSeqLenCounts]):
 
     def _see_target(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def prepare_attn(state: Any, *args: Any, **kwargs: Any) -> Any:
-            # A graph is captured for any batch, so that it must speak of the longest there can be.
-            if not kwargs.get("for_capture", False):
-                self._watch(self._expect_target, *args, **kwargs)
+            self._watch(self._expect_target, *args, **kwargs)
             return original(state, *args, **kwargs)
 
         return prepare_attn
 
-    def _expect_target(self, input_batch: Any, *_: Any, **__: Any) -> None:
+    def _expect_target(
+        self, input_batch: Any, *_: Any, for_capture: bool = False, **__: Any
+    ) -> None:
         lengths = input_batch.seq_lens_cpu_upper_bound[: input_batch.num_reqs]
         self._longest = int(lengths.max())
-        self._need = _Need("target", self._longest)
+        # A graph is captured for any batch, so that it must speak of the longest there can be. A
+        # dummy run that replays one builds the same; its drafts reach no further than its batch.
+        self._need = None if for_capture else _Need("target", self._longest)
 
     def _see_draft(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def build(speculator: Any, *args: Any, **kwargs: Any) -> Any:
