@@ -43,6 +43,7 @@ CONTRACTS: Final = (
     "replay_off_prompts",
     "replay_off_initial_states",
     "replay_off_chunks",
+    "drafts_before_state",
     "states_off",
     "token_states_off",
     "block_ends_off",

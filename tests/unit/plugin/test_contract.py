@@ -116,3 +116,16 @@ def test_a_dummy_run_keeps_no_state_and_no_key(broken):
     harmless["mamba"].state_indices_tensor_d[:] = 0
     harmless["attention"].slot_mapping[:] = -1
     assert broken(harmless, batch=None) == {}
+
+
+def test_drafts_of_a_row_that_nothing_was_computed_of_are_counted():
+    """A row that goes on, a prompt of one token padded with three drafts, and one without."""
+    probe = contract.ContractProbe()
+    decode = ScheduledRow(((3,), (7,)), computed=20, prompt=20, tokens=4, drafts=3)
+    padded = ScheduledRow(((4,), (8,)), computed=0, prompt=1, tokens=4, drafts=3)
+    plain = ScheduledRow(((5,), (9,)), computed=0, prompt=1, tokens=1)
+    probe._count_prompts(4, [decode, padded])
+    probe._count_prompts(4, [decode, plain])
+    probe._count_prompts(4, [plain])
+    counts = probe._counts
+    assert (counts.drafts_before_state, counts.lone_prompts) == (1, 2)

@@ -49,6 +49,8 @@ class ContractCounts:
             decode, with earlier state; that is one token, or with drafts 1 + drafts.
         first_tokens: Such rows without earlier state.
         lone_prompts: Prompts of one token that came while others were served.
+        drafts_before_state: Rows that got drafts before anything of them was computed. Recurrent
+            layers compute such a row as a prompt and keep the state behind its last draft.
         dummy_replays: FULL graphs replayed by dummy runs.
         blocks_in_dummy_runs: State slots other than the null block that these used.
         replay_off_block_tables: Rows of attention that read other blocks.
@@ -71,6 +73,7 @@ class ContractCounts:
     one_token_extends: int = 0
     first_tokens: int = 0
     lone_prompts: int = 0
+    drafts_before_state: int = 0
     dummy_replays: int = 0
     blocks_in_dummy_runs: int = 0
     replay_off_block_tables: int = 0
@@ -166,9 +169,10 @@ class ContractProbe(CountingProbe[ContractCounts]):
         self._count_prompts(decode_length(runner), list((batch or {}).values()))
 
     def _count_prompts(self, decode: int, rows: Sequence[ScheduledRow]) -> None:
-        """Count the prompts of one token, and the prompts in a batch shaped like a decode."""
-        if len(rows) > 1:
-            self._counts.lone_prompts += sum(row.computed == 0 and row.prompt == 1 for row in rows)
+        """Count drafts that came too early, and prompts in a batch shaped like a decode."""
+        new = [row for row in rows if row.computed == 0]
+        self._counts.lone_prompts += sum(row.prompt == 1 for row in new if len(rows) > 1)
+        self._counts.drafts_before_state += sum(row.drafts > 0 for row in new)
         if all(row.tokens == decode for row in rows):
             prompts = [row for row in rows if row.computed < row.prompt]
             first = sum(row.computed == 0 for row in prompts)
