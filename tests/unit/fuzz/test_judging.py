@@ -55,6 +55,14 @@ def test_a_right_answer_is_remembered_and_asked_for_once(judge, worker):
     assert worker.questions == 1
 
 
+def test_of_one_prompt_in_a_case_the_longest_answer_is_asked_for(judge, worker):
+    whole = Completion(prompt_digest(PROMPT), (1, 2, 3), (-0.5, -0.5, -0.5))
+    answers = (first_tokens(whole, 2), whole, first_tokens(whole, 1))
+    asked = tuple(PlannedRequest(PROMPT, len(one.tokens)) for one in answers)
+    assert judge.faults(Played(asked, answers)) == ()
+    assert worker.questions == 1
+
+
 def test_a_wrong_answer_is_named_with_its_request(judge):
     assert faults(judge, Completion(prompt_digest(PROMPT), (1, 2, 3), (-0.5, -0.7, -0.5))) == (
         "request 0 (3 tokens): token 1: expected logprob -0.5, found -0.7",

@@ -43,17 +43,16 @@ class Judge:
     def _learn(self, played: Played) -> None:
         if len(self._known) > _MOST_KEPT:
             self._known.clear()
-        questions = []
+        longest: dict[Prompt, Completion] = {}
         for request, answer in zip(played.requests, played.answers, strict=True):
-            known = self._known.get(request.prompt)
-            if known is None or len(known.tokens) < len(answer.tokens):
-                questions.append(OracleQuestion(request.prompt, len(answer.tokens), answer.tokens))
-        questions = [question for question in questions if question.max_tokens]
+            known = longest.get(request.prompt) or self._known.get(request.prompt)
+            if answer.tokens and (known is None or len(known.tokens) < len(answer.tokens)):
+                longest[request.prompt] = answer
+        questions = [OracleQuestion(p, len(one.tokens), one.tokens) for p, one in longest.items()]
         if not questions:
             return
-        answered = self.worker.answer(questions)
-        for question, one in zip(questions, answered, strict=True):
-            self._known[tuple(question.prompt)] = read_answered(one)
+        for prompt, one in zip(longest, self.worker.answer(questions), strict=True):
+            self._known[prompt] = read_answered(one)
 
     def _wrong_answers(self, played: Played) -> Iterator[str]:
         pairs = zip(played.requests, played.answers, strict=True)
