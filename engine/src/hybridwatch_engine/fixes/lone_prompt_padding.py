@@ -14,6 +14,8 @@ from hybridwatch_engine.source import SourceTree, mentions
 
 _SCHEDULER = "v1/core/sched/scheduler.py"
 _STEP = "Scheduler.schedule"
+_PADS = {"num_spec_tokens", "prefill_scheduled"}
+"""What the condition asks about under which a waiting request is padded."""
 
 
 def probe(tree: SourceTree) -> Finding:
@@ -22,7 +24,7 @@ def probe(tree: SourceTree) -> Finding:
     if step is None or not mentions(step, "pad_spec_decode"):
         return Finding("not-applicable", f"{_SCHEDULER} pads no waiting request")
     for node in ast.walk(step):
-        if isinstance(node, ast.If) and {"num_spec_tokens", "prefill_scheduled"} <= _names(node.test):
+        if isinstance(node, ast.If) and _names(node.test) >= _PADS:
             place = f"{_SCHEDULER}:{node.lineno}"
             if any(_names(one) == {"num_computed_tokens"} for one in _parts(node.test)):
                 return Finding("present", f"{place} pads no request without computed tokens")
