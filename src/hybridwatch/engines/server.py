@@ -1,10 +1,11 @@
 """A vLLM engine: start it, check its health, stop it."""
 
+import secrets
 import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -15,6 +16,8 @@ from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.system.guarded import GuardedProcess
 
 _POLL_S: Final = 0.2
+_PORTS: Final = range(16_384, 32_768)
+"""Below what Linux gives by itself (``ip_local_port_range``)."""
 _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
@@ -24,10 +27,16 @@ machine, which takes longer than most requests."""
 
 
 def free_port() -> int:
-    """A TCP port that no process listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    """A TCP port that no process listens on at the moment.
+
+    An engine takes half a minute until it listens. So the port is not one of those that a system
+    gives to whoever asks for any: another process could have it by then.
+    """
+    while True:
+        port = _PORTS[secrets.randbelow(len(_PORTS))]
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind((HOST, port))
+            return port
 
 
 def is_healthy(url: str, timeout_s: float) -> bool:

@@ -1,9 +1,13 @@
 """What is said of an engine that does not come up."""
 
+import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from hybridwatch.engines import server
+from hybridwatch.engines.launch import HOST
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import EngineError, LateEngineError
 from tests.unit.engines.test_launch import launched
@@ -59,3 +63,18 @@ def test_a_serving_process_that_waits_for_a_dead_core_is_not_late(start):
 def test_an_engine_that_is_not_up_and_tells_of_nothing_is_late(start):
     with pytest.raises(LateEngineError, match="the engine was not up after 1 s"):
         start("sleep 60", wait_s=1.0)
+
+
+def test_a_free_port_is_none_that_the_system_gives_to_others_meanwhile():
+    first, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    if first < 32_768:
+        pytest.skip(f"this system gives ports from {first} on")
+    assert all(server.free_port() < first for _ in range(200))
+
+
+def test_a_port_that_somebody_has_is_not_free(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server, "_PORTS", (*[port] * 20_000, *server._PORTS))
+        assert port not in {server.free_port() for _ in range(20)}
