@@ -117,8 +117,9 @@ def test_accuracy_tells_too(report):
     found = {f"{one['metric']} {one['statistic']}": one["verdict"] for one in report["comparisons"]}
     assert found["contract.slots_off_block_table value"] == "regression"
     assert found["contract.wrong_tokens value"] == "regression"
-    # Of twenty documents each: of recall too few are lost to tell.
-    assert found["accuracy.word_problems mean"] == "regression"
+    # Of twenty documents each. How many are lost hangs on who shares a step: where these are too
+    # few to tell from luck, fewer are right than the scenario expects.
+    assert found["accuracy.word_problems mean"] in {"regression", "broken"}
     assert {"output_throughput median", "host_syncs_per_step mean"} <= set(found)
     named = {one["metric"]: one for one in report["comparisons"]}
     contract = named["contract.slots_off_block_table"]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from playwright.sync_api import TimeoutError as LateError
 
 from hybridwatch.pages.address import Address
 from tests.dashboard.looking import settle
@@ -17,6 +18,8 @@ from tests.waiting import wait_until
 
 LIMIT_MS: Final = 120_000
 """Ends what hangs; no machine is so busy that a page takes as long."""
+_OPEN_MS: Final = 10_000
+"""After so long a list that was opened is taken for closed."""
 WIDTH: Final = 1400
 HEIGHT: Final = 1200
 PHONE: Final = 390
@@ -113,9 +116,20 @@ def asked(page: Page) -> dict[str, list[str]]:
 
 
 def pick(page: Page, label: str, option: str) -> None:
-    page.get_by_label(label, exact=False).last.click()
-    page.keyboard.type(option)  # a long list shows only those in sight
-    page.get_by_role("option", name=option, exact=True).click()
+    """Choose from a list; a view that is drawn again closes it, and it is opened once more."""
+    offered = page.get_by_role("option", name=option, exact=True)
+
+    def is_picked() -> bool:
+        page.get_by_label(label, exact=False).last.click()
+        page.keyboard.type(option)  # a long list shows only those in sight
+        try:
+            offered.click(timeout=_OPEN_MS)
+        except LateError:
+            page.keyboard.press("Escape")
+            return False
+        return True
+
+    wait_until(is_picked, f"{option} is chosen in {label}")
 
 
 def saved(page: Page, folder: Path) -> str:
