@@ -1,12 +1,12 @@
 """A vLLM engine: start it, check its health, stop it."""
 
-import secrets
 import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Final, Self
 
 import httpx
@@ -18,6 +18,8 @@ from hybridwatch.system.guarded import GuardedProcess
 _POLL_S: Final = 0.2
 _PORTS: Final = range(16_384, 32_768)
 """Below what Linux gives by itself (``ip_local_port_range``)."""
+_TRIES: Final = 100
+"""Of these; then any port will do."""
 _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
@@ -29,14 +31,19 @@ machine, which takes longer than most requests."""
 def free_port() -> int:
     """A TCP port that no process listens on at the moment.
 
-    An engine takes half a minute until it listens. So the port is not one of those that a system
-    gives to whoever asks for any: another process could have it by then.
+    An engine takes half a minute until it listens. So the port is not one of those that the system
+    gives to any process that asks: another could have it by then.
+
+    Raises:
+        OSError: Nothing can listen on loopback.
     """
-    while True:
-        port = _PORTS[secrets.randbelow(len(_PORTS))]
-        with suppress(OSError), socket.socket() as probe:
-            probe.bind((HOST, port))
-            return port
+    with socket.socket() as probe:
+        for port in SystemRandom().sample(_PORTS, _TRIES):
+            with suppress(OSError):
+                probe.bind((HOST, port))
+                return port
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
 
 
 def is_healthy(url: str, timeout_s: float) -> bool:
