@@ -13,6 +13,7 @@ from hybridwatch_engine.idle_rank import idle_rank
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planter import planter
+from hybridwatch_engine.probes.block_copies import BlockCopiesProbe
 from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
@@ -25,7 +26,13 @@ from hybridwatch_engine.probes.step_phases import StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 from hybridwatch_engine.replays import REPLAYS
 
-_OF_BOTH = (ContractProbe(), RecurrentStateProbe(), TokenStatesProbe(), ReplayedLayersProbe())
+_OF_BOTH = (
+    ContractProbe(),
+    RecurrentStateProbe(),
+    TokenStatesProbe(),
+    ReplayedLayersProbe(),
+    BlockCopiesProbe(),
+)
 """Contracts of either model runner."""
 
 PROBES: dict[str, Probe] = {

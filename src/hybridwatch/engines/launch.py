@@ -169,6 +169,8 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
         "scheduling-policy": engine.scheduling_policy,
         "mamba-cache-mode": engine.mamba_cache_mode,
         "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
+        "mamba-block-size": engine.mamba_block_size,
+        "prefix-match-unit": engine.prefix_match_unit,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,
         "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
@@ -176,6 +178,7 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     flags = {name: str(value) for name, value in valued.items() if value is not None}
     switches = {
         "enable-prefix-caching": engine.enable_prefix_caching,
+        "enable-mamba-shared-prefix-checkpoint": engine.enable_mamba_shared_prefix_checkpoint,
         "async-scheduling": engine.async_scheduling,
     }
     for name, wanted in switches.items():
@@ -190,8 +193,11 @@ def _variables_asked_for(engine: EngineArgs) -> dict[str, str]:
     Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an
     engine has by itself.
     """
-    interval = engine.prefix_cache_retention_interval
-    return {} if interval is None else {"VLLM_PREFIX_CACHE_RETENTION_INTERVAL": str(interval)}
+    valued = {
+        "VLLM_PREFIX_CACHE_RETENTION_INTERVAL": engine.prefix_cache_retention_interval,
+        "VLLM_SSM_CONV_STATE_LAYOUT": engine.conv_state_layout,
+    }
+    return {name: str(value) for name, value in valued.items() if value is not None}
 
 
 def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:

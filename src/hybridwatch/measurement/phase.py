@@ -51,6 +51,7 @@ CONTRACTS: Final = (
     "mamba_blocks_overwritten",
     "prefix_hit_uncached",
     "cached_states_off",
+    "blocks_copied_short",
     "repeats_missed",
     "requests_stalled",
     "requests_starved",

@@ -82,6 +82,12 @@ class EngineArgs(Part):
         prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
             another that begins alike, can be resumed: what releases from 0.30.0 on do by
             themselves.
+        mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
+        prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
+        enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
+            prompts part, not at the ends of prompts alone.
+        conv_state_layout: Which axis of a convolution's state comes first: ``SD`` for its inputs,
+            ``DS`` for its channels (``VLLM_SSM_CONV_STATE_LAYOUT``).
         num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
         block_size: Tokens of a block of the cache.
         async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
@@ -110,6 +116,10 @@ class EngineArgs(Part):
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
     mamba_ssm_cache_dtype: Literal["float32", "float16"] | None = None
     prefix_cache_retention_interval: Literal[0] | None = None
+    mamba_block_size: Annotated[int, Field(ge=8, multiple_of=8)] | None = None
+    prefix_match_unit: Tokens | None = None
+    enable_mamba_shared_prefix_checkpoint: bool | None = None
+    conv_state_layout: Literal["SD", "DS"] | None = None
     num_gpu_blocks_override: Count | None = None
     block_size: Tokens | None = None
     async_scheduling: bool | None = None

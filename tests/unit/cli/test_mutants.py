@@ -12,7 +12,7 @@ from tests.unit.mutants.cells import a_cell
 
 def shown(results, *cells, arguments=()):
     for cell in cells:
-        append_cell(table_file(results, "cpu-0.27.1"), cell)
+        append_cell(table_file(results, "cpu-0.32.0+v2"), cell)
     command = ["mutants", "--show", "--results", str(results), *arguments]
     return CliRunner().invoke(cli, command)
 

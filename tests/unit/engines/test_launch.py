@@ -89,6 +89,21 @@ def test_few_states_are_kept_only_when_it_is_asked_for():
     assert name not in launched("smoke/dummy-run", "cpu").variables()
 
 
+def test_keys_of_the_prefix_cache_are_handed_on_and_left_alone_unless_said():
+    finer = launched("reported/passed-block-end", "cpu")
+    found = options(finer)
+    assert found["prefix-match-unit"] == "16"
+    assert found["enable-mamba-shared-prefix-checkpoint"] == ""
+    layout = {"mamba_block_size": 256, "conv_state_layout": "DS"}
+    wished = replace(finer, engine=finer.engine.model_copy(update=layout))
+    assert options(wished)["mamba-block-size"] == "256"
+    assert wished.variables()["VLLM_SSM_CONV_STATE_LAYOUT"] == "DS"
+    plain = launched("smoke/dummy-run", "cpu")
+    assert not {"prefix-match-unit", "mamba-block-size"} & set(options(plain))
+    assert not any("shared-prefix" in name for name in options(plain))
+    assert "VLLM_SSM_CONV_STATE_LAYOUT" not in plain.variables()
+
+
 def test_a_connector_is_attached_only_where_a_scenario_asks_for_one():
     found = options(launched("reported/i53505-empty-connector", "cpu"))
     config = json.loads(found["kv-transfer-config"])

@@ -41,6 +41,12 @@ def test_one_wrong_token_kills(scenario):
     assert found.detail == "contract.wrong_tokens 0 -> 1"
 
 
+def test_what_the_healthy_engine_breaks_as_well_kills_nothing(scenario):
+    broken: dict[str, Trials] = {**RULES, "contract.wrong_tokens": (2.0,)}
+    assert not kill(scenario, broken, broken)
+    assert kill(scenario, broken, {**broken, "contract.padded_rows_prefilling": (1.0,)})
+
+
 def test_lost_answers_kill(scenario):
     found = kill(scenario, RIGHT, {**RIGHT, "accuracy.recall": "1" * 150 + "0" * 50})
     assert found.metrics == ("accuracy.recall",)

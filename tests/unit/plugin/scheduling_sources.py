@@ -8,6 +8,8 @@ Case = tuple[str, str, dict[str, str]]
 
 
 RUNNER = "v1/worker/gpu_model_runner.py"
+MANAGERS = "v1/core/single_type_kv_cache_manager.py"
+UTILS = "v1/worker/utils.py"
 
 
 def scheduler(step: str = "...", preempt: str = "...", update: str = "...") -> dict[str, str]:
@@ -65,6 +67,20 @@ def cases() -> Iterator[Case]:
     yield "loads-before-copies", "not-applicable", runner(load, "...")
     yield "loads-before-copies", "not-applicable", {RUNNER: "class GPUModelRunner: ..."}
 
+    address, bytes_too = "cache.device, cache.data_ptr()", "cache.data_ptr(), cache.shape"
+    yield "half-copied-blocks", "lacking", copies(f"key = ({address})")
+    yield "half-copied-blocks", "present", copies(f"key = ({bytes_too})")
+    storage = "ptr = (cache.device, cache.untyped_storage().data_ptr())"
+    yield "half-copied-blocks", "present", copies(storage)
+    yield "half-copied-blocks", "not-applicable", {UTILS: "def bind_kv_cache(): ..."}
+
+    amid = "found = self._checkpoints.get(request)"
+    evicts = "self.block_pool._maybe_evict_cached_block(block)"
+    yield "passed-block-end", "lacking", states("...", amid)
+    yield "passed-block-end", "present", states(evicts, amid)
+    yield "passed-block-end", "not-applicable", states("...", "...")
+    yield "passed-block-end", "not-applicable", {MANAGERS: "class MambaManager: ..."}
+
 
 def padding(condition: str) -> str:
     """A step that pads a waiting request to the width of drafts, under a condition."""
@@ -81,6 +97,26 @@ def split(line: str) -> dict[str, str]:
 class Scheduler:
     def _mamba_block_aligned_split(self, request, new):
         {line}
+"""}  # fmt: skip
+
+
+def copies(line: str) -> dict[str, str]:
+    """A copy of blocks that looks at each layer's cache in this way."""
+    return {UTILS: f"""
+def copy_kv_cache_blocks_inplace(kv_caches, num_blocks, copies):
+    for cache in kv_caches:
+        {line}
+"""}  # fmt: skip
+
+
+def states(caching: str, partial: str) -> dict[str, str]:
+    """A manager of Mamba states that does this when blocks are cached, and that for the last."""
+    return {MANAGERS: f"""
+class MambaManager:
+    def cache_blocks(self, request, tokens):
+        {caching}
+    def _cache_partial_tail_block(self, request, tokens):
+        {partial}
 """}  # fmt: skip
 
 

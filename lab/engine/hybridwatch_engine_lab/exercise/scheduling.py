@@ -25,6 +25,8 @@ class Pool:
         drafts: Tokens that a request may be drafted; each needs a block in every Mamba group.
         policy: Who goes first.
         longest: Most tokens of a request.
+        unit: A prefix is found at multiples of so many tokens. Where that is finer than a block, a
+            step stores the state at the last of them besides, as Mamba2's layers do from 0.32.0 on.
     """
 
     blocks: int
@@ -33,6 +35,7 @@ class Pool:
     drafts: int = 0
     policy: str = "fcfs"
     longest: int = 64 * BLOCK
+    unit: int = BLOCK
 
 
 class Office:
@@ -47,14 +50,14 @@ class Office:
         from vllm.v1.core.sched.scheduler import Scheduler
 
         init_none_hash(_digest)
-        self._hasher = get_request_block_hasher(BLOCK, _digest)
+        self._hasher = get_request_block_hasher(pool.unit, _digest)
         self.scheduler = call_with_known(
             Scheduler,
             vllm_config=_config(pool),
             kv_cache_config=_cache(pool),
             structured_output_manager=MagicMock(should_advance=lambda *_, **__: False),
             block_size=BLOCK,
-            hash_block_size=BLOCK,
+            hash_block_size=pool.unit,
             mm_registry=MagicMock(supports_multimodal_inputs=lambda _: False),
         )
 
@@ -179,12 +182,14 @@ def _cache(pool: Pool) -> Any:
     import torch
     from vllm.v1 import kv_cache_interface as cache
 
+    finer = {"num_prefill_checkpoint_blocks": 1, "prefill_checkpoint_alignment": 1}
     mamba = cache.MambaSpec(
         block_size=BLOCK,
         shapes=((2,),),
         dtypes=(torch.float32,),
         mamba_cache_mode="align",
         num_speculative_blocks=pool.drafts,
+        **(finer if pool.unit < BLOCK else {}),
     )
     attention = cache.FullAttentionSpec(
         block_size=BLOCK, num_kv_heads=1, head_size=1, dtype=torch.float32
@@ -270,3 +275,19 @@ def lone_prompt_beside_a_running_request() -> dict[str, Any]:
     scheduled = office.scheduler.schedule()
     drafts = scheduled.scheduled_spec_decode_tokens.get("lone", ())
     return {"tokens": scheduled.num_scheduled_tokens["lone"], "drafts": len(drafts)}
+
+
+def states_kept_by_a_step_that_passes() -> dict[str, Any]:
+    """A prompt begins within a block, where a shorter one ended, and is computed in one step.
+
+    Returns:
+        ``kept``: Tokens behind which the cache has its states then.
+    """
+    office = Office(Pool(blocks=40, mamba_groups=1, unit=BLOCK // 4))
+    office.come("short", range(BLOCK + 6), answer=1)
+    office.step()
+    passing = office.come("long", range(4 * BLOCK - 4), answer=1)
+    office.scheduler.schedule()
+    mamba = office.scheduler.kv_cache_manager.coordinator.single_type_managers[0]
+    blocks = mamba.req_to_blocks[passing.request_id]
+    return {"kept": [one.block_hash_num_tokens for one in blocks if one.block_hash is not None]}

@@ -1,4 +1,4 @@
-"""Mutants of model runner V2: its tables of requests, the batch that it lays out, its states."""
+"""Mutants of model runner V2: its tables, the batch it lays out, its states, drafts and graphs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -161,3 +161,65 @@ def rejected_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., A
         original(*args[:6], rejected.new_zeros(rejected.shape), *args[7:])
 
     return post_update
+
+
+def larger_graph(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Replay the graph of the next larger batch; its further rows hold what an older batch left."""
+
+    def run_fullgraph(manager: Any, shape: Any) -> Any:
+        like = (shape.uniform_token_count, shape.num_active_loras)
+        larger = [
+            other
+            for other in manager.graphs
+            if other.num_tokens > shape.num_tokens
+            and (other.uniform_token_count, other.num_active_loras) == like
+        ]
+        if not larger:
+            return original(manager, shape)
+        tally.count(changed=True)
+        graphs = manager.graphs
+        wrong = min(larger, key=lambda other: other.num_tokens)
+        manager.graphs = {**graphs, shape: graphs[wrong]}
+        try:
+            return original(manager, shape)
+        finally:
+            manager.graphs = graphs
+
+    return run_fullgraph
+
+
+def drafts_of_neighbour(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Verify the drafts that were made for the neighbouring request."""
+
+    def combine(*args: Any, **kwargs: Any) -> Any:
+        drafts, rows = args[6], args[1]
+        wrong = drafts.roll(1, dims=0)
+        tally.count(changed=differ(wrong[rows], drafts[rows]))
+        return original(*args[:6], wrong, *args[7:], **kwargs)
+
+    return combine
+
+
+def chunk_sampled(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Count what is sampled at the end of a chunk as a token of the answer."""
+
+    def sampled_and_rejected(sampled: Any, lengths: Any, logits: Any, rows: Any, whole: Any) -> Any:
+        tally.count(changed=bool((lengths[: rows.shape[0]] < whole[rows]).any()))
+        return original(sampled, lengths, logits, rows, whole.new_zeros(whole.shape))
+
+    return sampled_and_rejected
+
+
+def accepted_twice(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Say the last token of a step twice where a draft was rejected."""
+
+    def rejection_sample(*args: Any, **kwargs: Any) -> Any:
+        sampled, counts = original(*args, **kwargs)
+        short = (counts < sampled.shape[1]).nonzero().flatten()
+        tally.count(changed=bool(short.numel()))
+        said = counts[short].long()
+        sampled[short, said] = sampled[short, said - 1]
+        counts[short] += 1
+        return sampled, counts
+
+    return rejection_sample

@@ -62,8 +62,8 @@ class _Options:
         return Effort(self.effort)
 
     def scenarios(self, named: Sequence[str]) -> list[Scenario]:
-        """Give the scenarios with as many trials and documents as the effort takes."""
-        found = chosen(named or ("smoke",), (self.build,))
+        """Give the scenarios with contract trials, as much of each as the effort takes."""
+        found = [one for one in chosen(named or ("smoke",), (self.build,)) if one.trials.contract]
         return found if self.pains is Effort.THOROUGH else [briefly(one) for one in found]
 
     def mutants(self) -> Mapping[str, Mutant]:
@@ -100,7 +100,7 @@ class _Job:
 )
 @takes_scenarios
 # Most mutants are faults of model runner V1, which newer builds run few scenarios on.
-@takes_build(default="cpu-0.27.1")
+@takes_build(default="cpu-0.32.0+v2")
 @click.option("--only", multiple=True, metavar="NAME", help="This mutant alone; may be repeated.")
 @click.option(
     "--half", type=click.Choice(get_args(Half)), help="The mutants of one half, or your own."

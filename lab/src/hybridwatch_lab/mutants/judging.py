@@ -67,9 +67,16 @@ def find_kill(
     trials = tuple(replace(trial, index=index) for index, trial in enumerate(sides))
     both = replace(run, builds=(run.builds[0], run.builds[0]), trials=trials)
     report = report_between(OneSide(both, _BASELINE), OneSide(both, _CONTENDER))
-    found = sorted(report.bad_news, key=lambda one: one.metric.kind is not Kind.EXACT)
+    # What the healthy engine breaks as well is not the mutant's doing.
+    news = (one for one in report.bad_news if not _is_as_bad_before(one))
+    found = sorted(news, key=lambda one: one.metric.kind is not Kind.EXACT)
     lines = [_line(one) for one in found]
-    unexpected = list(_unexpected(scenario, both))
+    known = {line.partition(":")[0] for line in _unexpected(scenario, both, _BASELINE)}
+    unexpected = [
+        line
+        for line in _unexpected(scenario, both, _CONTENDER)
+        if line.partition(":")[0] not in known
+    ]
     names = [one.metric.id for one in found] + [line.partition(":")[0] for line in unexpected]
     return Kill(tuple(dict.fromkeys(names)), "; ".join(lines or unexpected))
 
@@ -102,12 +109,19 @@ def _failure_word(trial: Trial) -> str:
     return ENGINE_DIED if trial.failure.engine_died else FAILED_TRIAL
 
 
-def _unexpected(scenario: Scenario, run: Run) -> Iterator[str]:
+def _unexpected(scenario: Scenario, run: Run, side: int) -> Iterator[str]:
     """What the scenario expects of the metrics that were measured, and did not find."""
-    seen = {s.metric for trial in run.measured(_CONTENDER) for s in trial.samples}
-    for line in broken_expectations(run, _CONTENDER, scenario.expect):
+    seen = {s.metric for trial in run.measured(side) for s in trial.samples}
+    for line in broken_expectations(run, side, scenario.expect):
         if line.partition(":")[0] in seen:
             yield line
+
+
+def _is_as_bad_before(comparison: Comparison) -> bool:
+    left, right = comparison.baseline, comparison.contender
+    if comparison.verdict is Verdict.BROKEN:
+        return True
+    return left is not None and right is not None and left.center == right.center
 
 
 def _line(comparison: Comparison) -> str:
