@@ -23,6 +23,8 @@ NATIVE = {
     if fix.ways
 }
 """What the release of the engine under test has."""
+SEEN = [fix_id for fix_id, state in NATIVE.items() if state != "not-applicable"]
+"""Fixes that mean something to it; those of later releases alone are exercised on these."""
 RELEASES = [
     name
     for name, spec in load_builds().items()
@@ -61,7 +63,7 @@ ERRORS = {
 }
 """What is told of a defect; of the others, nothing: they are found by what the engine did."""
 SPOILED = [
-    *((fix, "no patches") for fix in NATIVE),
+    *((fix, "no patches") for fix in SEEN),
     ("padded-rows-prefilling", "a probe that lies"),
     ("padded-rows-prefilling", "a patch too few"),
     ("draft-max-seq-len-target", "a patch too few"),
@@ -135,6 +137,8 @@ def test_every_fix_changes_what_the_engine_does_and_leaves_no_trace(call):
     assert {fix: outcome["native"] for fix, outcome in told["fixes"].items()} == NATIVE
     for fix, outcome in told["fixes"].items():
         assert outcome["ok"] is True
+        if fix not in SEEN:
+            continue
         assert outcome["with"] == EXERCISES[fix].with_fix
         assert outcome["without"] == EXERCISES[fix].without_fix
         assert outcome["with"] != outcome["without"]

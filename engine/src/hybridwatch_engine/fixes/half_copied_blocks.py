@@ -28,7 +28,7 @@ def probe(tree: SourceTree) -> Finding:
                 if names <= _PLACE:
                     return Finding("lacking", f"{place} tells views apart by their address alone")
                 return Finding("present", f"{place} tells views apart by more than their address")
-    return Finding("present", f"{_UTILS}:{copy.lineno} copies every view")
+    return Finding("not-applicable", f"{_UTILS}:{copy.lineno} copies whole allocations")
 
 
 def _apply() -> PatchSet:
