@@ -24,7 +24,7 @@ NATIVE = {
 }
 """What the release of the engine under test has."""
 SEEN = [fix_id for fix_id, state in NATIVE.items() if state != "not-applicable"]
-"""Fixes that mean something to it; those of later releases alone are exercised on these."""
+"""Fixes that mean something to it; the others are exercised on the later releases installed."""
 RELEASES = [
     name
     for name, spec in load_builds().items()

@@ -30,7 +30,7 @@ class BlockCopyCounts:
 
 
 class BlockCopiesProbe(CountingProbe[BlockCopyCounts]):
-    """Looks at every copy while it is on; releases before 0.27.1 copy none."""
+    """Looks at every copy while it is on; a release without this function copies none."""
 
     def __init__(self) -> None:
         super().__init__(BlockCopyCounts)
