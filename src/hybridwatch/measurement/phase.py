@@ -11,14 +11,13 @@ from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.harness import TaskRequest
 from hybridwatch.measurement.load import run_load, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measurement.occasions import first_of, require_occasion, require_replayed_layers
-from hybridwatch.measurement.repeats import unrepeated
+from hybridwatch.measurement.repeats import is_another, unrepeated
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext, run_prelude
-from hybridwatch.measurement.waves import Tokens
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.client import CLOCK_DIGITS
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.completion import Completion, near_tie_within
 from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
 from hybridwatch.scenarios.expansion import PlannedWave, expand
@@ -129,7 +128,7 @@ def _watching(trial: TrialContext, probe: str) -> Iterator[dict[str, Any]]:
 def _contract(trial: TrialContext) -> TrialResult:
     workload = trial.scenario.workload
     waves = expand(workload.waves, workload.seed + trial.number)
-    right = _right_tokens(trial, waves)
+    right = _without_graphs_and_drafts(trial, waves)
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(trial, "contract") as counts:
         run_prelude(trial)
@@ -142,8 +141,11 @@ def _contract(trial: TrialContext) -> TrialResult:
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     values |= prefix_tokens_in(counts)
     if right is not None:
+        bound = near_tie_within({trial.scenario.engine.dtype})
         pairs = zip(answered, right, strict=True)
-        answered = tuple(replace(one, is_wrong=one.tokens != other) for one, other in pairs)
+        answered = tuple(
+            replace(one, is_wrong=is_another(one, other, bound)) for one, other in pairs
+        )
         values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
@@ -173,7 +175,9 @@ def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _right_tokens(trial: TrialContext, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...] | None:
+def _without_graphs_and_drafts(
+    trial: TrialContext, waves: Sequence[PlannedWave]
+) -> tuple[Completion, ...] | None:
     """What the same engine says with the fix in, no graph replayed, and no drafts.
 
     ``None`` when the engine has nothing that it can set aside while it runs, and when its weights
@@ -186,7 +190,7 @@ def _right_tokens(trial: TrialContext, waves: Sequence[PlannedWave]) -> tuple[To
         return None
     own = engine.setting
     engine.settle(trial.pool.reference(trial.side))
-    answered = trial.ask(waves)
+    answered = trial.complete(waves)
     engine.settle(own)
     return answered
 

@@ -18,7 +18,7 @@ def unrepeated(
     if not any(wave.again for wave in waves):
         return None
     bound = near_tie_within({dtype})
-    return sum(_is_another(one, other, bound) for one, other in _pairs(waves, answered))
+    return sum(is_another(one, other, bound) for one, other in _pairs(waves, answered))
 
 
 def _pairs(
@@ -35,7 +35,11 @@ def _pairs(
                 yield answered[begin + at], answered[begin_again + at]
 
 
-def _is_another(one: Completion, other: Completion, bound: float) -> bool:
+def is_another(one: Completion, other: Completion, bound: float) -> bool:
+    """Whether two answers to one request part where neither held both tokens for as likely.
+
+    ``bound`` is in nats: up to that a difference is a near tie, which rounding can decide.
+    """
     at = position_of_parting(one, other)
     if at is None:
         return False

@@ -267,7 +267,8 @@ INVERSES: Final[Mapping[str, str]] = {
 """What one over a metric is called, for tools that know only that lower is better."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
-"""Requests whose greedy tokens differ from those of the same engine without graphs."""
+"""Requests whose greedy tokens differ from those of the same engine without graphs and drafts, by
+more than a near tie."""
 
 WRONG_ANSWERS: Final = "contract.wrong_answers"
 """Requests whose greedy tokens, or their probabilities, differ from those of an oracle outside the

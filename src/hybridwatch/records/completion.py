@@ -63,8 +63,9 @@ class Completion(RecordPart):
         logprobs: Natural logarithm of the probability of each; empty where the engine keeps that to
             itself.
         close_calls: Tokens less than ``CLOSE`` behind, of the five likeliest at each position.
-        is_wrong: Whether the tokens differ from those of the same engine without graphs, or from
-            those of an oracle outside of it; ``None`` where there is neither.
+        is_wrong: Whether the tokens differ, by more than a near tie, from those of the same engine
+            without graphs and drafts, or from those of an oracle outside of it; ``None`` where
+            there is neither.
     """
 
     prompt: Id

@@ -196,6 +196,14 @@ class Lfm2Attention:
     }
 
 
+def window(kept: str) -> dict[str, str]:
+    """A CPU's gated delta net that keeps this of its window behind a step of drafts."""
+    return {"model_executor/layers/mamba/ops/cpu/gdn_attention.py": f"""
+def _spec_forward(layer, window, width, state_len):
+    return {kept}
+"""}  # fmt: skip
+
+
 def lookup(excepted: str) -> dict[str, str]:
     """A lookup that gives a head's margin to all groups but those of this kind."""
     return {COORDINATOR: f"""
@@ -290,6 +298,9 @@ class BaseMambaAttentionMetadataBuilder:
     ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query.flatten(1), key)", APART)),
     ("cpu-rotary-heads", "present", rotary("ops.rotary_embedding(query, key)", IN_ONE_ROW)),
     ("cpu-rotary-heads", "not-applicable", {}),
+    ("cpu-delta-short-steps", "lacking", window("window[:, offset : offset + state_len - q_i]")),
+    ("cpu-delta-short-steps", "present", window("window[:, : width - 2 + q_i]")),
+    ("cpu-delta-short-steps", "not-applicable", {}),
     ("mamba-lookup-margin", "present", lookup("MambaSpec")),
     ("mamba-lookup-margin", "lacking", lookup("")),
     ("mamba-lookup-margin", "not-applicable", {COORDINATOR: "class KVCacheCoordinator: ..."}),

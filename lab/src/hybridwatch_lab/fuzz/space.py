@@ -35,20 +35,23 @@ def compute_space(scenario: Scenario) -> SearchSpace:
     """Find the nasty lengths of a scenario's engine.
 
     Blocks are as long as the scenario says; where it leaves that to the engine, 128 tokens, which
-    is what engines here take.
+    is what engines here take. Where a hit may end within a block, texts part there as well.
     """
     engine = scenario.engine
     block = engine.block_size or _USUAL_BLOCK
     own = engine.max_num_batched_tokens
     limit = engine.max_model_len
+    unit = engine.prefix_match_unit
     around = {most * block + by for most in (1, 2) for by in (-1, 0, 1, CONV_WIDTH - 1)}
+    within = (unit, block - unit, block + unit, 2 * block - unit + 1) if unit else ()
     outputs = (*_OUTPUTS, block // 2)
     chunks = {chunk + by for chunk in (own or 0,) if chunk for by in (-1, 1)}
-    inputs = {*range(1, CONV_WIDTH + 2), block // 2, *around, *chunks, 3 * block}
+    ends = {length + 1 for length in within}
+    inputs = {*range(1, CONV_WIDTH + 2), block // 2, *around, *ends, *chunks, 3 * block}
     budgets = (engine.max_num_seqs, CONV_WIDTH * engine.max_num_seqs, block, block + 1)
     return SearchSpace(
         inputs=tuple(sorted(one for one in inputs if one + max(outputs) <= limit)),
         outputs=outputs,
-        shares=(0, block, block - 1, block + 1, 2 * block, limit),
+        shares=(0, block, block - 1, block + 1, 2 * block, *within, limit),
         budgets=(None, *(one for one in reversed(budgets) if own is None or one <= own)),
     )
