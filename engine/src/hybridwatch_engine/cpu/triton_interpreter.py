@@ -47,6 +47,7 @@ def interpret_triton() -> None:
     if not found:
         raise RuntimeError("vLLM does not take Triton's interpreter for a Triton")
     _take_integers_for_masks()
+    _compute_log1p()
 
 
 def _add_backend() -> None:
@@ -101,6 +102,25 @@ def _take_integers_for_masks() -> None:
 
     Patch(InterpreterBuilder, "create_masked_load", load).install()
     Patch(InterpreterBuilder, "create_masked_store", store).install()
+
+
+def _compute_log1p() -> None:
+    """Give the interpreter the logarithm of 1 + x, of which Triton has the name alone on a CPU.
+
+    The sampler of releases up to 0.30.0 takes it from there when it draws (``sample/gumbel.py``).
+    """
+    import numpy as np
+    import triton.language as tl
+    from triton.language.extra import libdevice
+    from triton.runtime.interpreter import TensorHandle
+
+    def log1p(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(x: Any) -> Any:
+            return tl.tensor(TensorHandle(np.log1p(x.handle.data), x.handle.dtype), x.type)
+
+        return compute
+
+    Patch(libdevice, "log1p", log1p).install()
 
 
 def _known_as_vllm(original: Callable[[str], str]) -> Callable[[str], str]:
