@@ -19,7 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import Index
-from hybridwatch.database.stamps import stamp_of
+from hybridwatch.database.stamps import read_stamp
 from hybridwatch.database.update import Say, open_index
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
@@ -153,7 +153,7 @@ def source_here(*, filtered: bool = False) -> Source:
         index=index,
         now=datetime.now(UTC),
         triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
-        read=lambda path: _read(path, stamp_of(path)),
+        read=lambda path: _read(path, read_stamp(path)),
         checkout=_checkout,
     )
 

@@ -10,7 +10,7 @@ release that has no build yet.
 import sys
 from pathlib import Path
 
-from hybridwatch_lab.releases.lock_file import lock_of
+from hybridwatch_lab.releases.lock_file import find_lock
 from hybridwatch_lab.releases.make_lock import make_lock
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +19,6 @@ if __name__ == "__main__":
     for given in sys.argv[1:]:
         accelerator = "cuda" if given.startswith("cuda-") else "cpu"
         release = given.removeprefix("cuda-")
-        path = lock_of(f"{accelerator}-{release}")
+        path = find_lock(f"{accelerator}-{release}")
         (ROOT / path).write_text(make_lock(accelerator, release), encoding="utf-8")
         sys.stdout.write(f"{path}\n")

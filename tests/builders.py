@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridwatch.analysis.subject import phase_of
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.analysis.subject import find_phase
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
 
@@ -121,12 +121,14 @@ def noisy(center: float, n: int = 7, spread: float = 0.03, seed: int = 1) -> tup
 
 
 def _trials(side: int, phase: Phase, metrics: Mapping[str, Trials]) -> list[Trial]:
-    mine = {name: values for name, values in metrics.items() if phase_of(metric_of(name)) is phase}
+    mine = {
+        name: values for name, values in metrics.items() if find_phase(find_metric(name)) is phase
+    }
     series = {name: _series(values) for name, values in mine.items()}
     asked = tuple(
         answer
         for name, values in mine.items()
-        if isinstance(values, str) and metric_of(name).kind is Kind.PROPORTION
+        if isinstance(values, str) and find_metric(name).kind is Kind.PROPORTION
         for answer in answers(name.partition(".")[2], values)
     )
     return [

@@ -8,7 +8,7 @@ import numpy as np
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
-from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Run, Trial
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
 from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve
@@ -52,9 +52,9 @@ def tradeoff_in(report: Report) -> Tradeoff:
 
 
 def _area(curve: Curve) -> float:
-    places = places_of(curve)
+    places = list_places(curve)
     assert places is not None
-    return area_of(places)
+    return compute_area(places)
 
 
 def _with(trial: Trial, curves: list[list[Curve]], clock: Clock) -> Trial:

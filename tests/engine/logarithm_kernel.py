@@ -15,7 +15,7 @@ import triton.language as tl  # noqa: E402
 from triton.language.extra import libdevice  # noqa: E402
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def logarithm(values):
     places = values + tl.arange(0, 2)
     tl.store(places, libdevice.log1p(tl.load(places)))

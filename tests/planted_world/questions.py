@@ -19,7 +19,7 @@ from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.history.overview_rows import GridRow, build_grid, current, since_when, verdict_rows
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.integrations.notify.message import Message
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import Source, open_view
 from hybridwatch.pages.screens.machine import changes_on
@@ -122,7 +122,7 @@ def lines_at(morning: Morning, place: Place, metric: str, build: str) -> Iterato
     for (name, statistic), levels in found.items():
         if name != metric or statistic == _TAIL:
             continue
-        known = metric_of(metric)
+        known = find_metric(metric)
         for (line, _), mine in levels.groupby(["line", "digest"], sort=False):
             if str(line).startswith(build) and len(mine) >= ENOUGH_POINTS:
                 yield from compute_medians(mine, known, str(line), _ALL_NIGHTS, False, machines)

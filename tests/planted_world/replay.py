@@ -31,7 +31,7 @@ from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.pages.screens import Source
-from hybridwatch.records.naming import started_of
+from hybridwatch.records.naming import parse_start
 from tests.planted_world.plan import World, morning, read_truth
 
 CHECKOUT: Final = Checkout()
@@ -101,7 +101,7 @@ def cut_off(results: Path, night: int, folder: Path) -> Path:
     """Copy a folder as it was after a night."""
     world = read_truth(results)
     for record in (results / "records").rglob("*.*"):
-        if world.night_of(started_of(record.name)) <= night:
+        if world.night_of(parse_start(record.name)) <= night:
             copy = folder / record.relative_to(results)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(record, copy)
@@ -135,7 +135,7 @@ def _last_records(index: Index, world: World) -> Mapping[int, int]:
     """Number the newest record of each night, and see to it that they are in order of time."""
     with index.database.reading() as connection:
         rows = connection.execute(select(RECORD.c.id, RECORD.c.path)).all()
-    nights = {number: world.night_of(started_of(Path(path).name)) for number, path in rows}
+    nights = {number: world.night_of(parse_start(Path(path).name)) for number, path in rows}
     in_order = [nights[number] for number in sorted(nights)]
     assert in_order == sorted(in_order), "the database was not made at once: remove it"
     last, found = 0, {}

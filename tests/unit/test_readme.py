@@ -14,7 +14,7 @@ from hybridwatch.cli.main import cli, verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
 from hybridwatch.records.store.baselines import EXAMPLES
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.layout import read_run_id
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def test_every_run_of_the_repository_is_an_example() -> None:
         ["git", "ls-files", "results/records"], cwd=ROOT, check=True, capture_output=True, text=True
     )
     records = {Path(name) for name in listed.stdout.splitlines() if name.endswith(".json")}
-    assert {run_id_of(path) for path in records} == read_examples(ROOT / "results")
+    assert {read_run_id(path) for path in records} == read_examples(ROOT / "results")
 
 
 def test_readme_is_short() -> None:

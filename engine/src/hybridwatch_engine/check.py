@@ -16,11 +16,11 @@ from typing import Any, Final
 from hybridwatch_engine.fixes.fix import Fix
 from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch_engine.planted import FAULTS
-from hybridwatch_engine.revision import revision_of
+from hybridwatch_engine.revision import read_revision
 from hybridwatch_engine.source import (
     SourceTree,
     WatchedTree,
-    digest_of,
+    compute_digest,
     engine_distribution,
     installed_tree,
 )
@@ -53,9 +53,9 @@ def _code(listing: str) -> dict[str, Any]:
     hashes = tree.hashes()
     changed = changed_files(listing, hashes)
     return {
-        "code_digest": digest_of(hashes),
+        "code_digest": compute_digest(hashes),
         "changed_files": None if changed is None else changed[:_MOST_CHANGED],
-        **revision_of(tree.root),
+        **read_revision(tree.root),
     }
 
 

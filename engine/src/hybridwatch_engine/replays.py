@@ -82,7 +82,7 @@ def recurrent_layers(built: Any, layers: Metadata) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(layers.get(name), MambaBase))
 
 
-def kind_of(metadata: Any) -> str:
+def name_kind(metadata: Any) -> str:
     """Name the kind of the layers that metadata are for; one that is not known by the class."""
     name = type(metadata).__name__
     return _KINDS.get(name, name)

@@ -16,7 +16,7 @@ ORIGIN: Final = "hybridwatch-origin.json"
 _LIMIT_S: Final = 60.0
 
 
-def revision_of(package: Path) -> dict[str, str]:
+def read_revision(package: Path) -> dict[str, str]:
     """Say which commit a package is at.
 
     Args:
@@ -63,4 +63,4 @@ def _git(folder: Path, *words: str) -> bytes | None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(revision_of(Path(sys.argv[1]))) + "\n")
+    sys.stdout.write(json.dumps(read_revision(Path(sys.argv[1]))) + "\n")

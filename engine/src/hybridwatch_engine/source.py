@@ -70,7 +70,7 @@ class SourceTree:
         Of every ``*.py`` and not of those that the wheel's ``RECORD`` lists: a tree installed to be
         edited lists none, and a file that a patch has added is listed nowhere.
         """
-        return digest_of(self.hashes())
+        return compute_digest(self.hashes())
 
     def _module(self, path: str) -> ast.Module | None:
         full = self.root / path
@@ -104,7 +104,7 @@ class WatchedTree(SourceTree):
 
     def read_digest(self) -> str:
         """SHA-256 over everything that was read, as it stands there, comments included."""
-        return digest_of(dict(sorted(self._read.items())))
+        return compute_digest(dict(sorted(self._read.items())))
 
     def _text(self, path: str) -> str:
         full = self.root / path
@@ -117,7 +117,7 @@ def _place_of(function: FunctionNode) -> slice:
     return slice(first - 1, function.end_lineno)
 
 
-def digest_of(hashes: Mapping[str, str]) -> str:
+def compute_digest(hashes: Mapping[str, str]) -> str:
     """SHA-256 over paths and contents, as ``SourceTree.hashes`` gives them."""
     whole = hashlib.sha256()
     for path, content in hashes.items():

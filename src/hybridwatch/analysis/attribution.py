@@ -60,7 +60,7 @@ def compute_attribution(
         return None
     # Failed trials keep their place, so that the two of a block stay together.
     left, right = (
-        [parts_of(trial) for trial in side.planned(Phase.PERFORMANCE)]
+        [read_parts(trial) for trial in side.planned(Phase.PERFORMANCE)]
         for side in (baseline, contender)
     )
     found = attribute(left, right, paired=changed[0].design is Design.PAIRED)
@@ -138,7 +138,7 @@ def _quantile(freedom: float) -> float:
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-def parts_of(trial: Trial) -> Parts | None:
+def read_parts(trial: Trial) -> Parts | None:
     """Read the factors of a trial's output throughput from its samples.
 
     ``None`` where one is not there, as in records made before they were measured, or is no positive

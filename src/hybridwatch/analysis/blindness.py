@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.analysis.cause import TYPICAL, Area, area_of
+from hybridwatch.analysis.cause import TYPICAL, Area, find_area
 from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind, Metric
@@ -86,7 +86,7 @@ def _is_repeated(metric: Metric) -> bool:
     How many documents a task has is the scenario's choice, the same everywhere. The host's own
     work takes microseconds, scatters by tens of per cent on every machine, and explains a step.
     """
-    if metric.kind is Kind.TIME and area_of(metric.id, Verdict.INCONCLUSIVE) is Area.HOST:
+    if metric.kind is Kind.TIME and find_area(metric.id, Verdict.INCONCLUSIVE) is Area.HOST:
         return False
     return metric.kind.has_noise
 

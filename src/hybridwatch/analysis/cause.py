@@ -19,7 +19,7 @@ from typing import Final
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 
 
 class Area(Enum):
@@ -100,7 +100,7 @@ class Cause:
 
 
 @lru_cache(maxsize=4096)  # asked of every verdict of a store, of few metrics
-def area_of(metric: str, verdict: Verdict) -> Area:
+def find_area(metric: str, verdict: Verdict) -> Area:
     """Say what a verdict is about.
 
     A metric that this hybridwatch does not know is of another tool. Failed trials speak of the
@@ -113,7 +113,7 @@ def area_of(metric: str, verdict: Verdict) -> Area:
     if metric in _HOST:
         return Area.HOST
     try:
-        kind = metric_of(metric).kind
+        kind = find_metric(metric).kind
     except KeyError:
         return Area.OTHER
     if metric.startswith("asv_"):
@@ -145,7 +145,7 @@ def find_causes(parts: Iterable[Part]) -> tuple[Cause, ...]:
     groups: defaultdict[tuple[bool, Area], list[Part]] = defaultdict(list)
     for part in parts:
         if part.is_better or part.verdict.is_bad_news:
-            groups[part.is_better, area_of(part.metric, part.verdict)].append(part)
+            groups[part.is_better, find_area(part.metric, part.verdict)].append(part)
     causes = [
         Cause(area, is_better, tuple(sorted(found, key=_prominence)))
         for (is_better, area), found in groups.items()
@@ -163,7 +163,11 @@ def _size(part: Part) -> float:
     """How large a change is; halved and doubled are alike."""
     if part.effect is None:
         return 0.0
-    kind = None if area_of(part.metric, part.verdict) is Area.OTHER else metric_of(part.metric).kind
+    kind = (
+        None
+        if find_area(part.metric, part.verdict) is Area.OTHER
+        else find_metric(part.metric).kind
+    )
     if (kind is not None and not kind.has_noise) or part.effect <= -1.0:
         return abs(part.effect)
     return abs(math.log1p(part.effect))

@@ -126,7 +126,7 @@ class ChangeReview:
         found = zip(self.reports, self.names, strict=True)
         return next((name for one, name in found if one is report), report.scenario.id)
 
-    def age_of(self, report: Report) -> timedelta | None:
+    def compute_age(self, report: Report) -> timedelta | None:
         """How long before it was judged the contender's run began; ``None`` if unknown."""
         started = report.contender.started_at
         return None if self.now is None or started is None else self.now - started

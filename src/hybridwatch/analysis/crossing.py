@@ -23,7 +23,7 @@ from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.records.curve import Place
 from hybridwatch.records.run import Phase
@@ -44,7 +44,7 @@ def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tra
     old, new = swept_trials(baseline), swept_trials(contender)
     common = _common(left, right)
     phase = swept_in(baseline)
-    metric = metric_of(DUET_CURVE_AREA if phase is Phase.DUET else CURVE_AREA)
+    metric = find_metric(DUET_CURVE_AREA if phase is Phase.DUET else CURVE_AREA)
     held_back = is_noisy_machine(
         build_pair(Subject(metric, metric.kind.statistic), baseline, contender)
     )

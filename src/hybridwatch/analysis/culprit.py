@@ -114,14 +114,14 @@ def find_commits(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
 
 
 def _commits(good: OneSide, bad: OneSide) -> CommitRange | None:
-    return _range(_revision_of(good), _revision_of(bad))
+    return _range(_read_revision(good), _read_revision(bad))
 
 
 def _range(old: str, new: str) -> CommitRange | None:
     return CommitRange(old, new) if old and new and old != new else None
 
 
-def _revision_of(side: OneSide) -> str:
+def _read_revision(side: OneSide) -> str:
     if side.build.distribution not in _DISTRIBUTIONS:
         return ""  # of another repository, or of an unknown one
     source = side.run.source

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
-from hybridwatch.records.curve import Place, goodput_of, place_of, places_of
+from hybridwatch.records.curve import Place, compute_goodput, find_place, list_places
 from hybridwatch.records.run import Curve, Phase, Trial
 
 BAND: Final = 0.8
@@ -20,7 +20,7 @@ def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
     """Give the places of each trial of a side that went through loads, by the trial's index."""
     found = {}
     for trial in _trials(side):
-        places = places_of(trial.curve) if trial.curve is not None else None
+        places = list_places(trial.curve) if trial.curve is not None else None
         if places is not None:
             found[trial.index] = places
     return found
@@ -36,9 +36,9 @@ def build_curve(side: OneSide) -> SideCurve | None:
     by_load: dict[float, list[_SeenLoad]] = defaultdict(list)
     for curve in curves:
         for point in curve.points:
-            place = place_of(curve, point)
+            place = find_place(curve, point)
             if place is not None:
-                seen = _SeenLoad(place, goodput_of(curve, point), point.joules_per_token)
+                seen = _SeenLoad(place, compute_goodput(curve, point), point.joules_per_token)
                 by_load[point.load].append(seen)
     first = curves[0]
     points = tuple(_load_point(load, by_load[load]) for load in sorted(by_load))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause, causes_in
-from hybridwatch.analysis.subject import phase_of
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import FailedTrial, Report
 from hybridwatch.records.run import Phase
 from hybridwatch.system.engine_log import find_root
@@ -42,7 +42,7 @@ class Death:
         return self.trial.engine_died and not self.hung
 
 
-def death_of(report: Report, cause: Cause) -> Death | None:
+def find_death(report: Report, cause: Cause) -> Death | None:
     """Find why the trials behind a cause failed.
 
     ``None`` for a cause that is no failure, and where nothing is known of the trials.
@@ -68,7 +68,7 @@ def death_of(report: Report, cause: Cause) -> Death | None:
 def deaths_in(report: Report) -> Iterator[Death]:
     """Find the failures of a report that left a log; it has one cause of this kind at most."""
     for cause in causes_in(report):
-        death = death_of(report, cause)
+        death = find_death(report, cause)
         if death is not None and death.trial.log_tail.strip():
             yield death
 
@@ -90,7 +90,7 @@ def _where(cause: Cause) -> frozenset[tuple[str, Phase]]:
     """On which side and in which phase values are lacking; nothing without comparisons."""
     compared = [part.comparison for part in cause.parts if part.comparison is not None]
     return frozenset(
-        (name, phase_of(comparison.metric))
+        (name, find_phase(comparison.metric))
         for comparison in compared
         for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender))
         if side is None

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.role import Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -115,7 +115,7 @@ class KnownBad:
 def kind_of(metric: str) -> Kind | None:
     """Give the kind of a metric; ``None`` of one that this hybridwatch does not know."""
     try:
-        return metric_of(metric).kind
+        return find_metric(metric).kind
     except KeyError:
         return None
 

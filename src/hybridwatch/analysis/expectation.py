@@ -14,10 +14,10 @@ from hybridwatch.analysis.doubt import about_breach
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, phase_of, subjects_of
+from hybridwatch.analysis.subject import Subject, find_phase, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.metrics.catalogue import EXPLAINING
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Run
@@ -139,12 +139,12 @@ def report_alone(side: OneSide) -> Report:
 
 def _comparisons(side: OneSide) -> Iterator[Comparison]:
     expected = side.run.expected or NOTHING
-    subjects = [one for one in subjects_of(side, side) if one.metric.id not in EXPLAINING]
+    subjects = [one for one in list_subjects(side, side) if one.metric.id not in EXPLAINING]
     measured = {subject.metric.id for subject in subjects}
     missing = (
         metric
-        for metric in map(metric_of, (*expected.exactly, *expected.at_least))
-        if metric.id not in measured and side.trials(phase_of(metric))
+        for metric in map(find_metric, (*expected.exactly, *expected.at_least))
+        if metric.id not in measured and side.trials(find_phase(metric))
     )
     subjects += (Subject(metric, metric.kind.statistic) for metric in missing)
     for subject in subjects:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Pair, build_pair
 from hybridwatch.analysis.rank import rank_p
-from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.analysis.trend import trend_p, typical_step
 from hybridwatch.records.run import Run, Surroundings, Trial
 
@@ -151,7 +151,7 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
     Of a run of one build only what its GPUs say: nothing is there that they could differ from.
     """
     first, last = OneSide(run, 0), OneSide(run, len(run.builds) - 1)
-    by_phase = {subject.phase: subject for subject in subjects_of(first, last)}
+    by_phase = {subject.phase: subject for subject in list_subjects(first, last)}
     found = (
         _about_gpus(first.trials(subject.phase))
         if len(run.builds) == 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import Subject, list_subjects
 
 Noise = Mapping[tuple[str, str], float]
 """By metric id and statistic: the relative standard deviation from run to run."""
@@ -57,7 +57,7 @@ def noise_between(
     """
     series = _series(history, baseline, contender)
     found: dict[tuple[str, str], float] = {}
-    for subject in subjects_of(baseline, contender):
+    for subject in list_subjects(baseline, contender):
         if subject.metric.kind.has_noise:
             learned = [learned_noise(_centers(sides, subject)) for sides in series]
             known = [noise for noise in learned if noise is not None]

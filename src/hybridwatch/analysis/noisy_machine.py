@@ -20,7 +20,7 @@ from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.metrics import Metric, metric_of
+from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.records.run import Run
 
 DECIDES: Final = "engine_cpu_time"
@@ -39,7 +39,7 @@ def blocks_missing(run: Run) -> int:
     sides of a block change places. So the flips stay exact, however often this is asked.
     """
     baseline, contender = (OneSide(run, side) for side in range(2))
-    metric = metric_of(DECIDES)
+    metric = find_metric(DECIDES)
     pair = build_pair(Subject(metric, metric.kind.statistic), baseline, contender)
     if not is_noisy_machine(pair):
         return 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import EngineBuild
-from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Phase, Run, Trial
 
 
@@ -60,7 +60,7 @@ def role_between(baseline: OneSide, contender: OneSide) -> Role:
     """Say what two sides are for; between two runs a comparison, whatever their builds."""
     if baseline.run.id != contender.run.id:
         return Role.COMPARISON
-    return role_of(baseline.build, contender.build, known_bad=contender.run.known_bad)
+    return name_role(baseline.build, contender.build, known_bad=contender.run.known_bad)
 
 
 def list_sides(run: Run) -> tuple[OneSide, OneSide]:

@@ -22,9 +22,9 @@ from hybridwatch.analysis.one_side import OneSide, list_sides, role_between
 from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import place_of, subjects_of
+from hybridwatch.analysis.subject import list_subjects, place_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.metrics.catalogue import CHANGED_TOKENS, EXPLAINING
 from hybridwatch.records.run import Run
 
@@ -80,7 +80,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     looks = contender.run.looks if baseline.run.id == contender.run.id else None
     subjects = [
         replace(subject, metric=terms.policy.applied(scenario.id, subject.metric))
-        for subject in subjects_of(baseline, contender)
+        for subject in list_subjects(baseline, contender)
         if subject.metric.id not in EXPLAINING
     ]
     reasons = obstacles(baseline, contender, across_testbeds=terms.across_testbeds)
@@ -94,7 +94,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         ]
         tokens = tokens_across(baseline, contender)
         if tokens is not None:
-            metric = terms.policy.applied(scenario.id, metric_of(CHANGED_TOKENS))
+            metric = terms.policy.applied(scenario.id, find_metric(CHANGED_TOKENS))
             draft = compare_tokens(metric, tokens)
             insort(drafts, draft, key=lambda one: place_of(one.metric))
     level = terms.level

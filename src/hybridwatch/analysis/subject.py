@@ -10,7 +10,7 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
 from hybridwatch.records.run import Phase
 
@@ -47,10 +47,10 @@ class Subject:
     @property
     def phase(self) -> Phase:
         """The phase whose trials feed the metric."""
-        return phase_of(self.metric)
+        return find_phase(self.metric)
 
 
-def phase_of(metric: Metric) -> Phase:
+def find_phase(metric: Metric) -> Phase:
     """Say which trials a metric is read from."""
     if metric.kind is Kind.EXACT:
         return Phase.CONTRACT
@@ -61,13 +61,13 @@ def phase_of(metric: Metric) -> Phase:
     return Phase.HOST_SYNC if metric.id in _HOST_METRICS else Phase.PERFORMANCE
 
 
-def statistics_of(metric: Metric) -> tuple[str, ...]:
+def list_statistics(metric: Metric) -> tuple[str, ...]:
     """Name the statistics by which a metric is compared."""
     typical = metric.kind.statistic
     return (typical, "p99") if metric.id in _TAIL_METRICS else (typical,)
 
 
-def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
+def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     """List what there is to compare, in the order of a report.
 
     A metric that only one side has is a subject all the same: it must end as missing or failed. So
@@ -79,10 +79,10 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     """
     pairs = {pair for side in (baseline, contender) for pair in _pairs_in(side)}
     found = {metric.id: metric for metric, _ in pairs}
-    heard = {phase_of(metric) for metric in found.values()}
+    heard = {find_phase(metric) for metric in found.values()}
     for phase, metric_id in _STAND_INS.items():
         if phase not in heard and baseline.failures(phase) and contender.failures(phase):
-            found[metric_id] = metric_of(metric_id)
+            found[metric_id] = find_metric(metric_id)
             pairs.add((found[metric_id], None))
     for side in (baseline, contender):
         if _was_never_asked(side):
@@ -91,7 +91,7 @@ def subjects_of(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     return tuple(
         Subject(metric, name)
         for metric in ordered
-        for name in statistics_of(metric)
+        for name in list_statistics(metric)
         # Of values that came reduced, only what they were reduced to can be compared.
         if {(metric, None), (metric, name)} & pairs
     )
@@ -124,7 +124,7 @@ def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
         }
         for metric_id, statistic in held:
             metric = _known(metric_id)
-            if phase_of(metric) is phase:
+            if find_phase(metric) is phase:
                 yield metric, statistic
         # Not measured, and yet to be asked for: it must end as missing, not unmentioned.
         for metric_id in {metric_id for trial in trials for metric_id in trial.unsupported}:
@@ -133,6 +133,6 @@ def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
 
 def _known(metric_id: str) -> Metric:
     try:
-        return metric_of(metric_id)
+        return find_metric(metric_id)
     except KeyError:
         raise ComparisonError(f"a trial holds the unknown metric {metric_id!r}") from None

@@ -41,7 +41,7 @@ def successors(measured: Iterable[tuple[_Digest, datetime]]) -> Mapping[_Digest,
     return found
 
 
-def in_place_of(digest: _Digest, successors: Mapping[_Digest, _Digest]) -> _Digest:
+def find_successor(digest: _Digest, successors: Mapping[_Digest, _Digest]) -> _Digest:
     """Give what goes on today in place of a definition: itself, where it has not ended."""
     while digest in successors:
         digest = successors[digest]

@@ -17,7 +17,7 @@ from typing import Final
 
 from hybridwatch.api.problem import ProblemError
 from hybridwatch.api.view import Aging
-from hybridwatch.database.tokens import Scope, Token, Tokens, digest_of
+from hybridwatch.database.tokens import Scope, Token, Tokens, compute_digest
 from hybridwatch.errors import TokenError
 
 _BURST_S: Final = 2.0
@@ -120,7 +120,7 @@ class Access:
 
     def _token(self, given: Sequence[str]) -> Token | None:
         found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
-        return self._known.get().get(digest_of(found[1])) if found else None
+        return self._known.get().get(compute_digest(found[1])) if found else None
 
     def _note(self, token: Token) -> None:
         now = time.monotonic()

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hybridwatch.api.description import describe
 from hybridwatch.api.problem import ProblemError
 from hybridwatch.api.routes import PREFIX, ROUTES, WRITES
-from hybridwatch.api.serving import AppState, answering, tag_of, tagged
+from hybridwatch.api.serving import AppState, answering, compute_tag, tagged
 from hybridwatch.errors import HybridwatchError
 
 _log: Final = logging.getLogger(__name__)
@@ -82,7 +82,9 @@ class _NamedHosts:
 
 
 async def _describe(described: bytes, request: Request) -> Response:
-    return tagged(tag_of(described), request.headers.get("if-none-match", ""), lambda: described)
+    return tagged(
+        compute_tag(described), request.headers.get("if-none-match", ""), lambda: described
+    )
 
 
 async def _problem(_: Request, error: Exception) -> Response:

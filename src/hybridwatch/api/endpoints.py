@@ -24,7 +24,7 @@ from hybridwatch.errors import ComparisonError
 from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import read_run
 from hybridwatch.reports.record_list import ALONE, RunFilter, row_to_json
 
@@ -137,7 +137,7 @@ def _series(index: Index, /) -> Mapping[str, dict[str, Any]]:
     """Give every series by its id, which is the same on every machine."""
     found = {}
     for one in index.cells().to_dict("records"):
-        metric = metric_of(one["metric"])
+        metric = find_metric(one["metric"])
         cell = {name: one[name] for name in CELL}
         key = hashlib.sha256(repr([*cell.values()]).encode()).hexdigest()[:_KEY]
         found[key] = {

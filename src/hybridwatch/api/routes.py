@@ -110,7 +110,7 @@ ROUTES: Final = (
         endpoints.report,
         queries.Nothing,
         ReportAnswer,
-        stamp=lambda store, named: store.index.stamp_of(endpoints.run(store, named)["record"]),
+        stamp=lambda store, named: store.index.read_stamp(endpoints.run(store, named)["record"]),
         refusals=(404, 409),
     ),
     Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),

@@ -138,7 +138,7 @@ class AppState:
         query = parsed(route.query, request.query_params.multi_items())
         store, named = self.view.now(), request.path_params
         asked = json.dumps([route.path, named, query.model_dump()])
-        tag = tag_of(f"{_VERSION} {route.stamp(store, named)} {asked}".encode())
+        tag = compute_tag(f"{_VERSION} {route.stamp(store, named)} {asked}".encode())
 
         def made() -> bytes:
             answer = route.answer(store, named, query)
@@ -181,6 +181,6 @@ def tagged(tag: str, known: str, body: Callable[[], bytes]) -> Response:
     return Response(body(), headers=headers, media_type=JSON)
 
 
-def tag_of(content: bytes) -> str:
+def compute_tag(content: bytes) -> str:
     """Make a tag of what an answer hangs on."""
     return f'"{hashlib.sha256(content).hexdigest()[:_DIGITS]}"'

@@ -29,10 +29,10 @@ from hybridwatch.orchestration.bisect.question import ChangeDirection, require_m
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
 from hybridwatch.orchestration.fleet.search import FleetBuildFactory, FleetMeasurer
-from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
+from hybridwatch.records.naming import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
-from hybridwatch.records.store.layout import folder_of
+from hybridwatch.records.store.layout import find_folder
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
@@ -227,7 +227,7 @@ def _backends(
 def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
     def kept(run: Run) -> Path:
         # A fleet's queue remembers the confirmation of a search that is repeated.
-        there = folder_of(results, run) / (stem_of(run) + RECORD_SUFFIX)
+        there = find_folder(results, run) / (build_stem(run) + RECORD_SUFFIX)
         return there if there.exists() else keep(scenario, run, results).path
 
     return kept

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from rich.text import Text
 
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import phase_of
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.cli.board import Board
 from hybridwatch.cli.outcome import RunOutcome, render_summary
 from hybridwatch.cli.run_records import RunRecords
@@ -131,8 +131,8 @@ def found_in(run: Run, phases: Collection[Phase]) -> tuple[Text, Text]:
         return _text(*render_summary(run, None, None)), _text(*render_summary(own, None, None))
     control = known_bad_in(report)
     everything = _text(*render_summary(run, report, control))
-    by = [] if control is None else [c for c in control.by if phase_of(c.metric) in phases]
-    news = tuple(c for c in report.comparisons if phase_of(c.metric) in phases)
+    by = [] if control is None else [c for c in control.by if find_phase(c.metric) in phases]
+    news = tuple(c for c in report.comparisons if find_phase(c.metric) in phases)
     # That a bug is not seen here says nothing: another phase may be there to see it.
     seen = replace(control, by=tuple(by)) if control is not None and by else None
     return everything, _text(*render_summary(own, replace(report, comparisons=news), seen))

@@ -67,10 +67,10 @@ def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the newest runs by their ids."""
     from hybridwatch.records.store import list_records
-    from hybridwatch.records.store.layout import run_id_of
+    from hybridwatch.records.store.layout import read_run_id
 
     found = reversed(list_records(_results(ctx))[-_RUNS:])
-    return _items(incomplete, {_LATEST: "", **{run_id_of(path): path.stem for path in found}})
+    return _items(incomplete, {_LATEST: "", **{read_run_id(path): path.stem for path in found}})
 
 
 def verdicts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

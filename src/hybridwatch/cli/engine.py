@@ -131,7 +131,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
     # Asking an environment for its code starts a Python there: about a second for each.
-    code = _code_of(builds) if as_json or everything else {}
+    code = _compute_digests(builds) if as_json or everything else {}
     if as_json:
         entries = [_to_json(build, code.get(build.environment)) for build in builds]
         print_json({"builds": entries})
@@ -191,7 +191,7 @@ def check_command(name: str, *, as_json: bool) -> None:
         click.echo(f"{name}+{fault} plants a fault: {how}")
 
 
-def _code_of(builds: Iterable[BuildSpec]) -> dict[Path, str]:
+def _compute_digests(builds: Iterable[BuildSpec]) -> dict[Path, str]:
     """Digest of vLLM's Python files in each installed environment, as they are now.
 
     One that cannot tell is left out: a list is no place to fail for one of its lines.

@@ -114,7 +114,7 @@ def _one_to_json(result: GateResult, findings: ChangeReview) -> dict[str, Any]:
         report = control.report
     else:
         (report,), control = findings.reports, None
-    return gate_to_json(result, report, findings.policy, findings.age_of(report), control)
+    return gate_to_json(result, report, findings.policy, findings.compute_age(report), control)
 
 
 def _lines(result: GateResult, findings: ChangeReview) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _details(findings: ChangeReview) -> Iterator[str]:
 
 
 def _age(findings: ChangeReview, report: Report) -> str:
-    age = findings.age_of(report)
+    age = findings.compute_age(report)
     return "" if age is None else f"{age_text(age)} old, "
 
 

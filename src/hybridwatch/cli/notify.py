@@ -9,7 +9,7 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.notify_round import build_sender, open_outbox, place_of, render_lines
+from hybridwatch.cli.notify_round import build_sender, find_place, open_outbox, render_lines
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
@@ -60,7 +60,7 @@ def command(
         raise click.UsageError("--dry-run keeps nothing, --skip does: give one of them.")
     channels = read_channels(file or home_or_shipped() / CHANNELS_FILE)
     wanted = chosen_channels(channels, names)
-    outbox, look = open_outbox(results), partial(place_of, results, channels, policy)
+    outbox, look = open_outbox(results), partial(find_place, results, channels, policy)
     _name_orphaned(outbox, channels)
     if dry_run:
         _show(preview(outbox, wanted, look()), as_json=as_json)

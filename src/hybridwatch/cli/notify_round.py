@@ -44,7 +44,7 @@ def open_outbox(results: Path) -> Outbox:
     return Outbox(Database(find_database_url(results), NotifyError))
 
 
-def place_of(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
+def find_place(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
     """Look at a results folder.
 
     Args:
@@ -84,7 +84,7 @@ def tell_at_the_end(
         return True
     try:
         outbox = open_outbox(results)
-        look = partial(place_of, results, channels, policy)
+        look = partial(find_place, results, channels, policy)
         found = tell(outbox, build_sender(outbox, channels), channels.all, look)
     except HybridwatchError as error:
         say(f"notify: {error}", err=err)

@@ -13,7 +13,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
-from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.side_names import side_names
@@ -125,7 +125,7 @@ def _print_undigested(shown: Sequence[Stored]) -> None:
 
 def _builds(run: Run) -> str:
     labels = [build.label for build in run.builds]
-    role = role_of(*run.builds, known_bad=run.known_bad) if len(labels) == 2 else Role.COMPARISON
+    role = name_role(*run.builds, known_bad=run.known_bad) if len(labels) == 2 else Role.COMPARISON
     if role in _ROLES:
         return f"{_ROLES[role]}, {run.builds[0].name}"
     return " \u2192 ".join(side_names(labels))

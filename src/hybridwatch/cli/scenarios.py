@@ -11,7 +11,7 @@ from rich.padding import Padding
 
 from hybridwatch.cli.options import examples, print_json, write_file
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.checkpoint import find_draft, folder_of
+from hybridwatch.engines.checkpoint import find_draft, find_folder
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios import Scenario, Survey, digest, survey
@@ -109,7 +109,7 @@ def _with_models(found: Survey, models: Path) -> Survey:
     for scenario in found.scenarios:
         try:
             if not scenario.on_hub:
-                folder_of(scenario, models)
+                find_folder(scenario, models)
             find_draft(scenario, models)
         except BuildError as error:
             problems.append(f"scenarios/{error}")

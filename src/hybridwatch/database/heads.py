@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from hybridwatch.analysis.succession import in_place_of, successors
+from hybridwatch.analysis.succession import find_successor, successors
 from hybridwatch.database.connection import Database
 from hybridwatch.database.opening import with_database
 from hybridwatch.database.reading import RecordRows, lines_in
@@ -23,8 +23,8 @@ from hybridwatch.database.stamps import Listed, list_stamped
 from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
 from hybridwatch.errors import RecordError
 from hybridwatch.records.bounds import MOST_RECORD_BYTES
-from hybridwatch.records.head import Head, head_of
-from hybridwatch.records.line import line_of
+from hybridwatch.records.head import Head, read_head
+from hybridwatch.records.line import name_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Broken, RecordReader, StoreContents, Stored, read_file
 
@@ -71,7 +71,7 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
         except RecordError as error:
             broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
         else:
-            sides = [(build.label, line_of(build)) for build in run.builds]
+            sides = [(build.label, name_line(build)) for build in run.builds]
             scenario = run.scenario
             question = question or _question(scenario.id, run.testbed.id, scenario.digest, sides)
             newest.setdefault(question, Stored(path, run))
@@ -137,7 +137,7 @@ def _questions(
     return (
         {name: one.path for name, one in listed.items()},
         {
-            name: replace(one, digest=in_place_of(one.digest, ended[one.scenario, one.testbed]))
+            name: replace(one, digest=find_successor(one.digest, ended[one.scenario, one.testbed]))
             for name, one in asked.items()
         },
     )
@@ -200,7 +200,7 @@ def _heads(records: Sequence[tuple[str, Listed]]) -> Iterator[RecordRows]:
     for name, listed in records:
         record = {"path": name, **asdict(listed.stamp), "judged": False, "broken": ""}
         try:
-            head = head_of(read_file(listed.path, MOST_RECORD_BYTES))
+            head = read_head(read_file(listed.path, MOST_RECORD_BYTES))
         except (OSError, RecordError):
             head = None
         yield RecordRows(record) if head is None else _rows(record, head)
@@ -220,7 +220,7 @@ def _rows(record: dict[str, object], head: Head) -> RecordRows:
         ),
     }
     sides = (
-        {"side": side, "build": build.label, "line": line_of(build), "failures": 0}
+        {"side": side, "build": build.label, "line": name_line(build), "failures": 0}
         | dict.fromkeys(("release", "accelerator", "fixes"), "")
         for side, build in enumerate(head.builds)
     )

@@ -68,7 +68,7 @@ class StoreMoment:
         lines = [f"{name} {astuple(one.stamp)}" for name, one in self._listed.items()]
         return hashlib.sha256("\n".join([self._rules, *lines]).encode()).hexdigest()
 
-    def stamp_of(self, record: str) -> str:
+    def read_stamp(self, record: str) -> str:
         """Give a digest as ``stamp`` of one record, by its path below the results folder."""
         line = f"{self._rules} {record} {astuple(self._listed[record].stamp)}"
         return hashlib.sha256(line.encode()).hexdigest()

@@ -12,14 +12,14 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.identity import Testbed
-from hybridwatch.records.line import Named, line_of
-from hybridwatch.records.role import role_of
+from hybridwatch.records.line import Named, name_line
+from hybridwatch.records.role import name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run
 
@@ -110,7 +110,7 @@ def unpacked(report: bytes) -> bytes:
 
 def lines_in(builds: Sequence[Named]) -> tuple[str, str]:
     """Name the lines that a run compares; the baseline of a run of one build is empty."""
-    return line_of(builds[0]) if len(builds) > 1 else "", line_of(builds[-1])
+    return name_line(builds[0]) if len(builds) > 1 else "", name_line(builds[-1])
 
 
 def run_row(run: Run) -> Row:
@@ -127,7 +127,9 @@ def run_row(run: Run) -> Row:
         "machine": json.dumps(_machine(run.testbed), ensure_ascii=False),
         "started_at": run.started_at,
         "committed_at": source.committed_at if source else None,
-        "role": role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) > 1 else "",
+        "role": name_role(*run.builds, known_bad=run.known_bad).value
+        if len(run.builds) > 1
+        else "",
         "revision": run.harness.revision or "unknown",
         "source": source.format if source else "",
         "sha256": run.sha256 or "",
@@ -164,7 +166,7 @@ def _of_side(side: OneSide) -> Row:
     return {
         "side": side.index,
         "build": build.label,
-        "line": line_of(build),
+        "line": name_line(build),
         "release": build.release,
         "accelerator": build.accelerator,
         "fixes": json.dumps(fixes, ensure_ascii=False),
@@ -173,7 +175,7 @@ def _of_side(side: OneSide) -> Row:
 
 
 def _measured(side: OneSide) -> Iterator[MeasuredRows]:
-    for subject in subjects_of(side, side):
+    for subject in list_subjects(side, side):
         values = tuple(reduce_side(side, subject).by_trial.items())
         if values:
             middle = median(value for _, value in values)

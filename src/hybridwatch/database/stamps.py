@@ -53,7 +53,7 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def stamp_of(path: Path) -> Stamp:
+def read_stamp(path: Path) -> Stamp:
     """Give what changes when a record, or the file next to it, is replaced."""
     return _stamp_in(mirror_at(results_above(path)))(path)
 

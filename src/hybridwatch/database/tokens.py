@@ -57,7 +57,7 @@ class Token:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-def digest_of(text: str) -> str:
+def compute_digest(text: str) -> str:
     """Give what is kept of a token."""
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -85,7 +85,7 @@ class Tokens:
         text = _BEGINNING + secrets.token_urlsafe(_BYTES)
         row = {
             "name": name,
-            "digest": digest_of(text),
+            "digest": compute_digest(text),
             "scopes": " ".join(sorted(scope.value for scope in scopes)),
             "made_at": now,
             "expires_at": expires_at,

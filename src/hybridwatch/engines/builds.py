@@ -120,7 +120,7 @@ class BuildRequest:
         """The build's name, with the model runner that was chosen."""
         return f"{self.spec.name}+{self.model_runner}" if self.model_runner else self.spec.name
 
-    def label_of(self, code_digest: str | None, *, changed: bool) -> str:
+    def build_label(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
 
         Only a release goes by the name alone. Other code, and all of an added build, has its digest

@@ -91,7 +91,7 @@ def require_installed(build: BuildSpec) -> None:
 def require_code(request: BuildRequest) -> None:
     """Refuse a label that names other code than the build has now: its tree was edited since."""
     if request.code:
-        request.label_of(check_build(request.spec).code_digest, changed=True)
+        request.build_label(check_build(request.spec).code_digest, changed=True)
 
 
 def _require_environment(build: BuildSpec) -> None:

@@ -44,13 +44,13 @@ def find_checkpoint(scenario: Scenario, build: BuildSpec, models: Path) -> Check
     """
     if scenario.on_hub:
         return _fetched(scenario, build)
-    folder = folder_of(scenario, models)
+    folder = find_folder(scenario, models)
     if scenario.engine.load_format == "dummy":
         return Checkpoint(folder, tokenizer=model_folder(scenario, _LETTERS, models))
     return Checkpoint(folder)
 
 
-def folder_of(scenario: Scenario, models: Path) -> Path:
+def find_folder(scenario: Scenario, models: Path) -> Path:
     """Find the folder of a scenario's model, which is none of the hub's."""
     made_up = scenario.engine.load_format == "dummy"
     name = f"{_CONFIGURATIONS}/{scenario.model}" if made_up else scenario.model

@@ -77,13 +77,13 @@ def find_wheel(commit: str, accelerator: str, index: str = "") -> CommitWheel:
         if tags & order.keys()
     ]
     if not fitting:
-        names = ", ".join(sorted(_name_of(wheel.address) for wheel, _ in found)) or "no wheel"
+        names = ", ".join(sorted(_read_name(wheel.address) for wheel, _ in found)) or "no wheel"
         raise NoWheelError(f"{page}: expected a wheel for this machine, found {names}")
     _, best = min(fitting, key=lambda pair: pair[0])
     named = _NAMED.search(best.release.partition("+")[2])
     if named and not commit.startswith(named[1]):
         raise BuildError(
-            f"{page}: expected a wheel of commit {commit[:12]}, found {_name_of(best.address)}"
+            f"{page}: expected a wheel of commit {commit[:12]}, found {_read_name(best.address)}"
         )
     return best
 
@@ -120,7 +120,7 @@ class _Links(HTMLParser):
 
 def _wheel(address: str) -> tuple[CommitWheel, frozenset[Tag]] | None:
     try:
-        name, version, _, tags = parse_wheel_filename(_name_of(address))
+        name, version, _, tags = parse_wheel_filename(_read_name(address))
     except InvalidWheelFilename:
         return None
     if name.partition("-")[0] != _PACKAGE:
@@ -128,5 +128,5 @@ def _wheel(address: str) -> tuple[CommitWheel, frozenset[Tag]] | None:
     return CommitWheel(address, str(version)), frozenset(tags)
 
 
-def _name_of(address: str) -> str:
+def _read_name(address: str) -> str:
     return unquote(urlsplit(address).path.rpartition("/")[2])

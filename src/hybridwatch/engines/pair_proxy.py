@@ -177,7 +177,7 @@ class PairProxy:
         except (aiohttp.ClientError, OSError) as error:
             return _side_error(DECODE, _failure_text(error)).response()
         return web.Response(
-            status=answer.status, body=body, headers={"Content-Type": _type_of(answer)}
+            status=answer.status, body=body, headers={"Content-Type": _read_type(answer)}
         )
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
@@ -225,7 +225,7 @@ class PairProxy:
         except (aiohttp.ClientError, OSError) as error:
             raise _side_error(PREFILL, _failure_text(error)) from error
         if answer.status != HTTPStatus.OK:
-            raise _SideError(PREFILL, answer.status, received, _type_of(answer))
+            raise _SideError(PREFILL, answer.status, received, _read_type(answer))
         return _handle_in(received)
 
     async def _decode(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:
@@ -238,15 +238,15 @@ class PairProxy:
                 return await self._pass_on(request, answer)
             whole = await _read(answer.content.read)
         if answer.status != HTTPStatus.OK:
-            raise _SideError(DECODE, answer.status, whole, _type_of(answer))
+            raise _SideError(DECODE, answer.status, whole, _read_type(answer))
         self.tally.decoded += 1
-        return web.Response(body=whole, headers={"Content-Type": _type_of(answer)})
+        return web.Response(body=whole, headers={"Content-Type": _read_type(answer)})
 
     async def _pass_on(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
         """Hand each piece on as it comes."""
-        response = web.StreamResponse(headers={"Content-Type": _type_of(answer)})
+        response = web.StreamResponse(headers={"Content-Type": _read_type(answer)})
         try:
             await response.prepare(request)
             while piece := await _read(answer.content.readany):
@@ -297,7 +297,7 @@ async def _break_off(request: web.Request, response: web.StreamResponse, error: 
         request.transport.close()
 
 
-def _type_of(answer: aiohttp.ClientResponse) -> str:
+def _read_type(answer: aiohttp.ClientResponse) -> str:
     return answer.headers.get("Content-Type", "application/octet-stream")
 
 

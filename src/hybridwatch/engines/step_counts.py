@@ -64,7 +64,7 @@ def read_step_counts(server: Server) -> StepCounts | None:
     """
     if server.launch.engine.data_parallel_size > 1:
         return None
-    return parse_step_counts(_metrics_of(server.servers[-1]))
+    return parse_step_counts(_read_metrics(server.servers[-1]))
 
 
 def parse_step_counts(text: str) -> StepCounts | None:
@@ -97,7 +97,7 @@ def read_totals(server: Server) -> Totals:
     Raises:
         EngineError: It does not answer.
     """
-    found = _totals(_metrics_of(server.servers[-1]), (_STEPS, _PREEMPTIONS))
+    found = _totals(_read_metrics(server.servers[-1]), (_STEPS, _PREEMPTIONS))
     return Totals(found.get(_STEPS, 0), found.get(_PREEMPTIONS, 0))
 
 
@@ -113,7 +113,7 @@ def _totals(text: str, wanted: Collection[str]) -> dict[str, int]:
     return found
 
 
-def _metrics_of(server: EngineServer) -> str:
+def _read_metrics(server: EngineServer) -> str:
     try:
         answer = httpx.get(
             f"{server.url}/metrics", timeout=_TIMEOUT_S, trust_env=False, verify=NO_CERTIFICATES

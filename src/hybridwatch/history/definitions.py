@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from hybridwatch.analysis.succession import in_place_of, successors
+from hybridwatch.analysis.succession import find_successor, successors
 from hybridwatch.database.queries import Index
 from hybridwatch.history.cached import cached_per_index
 
@@ -18,5 +18,5 @@ def ended_definitions(index: Index, /) -> Mapping[Place, str]:
     found: dict[Place, str] = {}
     for (scenario, testbed), own in runs.groupby(["scenario", "testbed"], sort=False):
         ended = successors(zip(own["digest"], own["started_at"], strict=True))
-        found |= {(str(scenario), str(testbed), old): in_place_of(old, ended) for old in ended}
+        found |= {(str(scenario), str(testbed), old): find_successor(old, ended) for old in ended}
     return found

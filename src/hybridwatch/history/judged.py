@@ -23,7 +23,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
-from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.line import compares_releases
 from hybridwatch.records.role import Role
 
@@ -86,7 +86,7 @@ def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
             continue
         measured = alike[(alike[["effect", "low", "high"]] > -1).all(axis=1) & (alike["old"] > 0)]
         found = [own for _, own in measured.groupby(list(STANDING), sort=False)]
-        sessions = [_sessions(own, metric_of(str(name))) for own in found]
+        sessions = [_sessions(own, find_metric(str(name))) for own in found]
         for rows, own in zip(found, sessions, strict=True):
             if compares_releases(rows["baseline"].iloc[0], rows["contender"].iloc[0]):
                 continue  # measured once, and a finding for good: no person is called for it

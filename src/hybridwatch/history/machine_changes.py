@@ -25,7 +25,7 @@ from hybridwatch.analysis.change_point.noise import compute_noise
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.cached import cached_per_index
-from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.role import Role
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -132,7 +132,7 @@ def machine_changes(index: Index, /) -> tuple[MachineChange, ...]:
     found: list[MachineChange] = []
     for testbed, own in machines.groupby("testbed", sort=False):
         mine = verdicts[verdicts["testbed"] == testbed]
-        found += _changes_of(str(testbed), own.reset_index(drop=True), mine)
+        found += _find_changes(str(testbed), own.reset_index(drop=True), mine)
     return tuple(sorted(found, key=lambda one: one.at))
 
 
@@ -141,7 +141,7 @@ def changes_since(index: Index, moment: datetime) -> list[MachineChange]:
     return [one for one in reversed(machine_changes(index)) if one.slower and one.at >= moment]
 
 
-def _changes_of(
+def _find_changes(
     testbed: str, machines: pd.DataFrame, verdicts: pd.DataFrame
 ) -> Iterator[MachineChange]:
     """Find the changes of one testbed's machine."""
@@ -209,7 +209,7 @@ def _moves(
     rows = verdicts[is_timed & (verdicts["old"] > 0) & (verdicts["new"] > 0)]
     if rows.empty:
         return
-    ways = {name: metric_of(name).better.worse for name in timed}
+    ways = {name: find_metric(name).better.worse for name in timed}
     rows = rows.assign(night=_nights(rows["started_at"], border))
     way = rows["metric"].map(ways).to_numpy()
     baseline, contender = (

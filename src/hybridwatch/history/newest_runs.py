@@ -24,8 +24,8 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.records.line import compares_releases, is_release, line_of
-from hybridwatch.records.role import Role, role_of
+from hybridwatch.records.line import compares_releases, is_release, name_line
+from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 from hybridwatch.scenarios.load import find
@@ -175,7 +175,7 @@ def _is_control(run: Run) -> bool:
 
 def _role(run: Run) -> Role | None:
     """Say what a run is for; ``None`` for one of one build."""
-    return role_of(*run.builds, known_bad=run.known_bad) if len(run.builds) == 2 else None
+    return name_role(*run.builds, known_bad=run.known_bad) if len(run.builds) == 2 else None
 
 
 def _gaps(
@@ -228,9 +228,9 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
     watched: list[Report] = []
     apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
     for report in reports:
-        pair = line_of(report.baseline.build), line_of(report.contender.build)
+        pair = name_line(report.baseline.build), name_line(report.contender.build)
         (apart[pair] if compares_releases(*pair) else watched).append(report)
-    if all(is_release(line_of(report.contender.build)) for report in watched):
+    if all(is_release(name_line(report.contender.build)) for report in watched):
         return list(reports), ()
     said = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
     return watched, (Absent("releases", "; ".join(said)),) if said else ()
@@ -260,19 +260,19 @@ def _no_longer_watched(
     since they get no new builds.
     """
     places = {_place(stored.run) for stored in fresh}
-    watched = {(*_place(stored.run), line_of(stored.run.builds[-1])) for stored in fresh}
+    watched = {(*_place(stored.run), name_line(stored.run.builds[-1])) for stored in fresh}
     by_pair: defaultdict[tuple[str, ...], list[Run]] = defaultdict(list)
     for stored in runs:
         run = stored.run
         if (
             _place(run) in places
-            and (*_place(run), line_of(run.builds[-1])) not in watched
+            and (*_place(run), name_line(run.builds[-1])) not in watched
             and now - run.started_at <= REMEMBERED
             and policy.expects(run.scenario.id)
             and _role(run) is Role.COMPARISON
-            and not compares_releases(*map(line_of, run.builds))
+            and not compares_releases(*map(name_line, run.builds))
         ):
-            by_pair[tuple(map(line_of, run.builds))].append(run)
+            by_pair[tuple(map(name_line, run.builds))].append(run)
     for found in by_pair.values():
         run = max(found, key=lambda run: run.started_at)
         old, new = (build.label for build in run.builds)

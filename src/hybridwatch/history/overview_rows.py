@@ -14,7 +14,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING
 from hybridwatch.history.severity import ORDER
-from hybridwatch.metrics import Metric, metric_of
+from hybridwatch.metrics import Metric, find_metric
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",
@@ -131,7 +131,7 @@ def render_heading(metric_id: str) -> str:
 def render_name(metric_id: str, statistic: str) -> tuple[Metric | None, str]:
     """Find a metric and name it with its statistic; one that is not known keeps both words."""
     try:
-        metric = metric_of(metric_id)
+        metric = find_metric(metric_id)
     except KeyError:
         return None, f"{metric_id} {statistic}"
     return metric, metric.label(statistic)

@@ -10,7 +10,7 @@ from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.lines import build_lines
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict
 from hybridwatch.records.store.retention import OldRun
 
@@ -86,7 +86,7 @@ def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[t
     for done, found in enumerate(cells.itertuples(), start=1):
         say(done, len(cells))
         cell: Any = found  # a named tuple of the frame's columns
-        metric = metric_of(cell.metric)
+        metric = find_metric(cell.metric)
         series = index.series(*cell[1:])
         for line in build_lines(series, metric, newest=_ALL, over_releases=False):
             runs = line.levels["run"].tolist()

@@ -6,7 +6,7 @@ from statistics import median
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.history.entry import Entry
 
 
@@ -48,7 +48,7 @@ def load_trials(entry: Entry) -> list[Trials]:
     sides = [OneSide(run, side) for side in range(len(run.builds))]
     return [
         Trials(subject, entry, tuple(_values(sides, subject)))
-        for subject in subjects_of(sides[0], sides[-1])
+        for subject in list_subjects(sides[0], sides[-1])
     ]
 
 

@@ -305,7 +305,7 @@ class EnginePool:
             facts = _from_code(request)
         code, changed = facts.get("code_digest"), facts.get("changed_files")
         return EngineBuild(
-            label=request.label_of(code, changed=bool(changed)),
+            label=request.build_label(code, changed=bool(changed)),
             name=request.spec.name,
             release=facts["release"],
             accelerator=request.spec.accelerator,

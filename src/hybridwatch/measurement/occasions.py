@@ -37,7 +37,7 @@ def require_replayed_layers(
     """
     graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", {})
     if graphs and not layers:
-        reason = f": {first_of(unwatched)}" if unwatched else ""
+        reason = f": {find_first_reason(unwatched)}" if unwatched else ""
         raise MeasurementError(
             f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
             f"without graphs, and equal tokens would prove nothing{reason}"
@@ -57,6 +57,6 @@ def _found(layers: Mapping[str, int], graphs: int) -> str:
     return ", ".join(f"{number / graphs:g} {kind}" for kind, number in layers.items())
 
 
-def first_of(unwatched: Mapping[str, str]) -> str:
+def find_first_reason(unwatched: Mapping[str, str]) -> str:
     """Say why a probe could not watch something."""
     return next(iter(unwatched.values()), "the probe counts none")

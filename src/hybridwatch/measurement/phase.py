@@ -10,7 +10,11 @@ from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.harness import TaskRequest
 from hybridwatch.measurement.load import run_load, samples_of_client, samples_of_steps, work_of_load
-from hybridwatch.measurement.occasions import first_of, require_occasion, require_replayed_layers
+from hybridwatch.measurement.occasions import (
+    find_first_reason,
+    require_occasion,
+    require_replayed_layers,
+)
 from hybridwatch.measurement.repeats import is_another, unrepeated
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.sweep import sweep
@@ -149,7 +153,7 @@ def _contract(trial: TrialContext) -> TrialResult:
         values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
-        raise MeasurementError(f"no contract can be watched: {first_of(unwatched)}")
+        raise MeasurementError(f"no contract can be watched: {find_first_reason(unwatched)}")
     samples = tuple(Sample(name, (float(value),)) for name, value in values.items())
     # What made-up weights say is as good one way as another, also next to another engine.
     if trial.engine.server.launch.engine.load_format == "dummy":
@@ -292,7 +296,7 @@ def compute_host_work(seen: Mapping[str, Any], phases: Mapping[str, Sequence[flo
     times, kinds = seen["site_seconds"], seen.get("site_kinds", {})
     return HostWork(
         sites=tuple(
-            CallSite(place, reads, round(times[place], CLOCK_DIGITS), _most_of(kinds.get(place)))
+            CallSite(place, reads, round(times[place], CLOCK_DIGITS), _find_most(kinds.get(place)))
             for place, reads in most
         ),
         phases=tuple(
@@ -303,5 +307,5 @@ def compute_host_work(seen: Mapping[str, Any], phases: Mapping[str, Sequence[flo
     )
 
 
-def _most_of(kinds: Mapping[str, int] | None) -> str | None:
+def _find_most(kinds: Mapping[str, int] | None) -> str | None:
     return max(sorted(kinds), key=lambda kind: kinds[kind]) if kinds else None

@@ -9,7 +9,7 @@ from hybridwatch.measurement.load import Loaded, samples_of_client, samples_of_s
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
 from hybridwatch.records.client import CLOCK_DIGITS
-from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Point, Sample
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.scenarios.workload import Generation
@@ -63,10 +63,10 @@ def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
     else:
         slo = wanted.slo.bounds if wanted.slo is not None else {}
         curve = Curve(wanted.knob, tuple(map(_point, loads, made, taken)), gpus, slo)
-    places = places_of(curve)
+    places = list_places(curve)
     if places is None:
         raise MeasurementError("a load of the sweep gave no throughput or no time per token")
-    area = Sample(metrics.area, (area_of(places),))
+    area = Sample(metrics.area, (compute_area(places),))
     return Swept((area, *_work(made, metrics.work)), curve)
 
 

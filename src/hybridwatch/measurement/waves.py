@@ -180,9 +180,9 @@ class _Driver:
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
-        return self._completion_of(answer.json(), request)
+        return self._read_completion(answer.json(), request)
 
-    def _completion_of(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
+    def _read_completion(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
         choices = answer["choices"]
         found = [len(choice.get("token_ids") or ()) for choice in choices]
         if found != [request.max_tokens] * request.n:

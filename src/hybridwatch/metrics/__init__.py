@@ -4,7 +4,7 @@
 derived later and never part of a metric's id.
 """
 
-from hybridwatch.metrics.catalogue import metric_of
+from hybridwatch.metrics.catalogue import find_metric
 from hybridwatch.metrics.metric import Direction, Kind, Metric, Unit
 
-__all__ = ["Direction", "Kind", "Metric", "Unit", "metric_of"]
+__all__ = ["Direction", "Kind", "Metric", "Unit", "find_metric"]

@@ -285,7 +285,7 @@ _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 
 @lru_cache(maxsize=4096)  # every sample of a record asks
-def metric_of(metric_id: str) -> Metric:
+def find_metric(metric_id: str) -> Metric:
     """Find a metric by its id, which is one of ``METRICS`` or ``family.member``.
 
     Raises:

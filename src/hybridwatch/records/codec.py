@@ -28,8 +28,8 @@ from hybridwatch.records.bounds import (
 )
 from hybridwatch.records.bulk import BulkFile, BulkLine, BulkOfTrial
 from hybridwatch.records.completion import Completion
-from hybridwatch.records.naming import BULK_SUFFIX, stem_of
-from hybridwatch.records.part import RecordPart, form_of
+from hybridwatch.records.naming import BULK_SUFFIX, build_stem
+from hybridwatch.records.part import RecordPart, build_adapter
 from hybridwatch.records.run import Answer, Run, Trial
 from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
 
@@ -111,7 +111,7 @@ def encode(run: Run) -> Encoded:
             message has the path to the value.
     """
     whole = _checked(run)
-    stem = stem_of(run)
+    stem = build_stem(run)
     lines = [_line(where, content) for where, content in _bulk_lines(run)]
     bulk = None
     if lines:
@@ -162,7 +162,7 @@ def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
 def _checked(run: Run) -> _Record:
     unchecked = _Record(**{one.name: getattr(run, one.name) for one in fields(Run)})
     try:
-        whole = form_of(_Record).validate_python(unchecked)
+        whole = build_adapter(_Record).validate_python(unchecked)
     except ValidationError as error:
         raise RecordError(f"run {run.id} cannot be kept: {_first(error)}") from error
     _check_consistent(whole)
@@ -171,14 +171,14 @@ def _checked(run: Run) -> _Record:
 
 def _record_bytes(whole: _Record) -> bytes:
     try:
-        return render_sealed(form_of(_Record).dump_python(whole, mode="json")).encode()
+        return render_sealed(build_adapter(_Record).dump_python(whole, mode="json")).encode()
     except UnicodeEncodeError as error:
         raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
 
 
 def _read(record: bytes) -> _Record:
     try:
-        whole = form_of(_Record).validate_json(record)
+        whole = build_adapter(_Record).validate_json(record)
     except ValidationError as error:
         # Only now, since it takes as long again: what is wrong with the whole comes first.
         _check_whole(record)
@@ -272,7 +272,7 @@ def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
 
 def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
     """Give a part as plain JSON, or say what of it cannot be kept."""
-    form = form_of(part)
+    form = build_adapter(part)
     try:
         return form.dump_python(form.validate_python(value), mode="json")
     except ValidationError as error:
@@ -332,7 +332,7 @@ def _unzipped(bulk: bytes) -> bytes:
 
 def _validated(part: type[_Part], raw: bytes, where: str) -> _Part:
     try:
-        return form_of(part).validate_json(raw)
+        return build_adapter(part).validate_json(raw)
     except ValidationError as error:
         raise RecordError(f"{where}{_first(error)}") from error
 
@@ -341,12 +341,12 @@ def _first(error: ValidationError) -> str:
     """Tell the first of pydantic's findings in one line; the others usually follow from it."""
     # What the other keys have to be hangs on the version.
     found = error.errors(include_url=False)
-    text = _text_of(min(found, key=lambda one: one["loc"] != ("schema_version",)))
+    text = _describe(min(found, key=lambda one: one["loc"] != ("schema_version",)))
     # A key may come from outside, and must neither break the line nor command the terminal.
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
-def _text_of(finding: ErrorDetails) -> str:
+def _describe(finding: ErrorDetails) -> str:
     path = "".join(
         f"[{step}]" if isinstance(step, int) else f".{_cut(step)}" for step in finding["loc"]
     ).lstrip(".")

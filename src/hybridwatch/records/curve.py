@@ -26,7 +26,7 @@ class Place(NamedTuple):
     throughput: float
 
 
-def place_of(curve: Curve, point: Point) -> Place | None:
+def find_place(curve: Curve, point: Point) -> Place | None:
     """Say where a point lies; ``None`` without positive, finite values of both."""
     rates, times = _values(point, "output_throughput"), _values(point, "tpot")
     if not rates or not times or median(times) <= 0:
@@ -35,9 +35,9 @@ def place_of(curve: Curve, point: Point) -> Place | None:
     return place if all(math.isfinite(value) and value > 0 for value in place) else None
 
 
-def places_of(curve: Curve) -> tuple[Place, ...] | None:
+def list_places(curve: Curve) -> tuple[Place, ...] | None:
     """Say where every point lies, the lowest load first; ``None`` if one has no place."""
-    places = [place_of(curve, point) for point in by_load(curve)]
+    places = [find_place(curve, point) for point in by_load(curve)]
     known = tuple(place for place in places if place is not None)
     return known if len(known) == len(places) else None
 
@@ -53,7 +53,7 @@ def without_results(curve: Curve) -> Curve:
     return replace(curve, points=points)
 
 
-def area_of(places: Sequence[Place]) -> float:
+def compute_area(places: Sequence[Place]) -> float:
     """Measure a whole curve by one number, the square root of the area that it covers.
 
     A place covers whatever asks for no more interactivity and no more throughput than it gives. The
@@ -72,7 +72,7 @@ def area_of(places: Sequence[Place]) -> float:
     return math.sqrt(area)
 
 
-def goodput_of(curve: Curve, point: Point) -> float | None:
+def compute_goodput(curve: Curve, point: Point) -> float | None:
     """Count the requests per second that keep every bound of the objective.
 
     ``None`` where no objective is stated, or a request lacks one of its times.

@@ -32,7 +32,7 @@ class Head(BaseModel):
     builds: list[_Build] = Field(min_length=1, max_length=2)
 
 
-def head_of(record: bytes) -> Head | None:
+def read_head(record: bytes) -> Head | None:
     """Read a record's head, also of one that was cut short; ``None`` where there is none."""
     try:
         return Head.model_validate_json(record)

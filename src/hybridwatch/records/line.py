@@ -44,7 +44,7 @@ class Named(Protocol):
         """The line that was stated; ``None`` where none was."""
 
 
-def line_of(build: Named) -> str:
+def name_line(build: Named) -> str:
     """Name the line that a build belongs to.
 
     Switches of the label (``~fix``, ``+fault``) always keep a line of their own: a build with a

@@ -28,7 +28,7 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST] or "unnamed"
 
 
-def stem_of(run: Run) -> str:
+def build_stem(run: Run) -> str:
     """Name a run's files, so that sorting by name is sorting by time.
 
     Such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``, with the run's last build, the contender.
@@ -37,10 +37,10 @@ def stem_of(run: Run) -> str:
     return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"
 
 
-def started_of(name: str) -> datetime:
+def parse_start(name: str) -> datetime:
     """Read off a file's name when its run started, to the second and in UTC.
 
     Raises:
-        ValueError: The name is none that ``stem_of`` gives.
+        ValueError: The name is none that ``build_stem`` gives.
     """
     return datetime.strptime(name.partition("-")[0], _STARTED).replace(tzinfo=UTC)

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.bounds import MOST_ITEMS, Count, Name, in_years
 from hybridwatch.records.line import checked_line
 
@@ -67,7 +67,7 @@ class RecordPart:
 _forms: Final[dict[type, TypeAdapter[Any]]] = {}
 
 
-def form_of(part: type[T]) -> TypeAdapter[T]:
+def build_adapter(part: type[T]) -> TypeAdapter[T]:
     """Give what reads and writes a part; made when it is first needed, since that takes long."""
     if part not in _forms:
         _forms[part] = TypeAdapter(part)
@@ -95,7 +95,7 @@ def one_of(*texts: str) -> GetPydanticSchema:
 
 def _known_metric(value: str) -> str:
     try:
-        metric_of(value)
+        find_metric(value)
     except KeyError:
         raise ValueError("expected the id of a metric this hybridwatch knows") from None
     return value

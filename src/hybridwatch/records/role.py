@@ -52,7 +52,7 @@ class Role(Enum):
         return self in {Role.KNOWN_BAD, Role.PLANTED}
 
 
-def role_of(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
+def name_role(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
     """Say what a run of two engines is for.
 
     ``known_bad`` is whether the record says that it is a known-bad control; ``None`` where it says

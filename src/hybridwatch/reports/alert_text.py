@@ -43,7 +43,7 @@ def group_text(group: AlertGroup, report: Report | None = None) -> CauseText:
     return CauseText(text.what, sizes or text.detail)
 
 
-def place_of(group: AlertGroup) -> str:
+def describe_place(group: AlertGroup) -> str:
     """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``.
 
     Two scenarios are both named; one testbed is not.
@@ -65,11 +65,11 @@ def common(names: Iterable[str], noun: str) -> str:
 def _sizes(group: AlertGroup) -> str:
     """Say from where to where the leading changes go: ``ttft +6.0 to +9.1 %``; may be empty."""
     leads = [alert.cause.lead for alert in group.current]
-    sized = [one for one in leads if one.effect and change_of(one) != numbers.ABSENT]
+    sized = [one for one in leads if one.effect and describe_change(one) != numbers.ABSENT]
     if not sized:
         return ""
     sized.sort(key=lambda part: abs(part.effect or 0.0))
-    least, most = change_of(sized[0]), change_of(sized[-1])
+    least, most = describe_change(sized[0]), describe_change(sized[-1])
     span = most if least == most else f"{least.partition(' ')[0]} to {most}"
     names = {name_of_part(one) for one in sized}
     return f"{names.pop()} {span}" if len(names) == 1 else f"by {re.sub('[+-]', '', span)}"
@@ -90,7 +90,7 @@ def own_report(alert: Alert, entry: Entry | Broken | None) -> Report | None:
     return replace(report, comparisons=tuple(own))
 
 
-def change_of(part: Part) -> str:
+def describe_change(part: Part) -> str:
     """Write the change of a metric, ``-`` without one."""
     kind = kind_of(part.metric)
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT

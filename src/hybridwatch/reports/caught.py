@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.analysis.wording.labels import centers_of, name_of, plural
+from hybridwatch.analysis.wording.labels import format_centers, name_of, plural
 from hybridwatch.metrics import Kind
 
 _NAMED: Final = 2
@@ -70,7 +70,7 @@ def _reading(comparison: Comparison) -> str:
     name = name_of(comparison).partition(".")[2] or name_of(comparison)
     if comparison.verdict is Verdict.FAILED:
         return f"{name} failed"
-    old, new = centers_of(comparison)
+    old, new = format_centers(comparison)
     return f"{name} {old} \u2192 {new}"
 
 

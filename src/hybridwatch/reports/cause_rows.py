@@ -12,12 +12,12 @@ from typing import Final
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
 from hybridwatch.analysis.culprit import find_commits
-from hybridwatch.analysis.death import Death, death_of, deaths_in
+from hybridwatch.analysis.death import Death, deaths_in, find_death
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import cause_text, name_of_part, others_of
-from hybridwatch.analysis.wording.labels import centers_of, change_of, plural
+from hybridwatch.analysis.wording.cause_text import cause_text, count_others, name_of_part
+from hybridwatch.analysis.wording.labels import describe_change, format_centers, plural
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced_lines, in_html
 from hybridwatch.reports.sentence import MARKS, headline
 
@@ -160,7 +160,7 @@ def _sentence(found: Found, *, many: bool) -> str:
     cause, report = found.cause, found.report
     if cause.area is Area.MEASUREMENT:
         return f"Not measured: {', '.join(_lost(cause))}"
-    death = death_of(report, cause)
+    death = find_death(report, cause)
     if death is None or many:
         return cause_text(cause, report).sentence()
     # The first line has said the root of it; here stands what was seen from outside.
@@ -183,7 +183,7 @@ def _lost(cause: Cause) -> Iterator[str]:
 def _before(comparison: Comparison | None) -> str:
     if comparison is None or comparison.baseline is None:
         return ""
-    return f" (was {centers_of(comparison)[0]})"
+    return f" (was {format_centers(comparison)[0]})"
 
 
 def _table(found: Sequence[Found], *, many: bool) -> str:
@@ -202,14 +202,14 @@ def _cells(found: Found, *, many: bool) -> list[str]:
     cause, lead = found.cause, found.cause.lead
     if lead.comparison is None:
         raise ValueError("a row of the table has a comparison")
-    others = others_of(cause)
+    others = count_others(cause)
     return [
         MARKS[lead.verdict],
         *([code(found.place)] if many else []),
         cause_text(cause).what,
         code(name_of_part(lead)) + (f" and {others} more" if others else ""),
-        *(map(cell, centers_of(lead.comparison))),
-        cell(change_of(lead.comparison)),
+        *(map(cell, format_centers(lead.comparison))),
+        cell(describe_change(lead.comparison)),
         numbers.n(lead.comparison),
         _ACTIONS[cause.action],
     ]

@@ -18,7 +18,7 @@ from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import change_of, name_of, plural
+from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
@@ -217,7 +217,7 @@ def _control(comparison: Comparison, report: Report) -> str:
 def _results(comparison: Comparison) -> Iterator[Row]:
     shown = []
     if comparison.effect is not None:
-        shown.append(f"effect {change_of(comparison)}")
+        shown.append(f"effect {describe_change(comparison)}")
     for name, p in (
         ("p", comparison.p_value),
         ("adjusted p", comparison.p_adjusted),

@@ -139,7 +139,7 @@ def alert_to_json(alert: AlertGroup) -> dict[str, Any]:
 
 
 def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
-    age = _hours(findings.age_of(report))
+    age = _hours(findings.compute_age(report))
     return {**comparison_to_json(report, findings.policy), "age_hours": age}
 
 

@@ -16,7 +16,7 @@ from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.sentence import headline, line_of
+from hybridwatch.reports.sentence import headline, write_line
 
 _CLASS = "hybridwatch"
 _NOT_COMPARABLE = Verdict.NOT_COMPARABLE
@@ -37,7 +37,7 @@ def to_junit(findings: ChangeReview) -> bytes:
     """
     document = _Document("hybridwatch gate")
     for report, name in zip(findings.reports, findings.names, strict=True):
-        document.add_testsuite(_suite(name, _tests_of(report, findings.policy)))
+        document.add_testsuite(_suite(name, _list_tests(report, findings.policy)))
     for control in findings.controls:
         document.add_testsuite(_suite(control.scenario, [_of_control(control)]))
     for absent in findings.absent:
@@ -68,12 +68,12 @@ def _test(scenario: str, name: str, result: Error | Failure | Skipped | None) ->
     return test
 
 
-def _tests_of(report: Report, policy: Policy) -> Iterator[TestCase]:
+def _list_tests(report: Report, policy: Policy) -> Iterator[TestCase]:
     for comparison in report.comparisons:
         action = consequence(comparison, report, policy)
         test = _test(report.scenario.id, name_of(comparison), _result(comparison, action))
         if action is Action.WARN:
-            test.system_out = one_line(f"warning: {line_of(comparison)}")
+            test.system_out = one_line(f"warning: {write_line(comparison)}")
         yield test
     if all(one.verdict is _NOT_COMPARABLE for one in report.comparisons):
         failed = Failure(one_line(headline(report)), _NOT_COMPARABLE.value)
@@ -82,7 +82,7 @@ def _tests_of(report: Report, policy: Policy) -> Iterator[TestCase]:
 
 def _result(comparison: Comparison, action: Action) -> Failure | Skipped | None:
     if action is Action.BLOCK:
-        return Failure(one_line(line_of(comparison)), comparison.verdict.value)
+        return Failure(one_line(write_line(comparison)), comparison.verdict.value)
     if comparison.verdict is _NOT_COMPARABLE:
         return Skipped(one_line("; ".join(comparison.doubts)) or _NOT_COMPARABLE.value)
     return None

@@ -10,7 +10,7 @@ from typing import Final
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import centers_of, change_of, name_of, plural
+from hybridwatch.analysis.wording.labels import describe_change, format_centers, name_of, plural
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.cause_rows import cell, render_differences, render_log
@@ -76,8 +76,8 @@ def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
         _code(name_of(comparison)),
-        *map(cell, centers_of(comparison)),
-        cell(change_of(comparison)),
+        *map(cell, format_centers(comparison)),
+        cell(describe_change(comparison)),
         cell(numbers.p_value(comparison.p_adjusted)),
         numbers.n(comparison),
         comparison.verdict.value,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.history.runs import RunRow
-from hybridwatch.records.line import line_of
-from hybridwatch.records.role import role_of
+from hybridwatch.records.line import name_line
+from hybridwatch.records.role import name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Stored
 
@@ -42,7 +42,7 @@ class RunFilter:
 
     def fits_run(self, run: Run) -> bool:
         """Whether a run is wanted."""
-        names = [name for build in run.builds for name in (build.label, line_of(build))]
+        names = [name for build in run.builds for name in (build.label, name_line(build))]
         return self.fits(run.scenario.id, run.testbed.id, names, _role(run))
 
 
@@ -68,7 +68,7 @@ def record_to_json(stored: Stored) -> dict[str, Any]:
         "scenario": run.scenario.id,
         "testbed": run.testbed.id,
         "builds": [build.label for build in run.builds],
-        "lines": [line_of(build) for build in run.builds],
+        "lines": [name_line(build) for build in run.builds],
         "role": _role(run),
         "failed_trials": sum(trial.failure is not None for trial in run.trials),
         "sha256": run.sha256,
@@ -92,4 +92,4 @@ def row_to_json(row: RunRow, role: str) -> dict[str, Any]:
 
 
 def _role(run: Run) -> str:
-    return role_of(*run.builds, known_bad=run.known_bad).value if len(run.builds) == 2 else ALONE
+    return name_role(*run.builds, known_bad=run.known_bad).value if len(run.builds) == 2 else ALONE

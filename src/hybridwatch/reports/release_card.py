@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.reports.escape import as_item, escape, render_table
 from hybridwatch.reports.releases.card import Card, CardPair, Reason, Step
 from hybridwatch.reports.releases.cell import CellState, ReleaseCell
@@ -172,4 +172,4 @@ def _need(cell: ReleaseCell) -> str:
 
 
 def _value(name: str, found: float | None) -> str:
-    return "has no value" if found is None else numbers.value(found, metric_of(name))
+    return "has no value" if found is None else numbers.value(found, find_metric(name))

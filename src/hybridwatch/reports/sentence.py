@@ -16,15 +16,15 @@ from hybridwatch.analysis.gate import (
 )
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import phase_of
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import (
     MOST_TRIALS,
     WORTHWHILE_TRIALS,
-    centers_of,
-    change_of,
+    describe_change,
+    format_centers,
     name_of,
     plural,
 )
@@ -105,16 +105,16 @@ def _moved(factor: Factor) -> str:
     return rose if factor.effect > 0 else fell
 
 
-def line_of(comparison: Comparison) -> str:
+def write_line(comparison: Comparison) -> str:
     """Tell a comparison in one line; a side without a value is left out."""
-    old, new = centers_of(comparison)
+    old, new = format_centers(comparison)
     start = f"{name_of(comparison)}: {comparison.verdict.value}"
     if comparison.contender is None:
         return start if comparison.baseline is None else f"{start}, was {old}"
     if comparison.baseline is None:
         return f"{start}, the contender has {new}"
     line = f"{start}, {old} -> {new}"
-    return line if comparison.effect is None else f"{line}, {change_of(comparison)}"
+    return line if comparison.effect is None else f"{line}, {describe_change(comparison)}"
 
 
 def notes(report: Report) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def repeat_command(report: Report, trials: int = 0) -> str:
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
         words += ["--build", lasting_label(side.build)]
-    if {phase_of(comparison.metric) for comparison in report.comparisons} == {Phase.DUET}:
+    if {find_phase(comparison.metric) for comparison in report.comparisons} == {Phase.DUET}:
         words += ["--phases", Phase.DUET.value]
     if trials:
         words += ["--trials", str(trials)]

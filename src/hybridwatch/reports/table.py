@@ -14,10 +14,16 @@ from rich.text import Text
 from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import basis_of, centers_of, change_of, name_of, plural
+from hybridwatch.analysis.wording.labels import (
+    describe_basis,
+    describe_change,
+    format_centers,
+    name_of,
+    plural,
+)
 from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
@@ -89,7 +95,7 @@ def values_line(run: Run, most: int) -> str:
 
 
 def _summaries(side: OneSide) -> Iterator[tuple[Subject, Summary]]:
-    for subject in subjects_of(side, side):
+    for subject in list_subjects(side, side):
         summary = summarize(subject, side)
         if summary is not None:
             yield subject, summary
@@ -165,15 +171,15 @@ def _table(report: Report, *, wide: bool) -> StackedTable:
 
 
 def _wide_cells(comparison: Comparison) -> Iterator[str]:
-    yield from centers_of(comparison)
-    yield change_of(comparison)
+    yield from format_centers(comparison)
+    yield describe_change(comparison)
     yield numbers.p_value(comparison.p_adjusted)
     yield numbers.n(comparison)
 
 
 def _narrow_cells(comparison: Comparison) -> Iterator[str]:
-    yield "\n".join(centers_of(comparison))
-    parts = (numbers.change, basis_of, numbers.interval)
+    yield "\n".join(format_centers(comparison))
+    parts = (numbers.change, describe_basis, numbers.interval)
     yield "\n".join(filter(None, (part(comparison) for part in parts)))
     yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
 

@@ -22,17 +22,17 @@ def tradeoff_lines(found: Tradeoff) -> tuple[str, ...]:
     return (_where(found), *_goodput(found), *_energy(found))
 
 
-def output_of(curve: SideCurve) -> str:
+def describe_output(curve: SideCurve) -> str:
     """Name the upright axis: per GPU, or of the engine where there is none."""
     return f"{_RATES[curve.clock]} {'per GPU' if curve.gpus else 'of the engine'}"
 
 
-def interactivity_of(curve: SideCurve) -> str:
+def describe_interactivity(curve: SideCurve) -> str:
     """Name the other axis: what one user gets."""
     return f"{_RATES[curve.clock]} per user"
 
 
-def objective_of(curve: SideCurve) -> str:
+def describe_objective(curve: SideCurve) -> str:
     """Write the objective: ``TTFT up to 100 ms and TPOT up to 15 ms``; empty without one."""
     bounds = (
         f"{name} up to {numbers.duration(curve.slo[metric])}"
@@ -51,7 +51,7 @@ def _where(found: Tradeoff) -> str:
     if found.common is None:
         return "The curves share no interactivity, so no place of one is beside one of the other."
     low, high = map(rate, found.common)
-    unit = interactivity_of(found.baseline)
+    unit = describe_interactivity(found.baseline)
     between = f"from {low} to {high} {unit}"
     if not found.stretches:
         return f"Neither curve is shown to be above the other anywhere {between}."
@@ -71,7 +71,7 @@ def _goodput(found: Tradeoff) -> Iterator[str]:
     best = [(side, side.best_goodput) for side in (found.baseline, found.contender)]
     known = [(side, point) for side, point in best if point is not None]
     if len(known) == len(best):
-        yield f"Goodput with {objective_of(found.baseline)}: " + _beside(
+        yield f"Goodput with {describe_objective(found.baseline)}: " + _beside(
             [_best(side, point) for side, point in known]
         )
 

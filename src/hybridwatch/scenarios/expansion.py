@@ -172,7 +172,7 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
             temperature=wave.temperature,
             sampling_seed=None if wave.sampling_seed is None else wave.sampling_seed + at,
             n=wave.n,
-            priority=wave.priority_of(at),
+            priority=wave.find_priority(at),
         )
         for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
     )
@@ -211,7 +211,7 @@ def _prompts(
     taken: set[tuple[int, ...]] = set()
     prompts = []
     for at, (stream, whole, length) in enumerate(zip(streams, starts, lengths, strict=False)):
-        start = _cut(whole, wave.prefix_of(at))
+        start = _cut(whole, wave.find_prefix(at))
         prompt = _prompt(wave, stream, start, length)
         for _ in range(_REDRAWS):
             if prompt.tokens not in taken:

@@ -129,11 +129,11 @@ class Wave(Part):
         """Whether each request has one answer that is the same every time."""
         return not self.aborts and not self.temperature
 
-    def prefix_of(self, request: int) -> int:
+    def find_prefix(self, request: int) -> int:
         """Tokens of the shared prefix of a request."""
         return for_each(self.shared_prefix_tokens, request)
 
-    def priority_of(self, request: int) -> int:
+    def find_priority(self, request: int) -> int:
         """Priority of a request."""
         return for_each(self.priority, request)
 
@@ -260,7 +260,7 @@ def _contradictions_of_shares(wave: Wave) -> Iterator[Contradiction]:
         return  # said already
     rowed = any(isinstance(one, tuple) for one in rows)
     for number in range(wave.requests if rowed else 1):
-        shared, shortest = wave.prefix_of(number), wave.input_tokens.bounds(number)[0]
+        shared, shortest = wave.find_prefix(number), wave.input_tokens.bounds(number)[0]
         if shortest <= shared:
             where = f" of request {number}" if rowed else ""
             most = f"more than shared_prefix_tokens ({shared}){where}"

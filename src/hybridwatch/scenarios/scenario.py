@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.metrics import Direction, Kind, Metric, metric_of
+from hybridwatch.metrics import Direction, Kind, Metric, find_metric
 from hybridwatch.scenarios.engine import EngineArgs, contradictions_of_graphs
 from hybridwatch.scenarios.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenarios.part import Concurrency, Contradiction, Count, Part, refuse
@@ -29,7 +29,7 @@ ACCURACY: Final = "accuracy"
 
 def _known_metric(metric_id: str) -> str:
     try:
-        metric_of(metric_id)
+        find_metric(metric_id)
     except KeyError:
         raise PydanticCustomError("metric", "no metric has this id") from None
     return metric_id
@@ -384,13 +384,13 @@ def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradictio
         if family == ACCURACY and task not in tasks:
             yield f'expect."{metric_id}"', f'"{task}" is not in accuracy.tasks {quoted(tasks)}'
     for metric_id in expect.exactly:
-        if not metric_of(metric_id).kind.can_be_expected:
+        if not find_metric(metric_id).kind.can_be_expected:
             yield (
                 f'expect.exactly."{metric_id}"',
                 "this metric is noisy; only exact metrics and counts can be expected exactly",
             )
     for metric_id, bound in expect.at_least.items():
-        yield from _contradictions_of_bound(metric_of(metric_id), bound)
+        yield from _contradictions_of_bound(find_metric(metric_id), bound)
 
 
 def _contradictions_of_bound(metric: Metric, bound: float) -> Iterator[Contradiction]:

@@ -44,19 +44,19 @@ def processor_seconds(pid: int) -> float:
         family = [process, *process.children(recursive=True)]
     except psutil.Error:  # it has ended
         return 0.0
-    return sum(map(_seconds_of, family))
+    return sum(map(_read_seconds, family))
 
 
-def _seconds_of(process: psutil.Process) -> float:
+def _read_seconds(process: psutil.Process) -> float:
     try:
         spent = process.cpu_times()
-        own = time.clock_gettime(_clock_of(process.pid))
+        own = time.clock_gettime(_find_clock(process.pid))
     except (psutil.Error, OSError):  # ended a moment ago: its parent counts it
         return 0.0
     return float(own + spent.children_user + spent.children_system)
 
 
-def _clock_of(pid: int) -> int:
+def _find_clock(pid: int) -> int:
     """Give the clock of a process, which counts what all of its threads have worked.
 
     Raises:

@@ -25,7 +25,7 @@ from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
-from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
@@ -280,9 +280,9 @@ def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(trial,
     found = sweep(trial(HEALTHY), wanted)
     assert [point.load for point in found.curve.points] == list(wanted.loads)
     assert {sample.metric for sample in found.samples} == {"curve_area", "engine_cpu_time"}
-    places = places_of(found.curve)
+    places = list_places(found.curve)
     assert places is not None
-    assert found.samples[0].values == (area_of(places),)
+    assert found.samples[0].values == (compute_area(places),)
     asked = scenario.workload.generation
     for point in found.curve.points:
         assert point.client_result is not None

@@ -11,11 +11,11 @@ from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import Failure, Run
 from tests.builders import a_run, noisy
 
-TPOT = Subject(metric_of("tpot"), "median")
+TPOT = Subject(find_metric("tpot"), "median")
 
 
 def blocks(run: Run):

@@ -1,4 +1,4 @@
-from hybridwatch.analysis.cause import Area, Part, area_of, causes_in, find_causes
+from hybridwatch.analysis.cause import Area, Part, causes_in, find_area, find_causes
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from tests.situations import equivalent, failed, improvement, regression
@@ -84,8 +84,8 @@ def test_causes_come_most_severe_first_and_improvements_last():
 
 def test_metrics_of_other_tools_and_unknown_ones_are_no_slow_down():
     regression = Verdict.REGRESSION
-    assert area_of("asv_memory.peak", regression) is Area.OTHER
-    assert area_of("no_such_metric", regression) is Area.OTHER
+    assert find_area("asv_memory.peak", regression) is Area.OTHER
+    assert find_area("no_such_metric", regression) is Area.OTHER
     assert len(find_causes([part("no_such_metric", effect=None), part("asv_number.x")])) == 1
 
 

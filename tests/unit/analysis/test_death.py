@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.death import LONGEST, bounded, death_of, deaths_in, plain
+from hybridwatch.analysis.death import LONGEST, bounded, deaths_in, find_death, plain
 from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from tests.broken_engines import AGAIN, CUDA_LOG, dead_contender, healthy, with_deaths
@@ -66,7 +66,7 @@ def test_both_sides_that_died_are_named():
     run = with_deaths(with_deaths(a_run({}, {}), 0, AGAIN), 1, AGAIN)
     report = build_report(run)
     (cause,) = causes_in(report)
-    death = death_of(report, cause)
+    death = find_death(report, cause)
     assert death is not None
     assert death.sides == ("baseline", "contender")
 
@@ -77,7 +77,7 @@ def test_failures_of_another_phase_are_not_the_reason():
     report = build_report(with_deaths(a_run(old, new), 0, Failure("it broke", "log")))
     (cause, *_) = causes_in(report)
     assert {part.metric for part in cause.parts} == {"accuracy.recall"}
-    death = death_of(report, cause)
+    death = find_death(report, cause)
     assert death is not None
     assert death.trials == 1
 

@@ -13,7 +13,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import Run, Surroundings
 from tests.builders import a_run
 
@@ -142,7 +142,7 @@ def test_two_runs_stand_by_the_noise_that_was_learned() -> None:
     ],
 )
 def test_what_hangs_on_the_clock(metric: str, timed: bool) -> None:
-    assert metric_of(metric).hangs_on_the_clock is timed
+    assert find_metric(metric).hangs_on_the_clock is timed
 
 
 def share_changed(reports: int = 100) -> float:

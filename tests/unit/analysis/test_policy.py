@@ -10,7 +10,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from tests.builders import a_run, noisy
 from tests.situations import SITUATIONS
 
@@ -44,9 +44,9 @@ def test_scenarios_are_named_by_id_group_or_star(scenarios, scenario_id, fits) -
 
 def test_the_first_rule_that_fits_decides_and_none_blocks() -> None:
     policy = Policy((Rule("tt*", "smoke", Action.WATCH), Rule("ttft", "*", Action.WARN)))
-    assert policy.action_for("smoke/x", metric_of("ttft")) is Action.WATCH
-    assert policy.action_for("curated/x", metric_of("ttft")) is Action.WARN
-    assert policy.action_for("smoke/x", metric_of("tpot")) is Action.BLOCK
+    assert policy.action_for("smoke/x", find_metric("ttft")) is Action.WATCH
+    assert policy.action_for("curated/x", find_metric("ttft")) is Action.WARN
+    assert policy.action_for("smoke/x", find_metric("tpot")) is Action.BLOCK
 
 
 @pytest.mark.parametrize(

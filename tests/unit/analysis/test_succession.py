@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from hybridwatch.analysis.succession import change_text, in_place_of, successors
+from hybridwatch.analysis.succession import change_text, find_successor, successors
 from tests.builders import STARTED
 
 DIGESTS = ("a" * 64, "b" * 64)
@@ -20,7 +20,7 @@ def _nights(*digests: str) -> list[tuple[str, datetime]]:
 def test_a_changed_definition_takes_the_place_of_the_one_before() -> None:
     found = successors(_nights(*"aaabbcc"))
     assert found == {"a": "b", "b": "c"}
-    assert [in_place_of(one, found) for one in "abc"] == ["c", "c", "c"]
+    assert [find_successor(one, found) for one in "abc"] == ["c", "c", "c"]
 
 
 def test_two_loads_of_each_night_go_on_beside_each_other() -> None:

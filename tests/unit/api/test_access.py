@@ -12,7 +12,7 @@ from hybridwatch.api.access import Access
 from hybridwatch.api.description import describe
 from hybridwatch.database.connection import Database
 from hybridwatch.database.schema import TOKEN
-from hybridwatch.database.tokens import Scope, Tokens, digest_of, open_tokens
+from hybridwatch.database.tokens import Scope, Tokens, compute_digest, open_tokens
 from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import TokenError
 from tests.unit.api.serving import app_over, serving, token_for
@@ -126,7 +126,7 @@ def test_no_token_is_kept_as_it_is(results) -> None:
     text = token_for(results, Scope.READ)["authorization"].removeprefix("Bearer ")
     assert text.encode() not in (results / "hybridwatch.sqlite").read_bytes()
     with Database(find_database_url(results)).reading() as connection:
-        assert connection.scalar(select(TOKEN.c.digest)) == digest_of(text)
+        assert connection.scalar(select(TOKEN.c.digest)) == compute_digest(text)
 
 
 def test_two_tokens_differ_and_are_long(results) -> None:

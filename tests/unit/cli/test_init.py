@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.init import command, make_home
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.nightly.policy import load_policy, policy_of
+from hybridwatch.orchestration.nightly.policy import find_policy, load_policy
 from hybridwatch.scenarios.load import find, survey
 from hybridwatch_lab.mutants.catalogue import catalogue
 
@@ -37,7 +37,7 @@ def test_the_scenario_that_it_starts_with_is_valid_beside_those_shipped(own_home
 def test_it_starts_with_no_build_and_a_policy_that_stops_a_broken_contract(own_home):
     shipped = [name for name, build in load_builds(ROOT).items() if not build.origin]
     assert list(load_builds(own_home)) == shipped
-    policy = load_policy(policy_of(own_home))
+    policy = load_policy(find_policy(own_home))
     assert policy.rules[0].metric == "contract.*"
     assert policy.expected == ()
 

@@ -11,7 +11,7 @@ from hybridwatch.database import heads
 from hybridwatch.database.heads import paths_in_group, read_alike, read_newest
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.records.codec import decode_record
-from hybridwatch.records.head import head_of
+from hybridwatch.records.head import read_head
 from hybridwatch.records.store import StoreContents, list_records, write_run
 from tests.store_builders import STARTED, Plan, as_version_1, read_all, run, scenario
 from tests.unit.database.stores import add, opened
@@ -150,9 +150,9 @@ def test_a_head_is_read_once_and_judged_when_somebody_wants_verdicts(tmp_path, m
 
     def watched(record: bytes):
         seen.append(record)
-        return head_of(record)
+        return read_head(record)
 
-    monkeypatch.setattr(heads, "head_of", watched)
+    monkeypatch.setattr(heads, "read_head", watched)
     assert opened(tmp_path).read == 2
     read_newest(tmp_path)
     assert seen == [], "what is judged has a head"

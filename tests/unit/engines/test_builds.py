@@ -317,18 +317,18 @@ CODE = "1a2b3c4d" + "0" * 56
 
 def test_code_that_no_release_has_is_part_of_the_label(checkout):
     request = parse_label("tiny-1.0~stale-block-table+slow-step", checkout)
-    assert request.label_of(CODE, changed=False) == request.label
-    patched = request.label_of(CODE, changed=True)
+    assert request.build_label(CODE, changed=False) == request.label
+    patched = request.build_label(CODE, changed=True)
     assert patched == "tiny-1.0@1a2b3c4d~stale-block-table+slow-step"
     again = parse_label(patched, checkout)
     assert (again.spec, again.switches) == (request.spec, request.switches)
-    assert again.label_of(CODE, changed=True) == patched
+    assert again.build_label(CODE, changed=True) == patched
 
 
 def test_label_with_a_code_is_refused_where_the_code_is_another(checkout):
     kept = parse_label("tiny-1.0@1a2b3c4d", checkout)
     with pytest.raises(BuildError, match="expected the code 1a2b3c4d, found ffffffff"):
-        kept.label_of("f" * 64, changed=True)
+        kept.build_label("f" * 64, changed=True)
 
 
 @pytest.mark.parametrize("label", ["tiny-1.0@", "tiny-1.0@1a2b", "tiny-1.0@mine1234"])

@@ -43,7 +43,7 @@ def test_patched_restored_and_otherwise_patched_trees_are_three_series(home, tmp
         found = check_build(build)
         digests.append(found.code_digest)
         changed = bool(found.changed_files)
-        labels.append(parse_label("mine", home).label_of(found.code_digest, changed=changed))
+        labels.append(parse_label("mine", home).build_label(found.code_digest, changed=changed))
         assert found.changed_files == ([] if rows == 1 else ["v1/worker.py"])
     assert len(set(labels)) == 3
     assert digests[1] == released  # a release and its own unpacked tree

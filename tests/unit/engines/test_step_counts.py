@@ -69,5 +69,5 @@ def test_a_mute_engine_is_an_error():
 def test_of_a_pair_the_one_that_answers_is_asked(monkeypatch):
     pair = engine()
     texts = {id(pair.servers[0]): "", id(pair.servers[1]): TEXT}
-    monkeypatch.setattr(step_counts, "_metrics_of", lambda server: texts[id(server)])
+    monkeypatch.setattr(step_counts, "_read_metrics", lambda server: texts[id(server)])
     assert read_step_counts(pair) == parse_step_counts(TEXT)

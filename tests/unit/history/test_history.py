@@ -10,7 +10,7 @@ from hybridwatch.analysis.expectation import EXPECTED
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.database.stamps import stamp_of
+from hybridwatch.database.stamps import read_stamp
 from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
 from hybridwatch.history.trials import Trials, load_trials
@@ -168,13 +168,13 @@ def test_figure_has_a_point_per_trial_with_its_record_in_the_hover() -> None:
 
 def test_a_record_is_an_entry_without_its_answers_until_it_breaks(tmp_path: Path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
-    kept, before = load_entry(path), stamp_of(path)
+    kept, before = load_entry(path), read_stamp(path)
     assert isinstance(kept, Entry)
     assert not any(trial.answers for trial in kept.run.trials)
     assert kept.report is not None
     assert next(render_flips(kept.report))
     path.write_bytes(path.read_bytes()[:99])
-    assert stamp_of(path) != before
+    assert read_stamp(path) != before
     assert isinstance(load_entry(path), Broken)
 
 

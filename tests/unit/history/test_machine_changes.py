@@ -19,7 +19,7 @@ from hybridwatch.history.machine_changes import MachineChange, find_moves, machi
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import News
 from hybridwatch.integrations.notify.topic import TopicStatus, find_news
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
 from hybridwatch.pages.screens import Source, open_view
@@ -229,7 +229,7 @@ def _two_steps(machines: Sequence[MachineChange]) -> History:
     levels = pd.DataFrame({"started_at": days, "value": 0.1 * slower * np.exp(noise)})
     levels["run"] = levels.index
     levels = levels.assign(line="nightly", build="nightly", side=1, release="0.28.0", digest="d")
-    ttft = metric_of("ttft")
+    ttft = find_metric("ttft")
     (line,) = compute_medians(levels, ttft, "nightly", 50, over_releases=False, machines=machines)
     return line.history
 

@@ -19,7 +19,7 @@ from hybridwatch.history.lines import Line, build_lines
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records import line as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
@@ -29,7 +29,7 @@ from tests.builders import BASELINE, SCENARIO, STARTED, TESTBED, a_build, a_run,
 NIGHTS = 30
 FAULT_AT = 20
 NOW = STARTED + timedelta(days=NIGHTS)
-TTFT = metric_of("ttft")
+TTFT = find_metric("ttft")
 
 
 def night_of(number: int) -> datetime:
@@ -103,8 +103,8 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
 
 def test_without_lines_every_night_would_be_an_alert_of_its_own(tmp_path, monkeypatch) -> None:
     for place in ("records.line", "database.reading", "database.heads"):
-        monkeypatch.setattr(f"hybridwatch.{place}.line_of", lambda build: build.label)
-    assert record_line.line_of(dated(1)) == dated(1).label
+        monkeypatch.setattr(f"hybridwatch.{place}.name_line", lambda build: build.label)
+    assert record_line.name_line(dated(1)) == dated(1).label
     index = measured(tmp_path, dated)
     assert len(open_alerts(tmp_path, index)) == NIGHTS - FAULT_AT
 

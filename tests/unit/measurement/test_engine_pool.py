@@ -15,7 +15,7 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.records.identity import FixState
-from hybridwatch.records.line import line_of
+from hybridwatch.records.line import name_line
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
@@ -118,7 +118,7 @@ def test_a_fault_is_planted_for_its_side_alone_and_stands_in_the_record(
         assert control.planted == [], "what is right is not asked of a slowed engine"
     assert (slowed.label, slowed.flags["planted"]) == ("cpu-0.27.1+slow-step", "slow-step")
     assert "planted" not in healthy.flags
-    assert [line_of(one) for one in (healthy, slowed)] == ["nightly", "nightly+slow-step"]
+    assert [name_line(one) for one in (healthy, slowed)] == ["nightly", "nightly+slow-step"]
     assert healthy == again
 
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.analysis.subject import phase_of, statistics_of
+from hybridwatch.analysis.subject import find_phase, list_statistics
 from hybridwatch.measurement import load, phase
 from hybridwatch.measurement.phase import SITES_KEPT, compute_host_work, measure, samples_of_waits
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.host_work import CallSite, StepPhase
 from hybridwatch.records.run import Phase, Sample
 
@@ -58,8 +58,8 @@ def test_a_site_has_the_kind_of_most_of_its_waits():
     [("host_sync_time", ("median", "p99")), ("host_sync_share", ("median",))],
 )
 def test_waits_are_compared_as_metrics_of_the_host_sync_phase(metric, statistics):
-    assert phase_of(metric_of(metric)) is Phase.HOST_SYNC
-    assert statistics_of(metric_of(metric)) == statistics
+    assert find_phase(find_metric(metric)) is Phase.HOST_SYNC
+    assert list_statistics(find_metric(metric)) == statistics
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Tokens asked of the prefix cache are metrics where any were asked, and otherwise are none."""
 
 from hybridwatch.measurement.phase import CONTRACTS, prefix_tokens_in
-from hybridwatch.metrics.catalogue import metric_of
+from hybridwatch.metrics.catalogue import find_metric
 from hybridwatch.metrics.metric import Direction, Kind
 
 COUNTED = {
@@ -22,7 +22,7 @@ def test_each_count_is_a_metric_that_a_scenario_can_expect():
         "prefix_tokens.mamba": 384,
     }
     for name in found:
-        metric = metric_of(name)
+        metric = find_metric(name)
         assert (metric.kind, metric.better) == (Kind.COUNT, Direction.HIGHER)
         assert metric.kind.can_be_expected
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.analysis.attribution import parts_of
+from hybridwatch.analysis.attribution import read_parts
 from hybridwatch.engines.step_counts import StepCounts
 from hybridwatch.measurement.load import samples_of_steps
 from hybridwatch.records.run import Phase, Sample, Trial
@@ -18,7 +18,7 @@ def trial_of(*samples: Sample) -> Trial:
 
 def test_the_product_of_the_factors_is_the_throughput():
     # A trial of ngram speculation: 74 accepted drafts, three of them beyond the end of a request.
-    parts = parts_of(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384, 0), 0.41)))
+    parts = read_parts(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384, 0), 0.41)))
     assert parts is not None
     assert parts.engine_step_rate == pytest.approx(103 / 0.55)
     assert parts.batch_occupancy == pytest.approx(313 / 103)
@@ -49,5 +49,5 @@ def test_steps_that_are_not_those_of_the_load_are_not_told(made):
 
 
 def test_a_trial_without_steps_has_no_factors():
-    assert parts_of(trial_of()) is None
-    assert parts_of(trial_of(Sample("engine_step_rate", (187.0,)))) is None
+    assert read_parts(trial_of()) is None
+    assert read_parts(trial_of(Sample("engine_step_rate", (187.0,)))) is None

@@ -9,11 +9,11 @@ from hybridwatch.analysis.change_point import ChangePoint, Drift, History, Histo
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.pages.document import Section, Table
 from hybridwatch.pages.screens.change_points import change_points
 
-SUBJECT = Subject(metric_of("ttft"), "median")
+SUBJECT = Subject(find_metric("ttft"), "median")
 
 
 def a_line(history: History) -> Line:

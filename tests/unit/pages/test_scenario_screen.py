@@ -11,7 +11,7 @@ from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.database.queries import Index
 from hybridwatch.database.update import open_index
 from hybridwatch.history.lines import MOST_POINTS, Line, build_lines, releases_in_order
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
     Chart,
@@ -282,7 +282,7 @@ def test_the_other_way_to_look_along_and_more_runs_are_known_as_likely(stepped: 
 def line(index: Index, metric: str, statistic: str, newest: int = 200) -> Line:
     series = index.series(*CELL, metric, statistic)
     (found,) = build_lines(
-        series, metric_of(metric), newest=newest, over_releases=False, builds=["nightly"]
+        series, find_metric(metric), newest=newest, over_releases=False, builds=["nightly"]
     )
     return found
 
@@ -317,7 +317,7 @@ def test_the_band_holds_the_median_and_is_all_trials_where_there_are_few(tmp_pat
     index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
     (found,) = build_lines(
-        series, metric_of("output_throughput"), newest=9, over_releases=False, builds=()
+        series, find_metric("output_throughput"), newest=9, over_releases=False, builds=()
     )
     level = found.levels.iloc[0]
     values = series.points.loc[series.points["side"] == level["side"], "value"]
@@ -333,7 +333,7 @@ def test_a_fix_that_one_run_did_not_know_of_did_not_change(tmp_path: Path) -> No
         nightly = replace(build(), label="nightly", name="nightly", fixes=fixes)
         write_run(tmp_path, replace(made, builds=(made.builds[0], nightly)))
     series = open_index(tmp_path).series(*CELL, "output_throughput", "median")
-    metric = metric_of("output_throughput")
+    metric = find_metric("output_throughput")
     (line,) = build_lines(series, metric, newest=9, over_releases=False, builds=("nightly",))
     assert [step.text for step in line.steps] == ["padded-rows-prefilling: lacking \u2192 present"]
 
@@ -342,7 +342,7 @@ def test_many_trials_are_thinned_but_extremes_and_medians_stay(tmp_path: Path) -
     write_run(tmp_path, run(Plan(performance_trials=MOST_POINTS, documents=2)))
     index = open_index(tmp_path)
     series = index.series(*CELL, "output_throughput", "median")
-    found = build_lines(series, metric_of("output_throughput"), newest=9, over_releases=False)
+    found = build_lines(series, find_metric("output_throughput"), newest=9, over_releases=False)
     drawn = sum(len(each.points) for each in found)
     assert drawn <= MOST_POINTS + 4 < len(series.points)
     for each in found:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
-from hybridwatch_engine.probes.state_slots import SlotPlace, layers_of, slots_in
+from hybridwatch_engine.probes.state_slots import SlotPlace, list_layers, slots_in
 
 BUILDER = SimpleNamespace(num_spec=2)
 
@@ -82,4 +82,4 @@ def test_layers_are_found_by_the_builder_that_may_not_know_them():
         [SimpleNamespace(layer_names=["x"], metadata_builders=[other])],
         [SimpleNamespace(layer_names=["y", "z"], metadata_builders=[mine])],
     ]
-    assert layers_of(SimpleNamespace(attn_groups=groups), mine) == ["y", "z"]
+    assert list_layers(SimpleNamespace(attn_groups=groups), mine) == ["y", "z"]

@@ -8,8 +8,8 @@ from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
 from hybridwatch_engine_lab.studies import fix_cost, in_turn
-from hybridwatch_engine_lab.studies.fix_cost import adds_syncs, costs, forms_of, syncs_added
-from hybridwatch_engine_lab.studies.in_turn import speeds_of, step_time_ratio, stretches_of
+from hybridwatch_engine_lab.studies.fix_cost import adds_syncs, build_forms, costs, syncs_added
+from hybridwatch_engine_lab.studies.in_turn import compute_speeds, step_time_ratio, time_stretches
 from hybridwatch_engine_lab.studies.stepping import StepStretch
 
 
@@ -36,7 +36,7 @@ def a_fix(state, *, can_revert=True):
     ],
 )
 def test_the_forms_that_a_release_gives(fix, forms):
-    assert list(forms_of(fix, SourceTree(Path()))) == forms
+    assert list(build_forms(fix, SourceTree(Path()))) == forms
 
 
 class Engine:
@@ -66,14 +66,14 @@ def made(monkeypatch):
 
 
 def test_forms_take_turns_and_none_stays_in(made):
-    found = stretches_of(None, {"stock": PatchSet(), "ours": Engine.patch()}, rows=8, rounds=3)
+    found = time_stretches(None, {"stock": PatchSet(), "ours": Engine.patch()}, rows=8, rounds=3)
     assert [name.split("-")[-1] for name in made] == [
         *("stock", "ours"),  # warms up
         *("ours", "stock", "stock", "ours", "ours", "stock"),
     ]
     assert {name: len(stretches) for name, stretches in found.items()} == {"stock": 3, "ours": 3}
     assert Engine.slow == 1
-    assert speeds_of(found) == {
+    assert compute_speeds(found) == {
         "stock": {"step_seconds": 1.0, "tokens_per_second": 8.0},
         "ours": {"step_seconds": 2.0, "tokens_per_second": 4.0},
     }
@@ -82,7 +82,7 @@ def test_forms_take_turns_and_none_stays_in(made):
 
 def test_costs_are_told_for_every_pair_that_there_is(made, monkeypatch):
     per_step = {"stock": 3.0, "upstream": 4.0, "ours": 4.0}
-    monkeypatch.setattr(fix_cost, "syncs_of", lambda *_: per_step)
+    monkeypatch.setattr(fix_cost, "count_syncs", lambda *_: per_step)
     forms = {"stock": PatchSet(), "upstream": Engine.patch(), "ours": Engine.patch()}
     told = costs(None, forms, 8, 2, "a-fix")
     assert set(told["step_time"]) == {"ours/stock", "upstream/stock", "ours/upstream"}

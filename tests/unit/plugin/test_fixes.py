@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from hybridwatch_engine import settings
 from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, State
-from hybridwatch_engine.fixes.headers import header, headers_of
+from hybridwatch_engine.fixes.headers import header, read_headers
 from hybridwatch_engine.fixes.registry import FIXES, registered
 from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.patch import Patch, PatchSet
@@ -365,7 +365,7 @@ def test_header_is_whole(fix):
 def entries(*ids, **keys):
     """Entries of a file that is otherwise right."""
     known = tomllib.loads((ROOT / "engine" / "fixes.toml").read_text())["fix"]["conv-anchor"]
-    return headers_of({"fix": {id_: {**known, **keys} for id_ in ids}})
+    return read_headers({"fix": {id_: {**known, **keys} for id_ in ids}})
 
 
 def a_package(folder, monkeypatch, **modules):
@@ -434,7 +434,7 @@ def test_an_unknown_key_of_a_fix_is_named_by_plugin_and_harness(tmp_path):
 
 def test_a_missing_key_and_a_part_that_is_no_fix_are_named():
     with pytest.raises(ValueError, match=r"^engine/fixes.toml: fix.x.target: missing"):
-        headers_of({"fix": {"x": {}}})
+        read_headers({"fix": {"x": {}}})
     match = r"^engine/fixes.toml: fix.x.parts: expected ids of fixes, found 'y'$"
     with pytest.raises(ValueError, match=match):
         entries("x", parts=["y"])

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hybridwatch_engine_lab.studies.profiler_trace import steps_of
+from hybridwatch_engine_lab.studies.profiler_trace import read_steps
 
 TRACE = Path(__file__).parents[2] / "fixtures" / "profiler" / "trace.json"
 
@@ -15,7 +15,7 @@ def trace():
 
 
 def test_waits_are_told_by_step_and_call(trace):
-    first, second = steps_of(trace)
+    first, second = read_steps(trace)
     assert first.waits == {
         "cudaStreamSynchronize": 2,
         "cudaEventSynchronize": 1,
@@ -30,7 +30,7 @@ def test_waits_are_told_by_step_and_call(trace):
 def test_a_copy_into_pinned_memory_does_not_wait(trace):
     for event in trace["traceEvents"]:
         event["name"] = event["name"].replace("(Device -> Pageable)", "(Device -> Pinned)")
-    first, second = steps_of(trace)
+    first, second = read_steps(trace)
     assert (first.count, second.count) == (4, 2)
     assert "cudaMemcpyAsync" not in second.waits
 
@@ -42,16 +42,16 @@ def test_a_copy_and_a_later_wait_are_two(trace):
     launch = dict(calls[1], ts=calls[at]["ts"] + 30.2, dur=0.1)
     assert launch["name"] == "cudaLaunchKernel"
     trace["traceEvents"].append(launch)
-    assert steps_of(trace)[0].count == 5
+    assert read_steps(trace)[0].count == 5
 
 
 def test_the_order_in_the_file_does_not_matter(trace):
-    told = steps_of(trace)
+    told = read_steps(trace)
     trace["traceEvents"].reverse()
-    assert steps_of(trace) == told
+    assert read_steps(trace) == told
 
 
 def test_a_trace_without_steps_is_refused(trace):
     trace["traceEvents"] = [e for e in trace["traceEvents"] if e.get("cat") != "user_annotation"]
     with pytest.raises(ValueError, match="expected steps of one thread"):
-        steps_of(trace)
+        read_steps(trace)

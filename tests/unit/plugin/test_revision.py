@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from hybridwatch_engine.revision import ORIGIN, revision_of
+from hybridwatch_engine.revision import ORIGIN, read_revision
 
 
 def git(folder, *words):
@@ -28,41 +28,41 @@ def package(tmp_path):
 
 
 def test_clean_tree_is_known_by_its_commit(package):
-    assert revision_of(package) == {"revision": git(package, "rev-parse", "HEAD")}
+    assert read_revision(package) == {"revision": git(package, "rev-parse", "HEAD")}
 
 
 def test_edited_restored_and_otherwise_edited_trees_are_told_apart(package):
-    clean = revision_of(package)
+    clean = read_revision(package)
     (package / "engine.py").write_text("a = 2\n")
-    edited = revision_of(package)
+    edited = read_revision(package)
     (package / "engine.py").write_text("a = 3\n")
-    otherwise = revision_of(package)
+    otherwise = read_revision(package)
     (package / "engine.py").write_text("a = 1\n")
-    assert revision_of(package) == clean
+    assert read_revision(package) == clean
     assert edited["revision"] == otherwise["revision"] == clean["revision"]
     assert len({edited["diff_digest"], otherwise["diff_digest"]}) == 2
 
 
 def test_file_that_nobody_added_to_git_counts_and_an_ignored_one_does_not(package):
-    clean = revision_of(package)
+    clean = read_revision(package)
     (package.parent / ".gitignore").write_text("*.so\n")
     (package / "_C.so").write_bytes(b"compiled")
-    assert revision_of(package) == clean
+    assert read_revision(package) == clean
     (package / "new.py").write_text("")
-    assert "diff_digest" in revision_of(package)
+    assert "diff_digest" in read_revision(package)
 
 
 def test_package_that_only_lies_below_a_checkout_has_no_commit(package):
     installed = package.parent / "env" / "vllm"
     installed.mkdir(parents=True)
     (installed / "__init__.py").write_text("")
-    assert revision_of(installed) == {}
+    assert read_revision(installed) == {}
 
 
 def test_package_outside_of_git_has_no_commit(tmp_path):
-    assert revision_of(tmp_path) == {}
+    assert read_revision(tmp_path) == {}
 
 
 def test_copied_tree_is_what_was_noted_when_it_was_copied(package):
     (package.parent / ORIGIN).write_text('{"revision": "abc", "diff_digest": "def"}')
-    assert revision_of(package) == {"revision": "abc", "diff_digest": "def"}
+    assert read_revision(package) == {"revision": "abc", "diff_digest": "def"}

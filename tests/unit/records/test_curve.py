@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode, encode
-from hybridwatch.records.curve import Place, area_of, goodput_of, place_of, places_of
+from hybridwatch.records.curve import Place, compute_area, compute_goodput, find_place, list_places
 from hybridwatch.records.run import Curve, Point, Sample
 from hybridwatch.records.seal import render_sealed
 from tests.unit.records.test_codec import SMALL
@@ -30,7 +30,7 @@ def a_point(load, throughput, tpot, ttft=0.05, requests=4, **more):
 CURVE = Curve("max_concurrency", (a_point(4, 300.0, 0.0125), a_point(1, 100.0, 0.01)))
 
 
-PLACES = places_of(CURVE) or ()
+PLACES = list_places(CURVE) or ()
 
 
 def with_curve(curve):
@@ -40,30 +40,30 @@ def with_curve(curve):
 
 def test_places_are_in_the_order_of_the_load_and_per_gpu():
     assert PLACES == ((100.0, 100.0), (80.0, 300.0))
-    assert places_of(replace(CURVE, gpus=2)) == ((100.0, 50.0), (80.0, 150.0))
+    assert list_places(replace(CURVE, gpus=2)) == ((100.0, 50.0), (80.0, 150.0))
 
 
 def test_the_area_is_the_root_of_what_the_places_cover_together():
     # 80 * 300 below the second, and 20 * 100 beside it.
-    assert area_of(PLACES) == pytest.approx((80 * 300 + 20 * 100) ** 0.5)
+    assert compute_area(PLACES) == pytest.approx((80 * 300 + 20 * 100) ** 0.5)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_place_that_another_one_covers_adds_nothing(order):
     places = PLACES
-    assert area_of([*places, Place(70.0, 290.0)][::order]) == area_of(places)
-    assert area_of([*places, *places]) == area_of(places)
+    assert compute_area([*places, Place(70.0, 290.0)][::order]) == compute_area(places)
+    assert compute_area([*places, *places]) == compute_area(places)
 
 
 def test_an_engine_that_is_slower_by_a_share_loses_that_share_of_the_area():
     slower = [Place(one.interactivity / 1.06, one.throughput / 1.06) for one in PLACES]
-    assert area_of(slower) == pytest.approx(area_of(PLACES) / 1.06)
+    assert compute_area(slower) == pytest.approx(compute_area(PLACES) / 1.06)
 
 
 @pytest.mark.parametrize("broken", [a_point(2, 100.0, 0.0), a_point(2, 0.0, 0.01), Point(2, ())])
 def test_a_point_without_numbers_has_no_place(broken):
-    assert place_of(CURVE, broken) is None
-    assert places_of(replace(CURVE, points=(*CURVE.points, broken))) is None
+    assert find_place(CURVE, broken) is None
+    assert list_places(replace(CURVE, points=(*CURVE.points, broken))) is None
 
 
 def test_goodput_counts_requests_that_keep_every_bound():
@@ -76,11 +76,11 @@ def test_goodput_counts_requests_that_keep_every_bound():
         ),
     )
     swept = Curve("request_rate", (point,), slo={"ttft": 0.2, "tpot": 0.02})
-    assert goodput_of(swept, point) == 8.0 * 2 / 4
-    assert goodput_of(replace(swept, slo={"tpot": 0.03}), point) == 8.0
-    assert goodput_of(replace(swept, slo={}), point) is None
+    assert compute_goodput(swept, point) == 8.0 * 2 / 4
+    assert compute_goodput(replace(swept, slo={"tpot": 0.03}), point) == 8.0
+    assert compute_goodput(replace(swept, slo={}), point) is None
     lacking = Point(1, (point.samples[0], point.samples[1], Sample("tpot", (0.01,))))
-    assert goodput_of(swept, lacking) is None
+    assert compute_goodput(swept, lacking) is None
 
 
 def test_a_curve_comes_back_as_it_was_with_the_json_of_each_point():

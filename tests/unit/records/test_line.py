@@ -10,7 +10,7 @@ from hybridwatch.records.line import (
     compares_releases,
     derived_line,
     is_release,
-    line_of,
+    name_line,
 )
 
 
@@ -59,7 +59,7 @@ def test_a_release_and_a_name_are_lines_of_their_own(label) -> None:
 
 def test_a_stated_line_is_that_of_the_derived_one_and_keeps_switches_apart() -> None:
     def stated(label: str) -> str:
-        return line_of(SimpleNamespace(label=label, line="nightly"))
+        return name_line(SimpleNamespace(label=label, line="nightly"))
 
     assert stated("mine@1a2b3c4d") == derived_line("nightly-20261121") == "nightly"
     assert stated("mine@1a2b3c4d~conv-anchor+slow-step") == "nightly~conv-anchor+slow-step"

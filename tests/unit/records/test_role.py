@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.records.identity import FixState
-from hybridwatch.records.role import Role, is_known_bad, lost_fixes, role_of
+from hybridwatch.records.role import Role, is_known_bad, lost_fixes, name_role
 from tests.builders import BASELINE, CONTENDER, a_build
 
 APPLIED = a_build("cpu-0.26.0+x", fixes={"x": FixState.APPLIED})
@@ -40,7 +40,7 @@ REPAIRED = a_build("cpu-0.27.1+stale-block-table", fixes={})
     ],
 )
 def test_engines_tell_what_their_run_is_for(baseline, contender, role) -> None:
-    assert role_of(baseline, contender) is role
+    assert name_role(baseline, contender) is role
     assert is_known_bad(baseline, contender) is (role is Role.KNOWN_BAD)
 
 
@@ -49,7 +49,7 @@ def test_engines_tell_what_their_run_is_for(baseline, contender, role) -> None:
     [(True, Role.KNOWN_BAD), (None, Role.KNOWN_BAD), (False, Role.COMPARISON)],
 )
 def test_a_label_that_lacks_a_fix_is_no_control_if_the_record_says_so(known_bad, role) -> None:
-    assert role_of(BASELINE, CONTENDER, known_bad=known_bad) is role
+    assert name_role(BASELINE, CONTENDER, known_bad=known_bad) is role
 
 
 def test_every_lost_fix_is_named() -> None:

@@ -14,9 +14,15 @@ from rich.console import Console
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Summary, Verdict
-from hybridwatch.analysis.wording.labels import PAIRED, basis_of, centers_of, change_of, name_of
+from hybridwatch.analysis.wording.labels import (
+    PAIRED,
+    describe_basis,
+    describe_change,
+    format_centers,
+    name_of,
+)
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json, to_json
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import as_item, escape, fenced, one_line
@@ -74,14 +80,14 @@ def test_a_narrow_terminal_shows_every_name_and_number_whole(situation, width) -
     assert max(map(len, text.splitlines())) <= width
     words = set(text.replace(",", " ").split())
     for comparison in report.comparisons:
-        shown = [*centers_of(comparison), comparison.verdict.value]
+        shown = [*format_centers(comparison), comparison.verdict.value]
         wanted = " ".join([one_line(name_of(comparison)), *shown])
         assert set(wanted.replace(",", " ").split()) <= words
 
 
 def _any(metric: str, side: int) -> Trials:
     return (
-        "1" * (50 - 40 * side) if metric_of(metric).kind is Kind.PROPORTION else (5.0 + side,) * 3
+        "1" * (50 - 40 * side) if find_metric(metric).kind is Kind.PROPORTION else (5.0 + side,) * 3
     )
 
 
@@ -284,11 +290,11 @@ def pairs_against_medians() -> Report:
 def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> None:
     report = pairs_against_medians()
     (found,) = report.comparisons
-    assert centers_of(found) == ("257 tok/s", "256 tok/s")
+    assert format_centers(found) == ("257 tok/s", "256 tok/s")
     assert found.effect is not None
     assert found.effect > 0
     change = f"+0.3 % {PAIRED}"
-    assert change_of(found).startswith(f"{change} (")
+    assert describe_change(found).startswith(f"{change} (")
     for text in (render_comment(report), table_text(report, 120)):
         assert f"{change} (" in text
     narrow = table_text(report, 80)
@@ -301,14 +307,14 @@ def test_a_change_of_the_medians_beside_it_needs_no_words() -> None:
         a_comparison({"ttft": noisy(0.04, 12, 0.001)}, {"ttft": noisy(0.05, 12, 0.001, 2)})
     ).comparisons[:1]
     assert found.ratios
-    assert basis_of(found) == ""
+    assert describe_basis(found) == ""
     old, new = found.baseline, found.contender
     assert old is not None
     assert new is not None
     assert found.effect is not None
     other_way = replace(found, effect=-found.effect)
-    assert basis_of(other_way) == PAIRED, "planted"
-    assert basis_of(replace(other_way, ratios=())) == "", "sides as a whole: of medians"
+    assert describe_basis(other_way) == PAIRED, "planted"
+    assert describe_basis(replace(other_way, ratios=())) == "", "sides as a whole: of medians"
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _compute_log1p() -> None:
     from triton.language.extra import libdevice
     from triton.runtime.interpreter import TensorHandle
 
-    def log1p(original: Callable[..., Any]) -> Callable[..., Any]:
+    def log1p(_: Callable[..., Any]) -> Callable[..., Any]:
         def compute(x: Any) -> Any:
             return tl.tensor(TensorHandle(np.log1p(x.handle.data), x.handle.dtype), x.type)
 

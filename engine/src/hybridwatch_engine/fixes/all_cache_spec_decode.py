@@ -22,7 +22,7 @@ _SPEC = "v1/kv_cache_interface.py"
 _ANCHOR = "block_idx_last_scheduled_token_prev_step"
 
 
-def _parts_of(tree: SourceTree) -> dict[str, FunctionNode | None]:
+def _find_parts(tree: SourceTree) -> dict[str, FunctionNode | None]:
     return {
         "slots": tree.function(_BUILDER, f"{_CLASS}.__init__"),
         "graph rows": tree.function(_BUILDER, f"{_CLASS}.{_GRAPH_UPDATE}"),
@@ -34,7 +34,7 @@ def _found(
     tree: SourceTree, part: str, path: str, tells: Callable[[FunctionNode], bool]
 ) -> Finding:
     """One part, told by one function, in a release that knows the cache mode ``all`` at all."""
-    function = _parts_of(tree)[part]
+    function = _find_parts(tree)[part]
     if function is None or not _knows_mode(tree):
         return Finding("not-applicable", f"{_BUILDER} knows no cache mode 'all'")
     present = tells(function)

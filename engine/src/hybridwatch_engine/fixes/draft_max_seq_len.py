@@ -74,12 +74,12 @@ def _apply_target() -> PatchSet:
     def longest(state: Any, batch: Any, *_: Any, for_capture: bool = False, **__: Any) -> int:
         return _max_model_len(state) if for_capture else _longest(batch)
 
-    return PatchSet(*_speaking_of(longest, _target_build()))
+    return PatchSet(*_build_patches(longest, _target_build()))
 
 
 def _revert_target() -> PatchSet:
     """Speak of the longest sequence that there can be."""
-    return PatchSet(*_speaking_of(_max_model_len, _target_build()))
+    return PatchSet(*_build_patches(_max_model_len, _target_build()))
 
 
 def _apply_draft() -> PatchSet:
@@ -102,12 +102,12 @@ def _apply_draft() -> PatchSet:
             return _max_model_len(speculator)
         return min(known + int(speculator.num_speculative_steps), _max_model_len(speculator))
 
-    return PatchSet(Patch(owner, "propose", remember), *_speaking_of(longest, (owner, name)))
+    return PatchSet(Patch(owner, "propose", remember), *_build_patches(longest, (owner, name)))
 
 
 def _revert_draft() -> PatchSet:
     """Speak of the longest sequence that there can be."""
-    return PatchSet(*_speaking_of(_max_model_len, draft_build()))
+    return PatchSet(*_build_patches(_max_model_len, draft_build()))
 
 
 def _target_build() -> Function:
@@ -124,7 +124,7 @@ def _max_model_len(owner: Any, *_: Any, **__: Any) -> int:
     return int(owner.max_model_len)
 
 
-def _speaking_of(longest: Callable[..., int], function: Function) -> tuple[Patch, Patch]:
+def _build_patches(longest: Callable[..., int], function: Function) -> tuple[Patch, Patch]:
     """Patches that let the metadata which a function builds speak of another longest sequence.
 
     Args:

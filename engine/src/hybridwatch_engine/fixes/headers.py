@@ -46,7 +46,7 @@ def headers() -> Mapping[str, Header]:
     Raises:
         ValueError: The file is wrong.
     """
-    return headers_of(tomllib.loads(_FILE.read_text(encoding="utf-8")))
+    return read_headers(tomllib.loads(_FILE.read_text(encoding="utf-8")))
 
 
 @cache
@@ -70,11 +70,11 @@ def own_headers() -> Mapping[Path, Mapping[str, Header]]:
                     f"{places[fix_id]} has"
                 )
             places[fix_id] = str(file)
-        found[file] = headers_of({"fix": entries}, str(file))
+        found[file] = read_headers({"fix": entries}, str(file))
     return found
 
 
-def headers_of(content: Mapping[str, Any], file: str = NAME) -> dict[str, Header]:
+def read_headers(content: Mapping[str, Any], file: str = NAME) -> dict[str, Header]:
     """Give every entry of a file that has been read.
 
     Args:

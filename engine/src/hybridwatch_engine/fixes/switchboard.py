@@ -64,10 +64,10 @@ class Switchboard:
             if fix_id in self._patches:
                 self._patches[fix_id].remove()
         else:
-            self._patch_of(fix_id, native).install()
+            self._choose_patch(fix_id, native).install()
         return self._state(fix_id)
 
-    def _patch_of(self, fix_id: str, native: str) -> PatchSet:
+    def _choose_patch(self, fix_id: str, native: str) -> PatchSet:
         """Patches that turn what the release has into its opposite, made once."""
         if fix_id not in self._patches:
             fix = self._fixes[fix_id]

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from types import FrameType
 
 
-def site_of(caller: FrameType) -> str:
+def name_site(caller: FrameType) -> str:
     """Name the line that a frame is at: ``file:function:line``, the file as it is imported."""
     code = caller.f_code
     return f"{_relative(code.co_filename)}:{code.co_qualname}:{caller.f_lineno}"

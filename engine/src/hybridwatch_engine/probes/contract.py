@@ -20,7 +20,7 @@ from hybridwatch_engine.graphs_v2 import BUILT
 from hybridwatch_engine.model_runner import decode_length, is_v2, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
-from hybridwatch_engine.probes.replayed_group import ReplayedGroup, groups_of, numbers
+from hybridwatch_engine.probes.replayed_group import ReplayedGroup, find_groups, numbers
 from hybridwatch_engine.probes.scheduled import ScheduledRequests, ScheduledRow
 from hybridwatch_engine.probes.state_slots import builder_classes, require_known_builders
 from hybridwatch_engine.replays import REPLAYS, Replay
@@ -211,7 +211,7 @@ class ContractProbe(CountingProbe[ContractCounts]):
         rows = None if step is None else step.rows()
         if step is None or rows is None:
             return  # begun before the probe was on
-        groups = groups_of(step.runner, replay)
+        groups = find_groups(step.runner, replay)
         if not rows:
             self._counts.dummy_replays += 1
             for group in groups:

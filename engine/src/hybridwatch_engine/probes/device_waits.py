@@ -26,7 +26,7 @@ from typing import Any, Final
 from hybridwatch_engine.model_runner import Function, is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes import wait_rules
-from hybridwatch_engine.probes.call_site import site_of
+from hybridwatch_engine.probes.call_site import name_site
 from hybridwatch_engine.probes.wait_ledger import WaitLedger
 from hybridwatch_engine.probes.wait_rules import Rule
 from hybridwatch_engine.probes.watchable_events import can_be_watched
@@ -153,7 +153,7 @@ class DeviceWaitsProbe:
                 self._inside[thread] = None if heard is None else heard + 1
             elif self._ledger.counts:
                 caller = _frame_at(sys._getframe(1), file, line)  # noqa: SLF001
-                self._ledger.add(site_of(caller), "other", None)
+                self._ledger.add(name_site(caller), "other", None)
 
         return showwarning
 
@@ -198,7 +198,7 @@ class DeviceWaitsProbe:
                 thread = get_ident()
                 if not self._ledger.counts or thread in self._inside or not rule(args, kwargs):
                     return original(*args, **kwargs)
-                site = site_of(sys._getframe(1))  # noqa: SLF001
+                site = name_site(sys._getframe(1))  # noqa: SLF001
                 self._inside[thread] = None
                 if heard:
                     self._warn(_SILENT)  # a warning costs more than many a wait
@@ -234,7 +234,7 @@ class DeviceWaitsProbe:
                 finally:
                     end = self._clock()
                     if heard := self._inside.pop(thread):
-                        self._ledger.add(site_of(caller), kind, end - begin, heard)
+                        self._ledger.add(name_site(caller), kind, end - begin, heard)
                         self._ledger.extend_step(end)
 
             return call

@@ -15,7 +15,7 @@ from typing import Any
 
 from hybridwatch_engine.model_runner import is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.probes.call_site import site_of
+from hybridwatch_engine.probes.call_site import name_site
 
 READS = ("item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__")
 """Methods of ``torch.Tensor`` that hand values to the host or need them to know a shape."""
@@ -78,7 +78,7 @@ class HostReadsProbe:
                 return original(*args, **kwargs)
             self._steps[-1] += 1
             # A traceback object would cost far more.
-            site = site_of(sys._getframe(1))  # noqa: SLF001
+            site = name_site(sys._getframe(1))  # noqa: SLF001
             self._sites[site] += 1
             self._reading.add(thread)
             start = perf_counter_ns()

@@ -22,7 +22,7 @@ from hybridwatch_engine.probes.mamba_slots import MambaGroup
 from hybridwatch_engine.probes.state_slots import (
     StateGroup,
     builder_classes,
-    layers_of,
+    list_layers,
     require_known_builders,
 )
 
@@ -132,7 +132,7 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
 
     def _note(self, runner: Any, kind: type[StateGroup], builder: Any, metadata: Any) -> None:
         layers = runner.compilation_config.static_forward_context
-        names = layers_of(runner, builder)
+        names = list_layers(runner, builder)
         mine = [layers[name] for name in names]
         self._groups.append(kind(names[0], builder, metadata, mine, len(self._requests)))
 

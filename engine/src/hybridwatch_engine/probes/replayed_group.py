@@ -73,7 +73,7 @@ class ReplayedGroup:
         return {row.accepted, 1} if self.mode == "align" and moved else {row.accepted}
 
 
-def groups_of(runner: Any, replay: Replay) -> list[ReplayedGroup]:
+def find_groups(runner: Any, replay: Replay) -> list[ReplayedGroup]:
     """The cache groups that a replay reads."""
     mode = runner.vllm_config.cache_config.mamba_cache_mode
     found = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.replays import REPLAYS, Replay, kind_of
+from hybridwatch_engine.replays import REPLAYS, Replay, name_kind
 
 
 @dataclass(slots=True)
@@ -49,5 +49,5 @@ class ReplayedLayersProbe(CountingProbe[ReplayedLayerCounts]):
     def _see(self, replay: Replay) -> None:
         self._counts.graphs_replayed += 1
         layers = self._counts.layers_replayed
-        for kind in (kind_of(replay.reads[name]) for name in replay.recurrent):
+        for kind in (name_kind(replay.reads[name]) for name in replay.recurrent):
             layers[kind] = layers.get(kind, 0) + 1

@@ -41,7 +41,7 @@ def require_known_builders(runner: Any) -> None:
             )
 
 
-def layers_of(runner: Any, builder: Any) -> Sequence[str]:
+def list_layers(runner: Any, builder: Any) -> Sequence[str]:
     """Name the layers for which a builder makes metadata; not each builder knows its own."""
     groups = (group for groups in runner.attn_groups for group in groups)
     return next(

@@ -19,8 +19,8 @@ def split_of_extends() -> dict[str, Any]:
     Split is a decode, the last token of a prompt, and a first token. The slots are those of two
     last tokens, which have the shape of a decode batch.
     """
-    mixed = builder_of().build(0, batch_of([8, 9, 1], flags=[False, True, True]))
-    builder = builder_of()
+    mixed = make_builder().build(0, batch_of([8, 9, 1], flags=[False, True, True]))
+    builder = make_builder()
     builder.build(0, batch_of([10, 20], flags=[True, True]))
     return {
         "decodes": mixed.num_decodes,
@@ -29,7 +29,7 @@ def split_of_extends() -> dict[str, Any]:
     }
 
 
-def builder_of(mode: str = "none", drafts: int = 0, *, mamba2: bool = False) -> Any:
+def make_builder(mode: str = "none", drafts: int = 0, *, mamba2: bool = False) -> Any:
     """A builder whose slots for the graph name no block yet.
 
     Args:
@@ -44,13 +44,13 @@ def builder_of(mode: str = "none", drafts: int = 0, *, mamba2: bool = False) -> 
         metadata_cls = mamba_attn.BaseMambaAttentionMetadata
 
     kind = mamba2_attn.Mamba2AttentionMetadataBuilder if mamba2 else Builder
-    spec, config = spec_of(mode, drafts), config_of(mode, drafts)
+    spec, config = build_spec(mode, drafts), build_config(mode, drafts)
     builder = kind(spec, [LAYER], config, torch.device("cpu"))
     builder.state_indices_tensor_d.fill_(-1)
     return builder
 
 
-def spec_of(mode: str, drafts: int) -> Any:
+def build_spec(mode: str, drafts: int) -> Any:
     """What the cache holds of one Mamba layer, as the engine describes it."""
     import torch
     from vllm.v1.kv_cache_interface import MambaSpec
@@ -65,7 +65,7 @@ def spec_of(mode: str, drafts: int) -> Any:
     )
 
 
-def config_of(mode: str, drafts: int) -> SimpleNamespace:
+def build_config(mode: str, drafts: int) -> SimpleNamespace:
     """What a builder reads of vLLM's configuration, in any release."""
     from vllm.config import CUDAGraphMode
 

@@ -16,7 +16,7 @@ from contextlib import redirect_stdout, suppress
 from types import SimpleNamespace
 from typing import Any, Final
 
-from hybridwatch_engine_lab.exercise.rows import batch_of, request_of
+from hybridwatch_engine_lab.exercise.rows import batch_of, build_request
 from hybridwatch_engine_lab.exercise.runner import real, stand_in
 
 DRAFTS: Final = 3
@@ -57,7 +57,7 @@ def _moved() -> Any:
         batch.num_accepted_tokens_cpu[row] = _ACCEPTED[name]
     batch.prev_req_id_to_index = dict(batch.req_id_to_index)
     batch.remove_request("a")
-    prompt = request_of("d", [9, 9])
+    prompt = build_request("d", [9, 9])
     prompt.num_computed_tokens = 0
     batch.add_request(prompt)
     batch.condense()

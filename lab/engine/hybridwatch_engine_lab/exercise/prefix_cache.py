@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, Final
 
-from hybridwatch_engine_lab.exercise.builder import BLOCK, spec_of
+from hybridwatch_engine_lab.exercise.builder import BLOCK, build_spec
 from hybridwatch_engine_lab.exercise.fitting import Plain, call_with_known
 
 _ATTENTION, _MAMBA = 0, 1
@@ -32,9 +32,9 @@ def chunks() -> dict[str, Any]:
     resumed = _request(prompt=20, said=40)
     decoding = _request(prompt=20, said=5, computed=24)
     return {
-        "resumed": _chunk_of(resumed, 24),
-        "new": _chunk_of(_request(prompt=60), 24),
-        "decode": _chunk_of(decoding, 1),
+        "resumed": _find_chunk(resumed, 24),
+        "new": _find_chunk(_request(prompt=60), 24),
+        "decode": _find_chunk(decoding, 1),
     }
 
 
@@ -44,7 +44,7 @@ def chunk_behind_a_connector() -> dict[str, Any]:
     The budget allows one block and a half.
     """
     try:
-        return {"chunk": _chunk_of(_request(prompt=60), 24, 0, BLOCK)}
+        return {"chunk": _find_chunk(_request(prompt=60), 24, 0, BLOCK)}
     except AssertionError:
         return {"chunk": "AssertionError"}
 
@@ -85,7 +85,7 @@ def _coordinator(pool: _Pool) -> Any:
     from vllm.v1.core.single_type_kv_cache_manager import FullAttentionManager, MambaManager
 
     kinds = (FullAttentionManager, MambaManager)
-    specs = (_attention_spec(), spec_of("align", 0))
+    specs = (_attention_spec(), build_spec("align", 0))
     group = SimpleNamespace(
         block_size=BLOCK,
         block_pool=pool,
@@ -125,7 +125,7 @@ def _attention_spec() -> Any:
     )
 
 
-def _chunk_of(request: Any, tokens: int, *hits: int) -> int:
+def _find_chunk(request: Any, tokens: int, *hits: int) -> int:
     from vllm.v1.core.sched.scheduler import Scheduler
 
     scheduler = Plain(
@@ -159,7 +159,7 @@ def _mamba_manager(pool: _Pool) -> Any:
     blocks = [SimpleNamespace(is_null=False, block_hash=None) for _ in range(_PROMPT // BLOCK)]
     own = {
         "enable_caching": True,
-        "kv_cache_spec": spec_of("align", 0),
+        "kv_cache_spec": build_spec("align", 0),
         "block_pool": pool,
         "block_size": BLOCK,
         "scheduler_block_size": BLOCK,

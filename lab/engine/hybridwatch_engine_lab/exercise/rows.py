@@ -52,13 +52,13 @@ def batch_of(requests: Iterable[str]) -> Any:
         max_num_blocks_per_req=[2],
     )
     for number, request in enumerate(requests):
-        batch.add_request(request_of(request, [10 + number, 20 + number]))
+        batch.add_request(build_request(request, [10 + number, 20 + number]))
     batch.refresh_metadata()
     batch.block_table.commit_block_table(len(batch.req_ids))
     return batch
 
 
-def request_of(name: str, blocks: list[int]) -> Any:
+def build_request(name: str, blocks: list[int]) -> Any:
     """A request whose prompt of three tokens is computed."""
     from vllm import SamplingParams
     from vllm.v1.worker.gpu_input_batch import CachedRequestState

@@ -90,7 +90,7 @@ def flags_in_dummy_runs() -> dict[str, Any]:
 
 def graphs_of_batches() -> dict[str, Any]:
     """Two batches of two one-token rows: one holds the first token of a prompt, one does not."""
-    return {"first_token": _graph_of((5, 0)), "decodes": _graph_of((5, 7))}
+    return {"first_token": _find_graph((5, 0)), "decodes": _find_graph((5, 7))}
 
 
 def state_copied_in_a_step_that_loads() -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _flags_of_dummy_run(*, is_graph_capturing: bool) -> list[bool]:
     return recorder.flags()
 
 
-def _graph_of(computed: Sequence[int]) -> str:
+def _find_graph(computed: Sequence[int]) -> str:
     import numpy as np
 
     runner = stand_in()

@@ -7,9 +7,9 @@ from hybridwatch_engine_lab.exercise.builder import (
     BLOCK,
     MAX_MODEL_LEN,
     batch_of,
-    builder_of,
-    config_of,
-    spec_of,
+    build_config,
+    build_spec,
+    make_builder,
 )
 
 DRAFTS: Final = 2
@@ -19,7 +19,7 @@ _COLUMNS: Final = MAX_MODEL_LEN // BLOCK + DRAFTS
 
 def width_of_graph_slots() -> dict[str, Any]:
     """Columns of the slots that a FULL graph reads, and what happens to a full block table."""
-    builder = builder_of("all", DRAFTS)
+    builder = make_builder("all", DRAFTS)
     width = builder.state_indices_tensor_d.shape[1]
     try:
         _decodes(builder, columns=_COLUMNS)
@@ -33,7 +33,7 @@ def rows_of_graph() -> dict[str, Any]:
 
     -1 is what an earlier batch has left behind.
     """
-    builder = builder_of("all", DRAFTS)
+    builder = make_builder("all", DRAFTS)
     builder.block_idx_last_scheduled_token.fill_(-1)
     builder.block_idx_last_computed_token.fill_(-1)
     final = _decodes(builder, padding=1)
@@ -62,7 +62,7 @@ def anchors_of_step() -> dict[str, Any]:
 
 def pages_of_request() -> dict[str, Any]:
     """Blocks counted for the longest request, and whether a row of the block table holds them."""
-    spec, config = spec_of("all", DRAFTS), config_of("all", DRAFTS)
+    spec, config = build_spec("all", DRAFTS), build_config("all", DRAFTS)
     width = _COLUMNS
     if hasattr(spec, "max_num_blocks_per_req"):  # elsewhere it is worked out without the spec
         width = spec.max_num_blocks_per_req(config, MAX_MODEL_LEN)
@@ -80,7 +80,7 @@ def blocks_of_convolution() -> dict[str, Any]:
     """
     import torch
 
-    final = _decodes(builder_of("all", DRAFTS), prev_last_scheduled_idx=torch.tensor([3, -1]))
+    final = _decodes(make_builder("all", DRAFTS), prev_last_scheduled_idx=torch.tensor([3, -1]))
     return {"read_from": final.block_idx_last_computed_token.tolist()}
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine_lab.exercise.builder import LAYER, builder_of, spec_of
+from hybridwatch_engine_lab.exercise.builder import LAYER, build_spec, make_builder
 from hybridwatch_engine_lab.exercise.runner import real, stand_in
 from hybridwatch_engine_lab.exercise.speculation import DRAFTS
 
@@ -105,7 +105,7 @@ def _runner(mode: str, lengths: Sequence[int], *, tokens: int) -> Any:
     table = batch.block_table.__getitem__.return_value
     table.get_device_tensor = lambda count: blocks[:count]
     runner = stand_in(
-        attn_groups=[[_Group(builder_of(mode, DRAFTS, mamba2=True))]],
+        attn_groups=[[_Group(make_builder(mode, DRAFTS, mamba2=True))]],
         input_batch=batch,
         mamba_prev_last_scheduled_idx=SimpleNamespace(gpu=torch.arange(2, 2 + rows)),
         mamba_state_idx={},
@@ -184,7 +184,7 @@ def _cache(runner: Any, slots: int) -> tuple[Any, Any]:
 
 def _groups(mode: str) -> Any:
     """A cache of one group, the Mamba layer's."""
-    group = SimpleNamespace(layer_names=[LAYER], kv_cache_spec=spec_of(mode, DRAFTS))
+    group = SimpleNamespace(layer_names=[LAYER], kv_cache_spec=build_spec(mode, DRAFTS))
     return SimpleNamespace(kv_cache_groups=[group])
 
 

@@ -27,10 +27,10 @@ from hybridwatch_engine.source import SourceTree, installed_tree
 
 from hybridwatch_engine_lab.studies.in_turn import (
     Forms,
-    speeds_of,
+    compute_speeds,
+    count_syncs,
     step_time_ratio,
-    stretches_of,
-    syncs_of,
+    time_stretches,
 )
 from hybridwatch_engine_lab.studies.stepping import STEPS, device_name, give, own_answer, say, start
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine = start(options.model, max(options.batches), options.engine)
         tree = installed_tree()
         none: Forms = {"stock": PatchSet(), "ours": PatchSet()}
-        forms = {id_: forms_of(FIXES[id_], tree) for id_ in options.fix or reached()}
+        forms = {id_: build_forms(FIXES[id_], tree) for id_ in options.fix or reached()}
         forms = {"none": none, **forms}
         fixes: dict[str, dict[str, Any]] = {id_: {} for id_ in forms}
         results = {
@@ -79,7 +79,7 @@ def reached() -> list[str]:
     return [id_ for id_ in LIVE if FIXES[id_].header.target.startswith(_RUNNER_V2) is v2]
 
 
-def forms_of(fix: Fix, tree: SourceTree) -> Forms:
+def build_forms(fix: Fix, tree: SourceTree) -> Forms:
     """The forms that a fix has in a release; none where it cannot be put in."""
     state = fix.probe(tree).state
     try:
@@ -98,16 +98,16 @@ def forms_of(fix: Fix, tree: SourceTree) -> Forms:
 def costs(engine: Any, forms: Forms, rows: int, rounds: int, name: str) -> dict[str, Any]:
     """Speed of each form, step times against each other, and the synchronisations they add."""
     say(f"{name}, {rows} requests")
-    found = stretches_of(engine, forms, rows, rounds)
+    found = time_stretches(engine, forms, rows, rounds)
     pairs = [("ours", "stock"), ("upstream", "stock"), ("ours", "upstream")]
     return {
-        **speeds_of(found),
+        **compute_speeds(found),
         "step_time": {
             f"{one}/{other}": step_time_ratio(found, one, other)
             for one, other in pairs
             if one in forms and other in forms
         },
-        "syncs_added": syncs_added(syncs_of(engine, forms, rows)),
+        "syncs_added": syncs_added(count_syncs(engine, forms, rows)),
     }
 
 

@@ -18,7 +18,9 @@ Forms = Mapping[str, PatchSet]
 """By name; one without patches is the engine as it is."""
 
 
-def stretches_of(engine: Any, forms: Forms, rows: int, rounds: int) -> dict[str, list[StepStretch]]:
+def time_stretches(
+    engine: Any, forms: Forms, rows: int, rounds: int
+) -> dict[str, list[StepStretch]]:
     """Steps of each form, a stretch for each round; one more before them warms up."""
     found: dict[str, list[StepStretch]] = {name: [] for name in forms}
     for number in range(-1, rounds):
@@ -33,7 +35,7 @@ def stretches_of(engine: Any, forms: Forms, rows: int, rounds: int) -> dict[str,
     return found
 
 
-def syncs_of(engine: Any, forms: Forms, rows: int) -> dict[str, float]:
+def count_syncs(engine: Any, forms: Forms, rows: int) -> dict[str, float]:
     """Host synchronisations per step of each form, over equally many steps of the same batch."""
     return {name: _syncs(engine, patches, name, rows) for name, patches in forms.items()}
 
@@ -52,7 +54,7 @@ def _syncs(engine: Any, patches: PatchSet, name: str, rows: int) -> float:
     return float(sum(counts) / len(counts))
 
 
-def speeds_of(found: Mapping[str, Sequence[StepStretch]]) -> dict[str, dict[str, float]]:
+def compute_speeds(found: Mapping[str, Sequence[StepStretch]]) -> dict[str, dict[str, float]]:
     """Of each form, medians over rounds: seconds of a step and tokens per second."""
     return {
         name: {

@@ -30,7 +30,12 @@ from hybridwatch_engine.probes.host_sync import runs_on_cuda
 from hybridwatch_engine.probes.joint import Probe
 from hybridwatch_engine.source import installed_tree
 
-from hybridwatch_engine_lab.studies.in_turn import Forms, speeds_of, step_time_ratio, stretches_of
+from hybridwatch_engine_lab.studies.in_turn import (
+    Forms,
+    compute_speeds,
+    step_time_ratio,
+    time_stretches,
+)
 from hybridwatch_engine_lab.studies.stepping import (
     STEPS,
     device_name,
@@ -131,9 +136,9 @@ def devices_of_flags(engine: Any) -> dict[str, int]:
 def cost(engine: Any, forms: Forms, rows: int, rounds: int) -> dict[str, Any]:
     """Both forms at one batch size."""
     say(f"{rows} requests")
-    found = stretches_of(engine, forms, rows, rounds)
+    found = time_stretches(engine, forms, rows, rounds)
     return {
-        **speeds_of(found),
+        **compute_speeds(found),
         "step_time": {"upstream/ours": step_time_ratio(found, "upstream", "ours")},
         "at_site": {name: at_site(engine, forms[name], name, rows) for name in forms},
     }

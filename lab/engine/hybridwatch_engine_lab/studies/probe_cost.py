@@ -14,7 +14,7 @@ from typing import Any, Final
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe, runs_on_cuda
 
-from hybridwatch_engine_lab.studies.in_turn import speeds_of, step_time_ratio, stretches_of
+from hybridwatch_engine_lab.studies.in_turn import compute_speeds, step_time_ratio, time_stretches
 from hybridwatch_engine_lab.studies.stepping import device_name, give, own_answer, say, start
 
 GOAL: Final = 1.01
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def cost(engine: Any, rows: int, rounds: int) -> dict[str, Any]:
     """Speed with the probe and without, and the one's step time against the other's."""
     say(f"{rows} requests")
-    found = stretches_of(engine, {"off": PatchSet(), "on": _WhileOn()}, rows, rounds)
-    return {**speeds_of(found), "step_time": step_time_ratio(found, "on", "off")}
+    found = time_stretches(engine, {"off": PatchSet(), "on": _WhileOn()}, rows, rounds)
+    return {**compute_speeds(found), "step_time": step_time_ratio(found, "on", "off")}
 
 
 if __name__ == "__main__":

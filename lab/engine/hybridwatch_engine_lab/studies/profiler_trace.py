@@ -57,7 +57,7 @@ class _Wait:
     us: float
 
 
-def steps_of(trace: Mapping[str, Any]) -> tuple[TracedStep, ...]:
+def read_steps(trace: Mapping[str, Any]) -> tuple[TracedStep, ...]:
     """Read the steps of a trace, in order.
 
     Raises:
@@ -73,7 +73,7 @@ def steps_of(trace: Mapping[str, Any]) -> tuple[TracedStep, ...]:
     (thread,) = threads
     begins = sorted(float(event["ts"]) for event in marks)
     found: list[list[_Wait]] = [[] for _ in begins]
-    for wait in _waits(_calls_of(events, thread), _into_pageable(events)):
+    for wait in _waits(_read_calls(events, thread), _into_pageable(events)):
         at = bisect_right(begins, wait.begin_us)
         if at:  # else before the first step
             found[at - 1].append(wait)
@@ -84,7 +84,7 @@ def _step(waits: Sequence[_Wait]) -> TracedStep:
     return TracedStep(Counter(wait.name for wait in waits), sum(wait.us for wait in waits) / 1e6)
 
 
-def _calls_of(events: Sequence[Any], thread: tuple[Any, Any]) -> list[Any]:
+def _read_calls(events: Sequence[Any], thread: tuple[Any, Any]) -> list[Any]:
     """What a thread asked of the runtime, in order."""
     calls = [event for event in events if event.get("cat") in _CALLS]
     of_thread = [event for event in calls if (event["pid"], event["tid"]) == thread]

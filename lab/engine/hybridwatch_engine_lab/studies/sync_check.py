@@ -20,7 +20,7 @@ from hybridwatch_engine.model_runner import is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
 
-from hybridwatch_engine_lab.studies.profiler_trace import MARK, TracedStep, steps_of
+from hybridwatch_engine_lab.studies.profiler_trace import MARK, TracedStep, read_steps
 from hybridwatch_engine_lab.studies.stepping import (
     device_name,
     give,
@@ -71,7 +71,7 @@ def watch(engine: Any, rows: int, number: int) -> tuple[dict[str, Any], tuple[Tr
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
-        return probed, steps_of(json.loads(path.read_text(encoding="utf-8")))
+        return probed, read_steps(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _marked(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -97,7 +97,7 @@ def _beside_the_field(lab: Laboratory, judge: Judge) -> LabTable:
             ours = [one for sides in drawn for one in judge(answers_run(sides)).comparisons]
             cells["hybridwatch"].append(part(red(ours)))
             for name, rule in ANSWER_RULES.items():
-                answers = [rule(_table_of(sides), float(np.mean(sides[0]))) for sides in drawn]
+                answers = [rule(_count_pairs(sides), float(np.mean(sides[0]))) for sides in drawn]
                 cells[name].append(part(answers))
     rows = tuple(
         (name, *(f"{a} / {b}" for a, b in zip(some[::2], some[1::2], strict=True)))
@@ -107,7 +107,7 @@ def _beside_the_field(lab: Laboratory, judge: Judge) -> LabTable:
     return LabTable("6 % churn: no drop called a regression / the drop called one", header, rows)
 
 
-def _table_of(sides: Sequence[Sequence[bool]]) -> Pairs:
+def _count_pairs(sides: Sequence[Sequence[bool]]) -> Pairs:
     left, right = (np.asarray(side) for side in sides)
     return Pairs(len(left), int(np.sum(left & ~right)), int(np.sum(right & ~left)))
 

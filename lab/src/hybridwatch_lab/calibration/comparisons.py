@@ -14,7 +14,7 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.verdict import Comparison, Verdict
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch_lab.calibration.field import RATE_RULES, RateRule
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import Array
@@ -159,7 +159,7 @@ def over_the_plane(lab: Laboratory) -> LabSection:
         tables.append(LabTable(caption, header, tuple(rows)))
     text = (
         f"As above, {times} simulations a cell. A rate's margin is "
-        f"{percent(metric_of(RATE).margin)}: a change of that size or less should not be called "
+        f"{percent(find_metric(RATE).margin)}: a change of that size or less should not be called "
         "one, a change of more should not be called equivalent."
     )
     return LabSection("Two builds, over pairs, spread and size", text, (), tuple(tables))

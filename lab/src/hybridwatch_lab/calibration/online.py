@@ -137,7 +137,7 @@ def with_step(block: Array) -> Array:
     return block * noise.step(len(block), PLACE, CHANGE)
 
 
-def figures_of(
+def sum_up(
     name: str,
     where: str,
     outcomes: Sequence[OnlineOutcome],
@@ -211,14 +211,14 @@ def on_real_noise(
     blocks = shuffled_blocks(histories, rng, lab.times(400, 20))
     lab.tell(f"histories: {len(blocks)} blocks of real noise, point by point")
     outcomes = [examine_block(detector, block, with_step(block)) for block in blocks]
-    figures = figures_of("history.real", "real noise", outcomes, promised=True)
-    rows = [row_of("hybridwatch", figures)]
+    figures = sum_up("history.real", "real noise", outcomes, promised=True)
+    rows = [write_row("hybridwatch", figures)]
     few = blocks[: lab.times(50, 5)]
     for name, rival in FIELD.items():
         if rival is not ours:
             lab.tell(f"histories: the same, {name}")
             results = [examine_block(rival, block, with_step(block)) for block in few]
-            rows.append(row_of(name, figures_of("rival", name, results, promised=False)))
+            rows.append(write_row(name, sum_up("rival", name, results, promised=False)))
     text = (
         f"{len(blocks)} stretches of {BLOCK} points of {len(histories)} real series "
         "(`lab/src/hybridwatch_lab/calibration/histories`, unless `--histories` names another file "
@@ -243,8 +243,8 @@ def on_known_noise(lab: Laboratory, detector: Detector = ours) -> LabSection:
             loud = noise.series(kind, drawn, cv, noise.step(BLOCK, PLACE, CHANGE))
             outcomes.append(examine_block(detector, quiet, loud))
         all_outcomes += outcomes
-        rows.append(row_of(kind.value, figures_of("kind", kind.value, outcomes, promised=False)))
-    figures = figures_of("history.online", "simulated noise", all_outcomes, promised=False)
+        rows.append(write_row(kind.value, sum_up("kind", kind.value, outcomes, promised=False)))
+    figures = sum_up("history.online", "simulated noise", all_outcomes, promised=False)
     text = (
         f"Series of {BLOCK} points, CV {', '.join(map(percent, _SPREADS))} in turn; binomial "
         f"shares and constants have their own. {HOW}"
@@ -253,7 +253,7 @@ def on_known_noise(lab: Laboratory, detector: Detector = ours) -> LabSection:
     return LabSection("Histories, simulated noise, point by point", text, figures, (table,))
 
 
-def row_of(name: str, figures: Sequence[Figure]) -> tuple[str, ...]:
+def write_row(name: str, figures: Sequence[Figure]) -> tuple[str, ...]:
     """Write a detector's figures as a row under ``HEADER``."""
     return (name, *(written(one) for one in figures))
 

@@ -15,10 +15,10 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import HistoryError
 from hybridwatch.records.run import Phase, Run, Sample, Surroundings, Trial
-from hybridwatch_lab.calibration.simulated import STARTED, run_of
+from hybridwatch_lab.calibration.simulated import STARTED, build_run
 
 BASELINE: Final = "baseline"
 """The side that every other one of a session is compared with."""
@@ -73,7 +73,7 @@ def recorded(run: Run, names: Sequence[str], blocks: int) -> Iterator[RecordedTr
     """
     sides = [OneSide(run, index) for index in range(len(run.builds))]
     numbers: defaultdict[int, dict[str, float]] = defaultdict(dict)
-    for subject in subjects_of(sides[0], sides[-1]):
+    for subject in list_subjects(sides[0], sides[-1]):
         for side in sides:
             for index, value in reduce_side(side, subject).by_trial.items():
                 numbers[index][f"{subject.metric.id}.{subject.statistic}"] = value
@@ -212,7 +212,7 @@ def as_run(trials: Sequence[RecordedTrial], contender: str) -> Run:
     kept = [trial for trial in trials if trial.side in {BASELINE, contender}]
     made = Counter((trial.session, trial.block) for trial in kept)
     whole = [trial for trial in kept if made[trial.session, trial.block] == 2]
-    return run_of(tuple(_as_measured(index, trial) for index, trial in enumerate(whole)))
+    return build_run(tuple(_as_measured(index, trial) for index, trial in enumerate(whole)))
 
 
 def _as_measured(index: int, trial: RecordedTrial) -> Trial:

@@ -92,7 +92,7 @@ def rates_run(sides: Sequence[Array], session: SimulatedSession) -> Run:
         )
         for index, (_, side, column) in enumerate(made)
     )
-    return run_of(trials)
+    return build_run(trials)
 
 
 def answers_run(sides: Sequence[Sequence[bool]]) -> Run:
@@ -109,7 +109,7 @@ def answers_run(sides: Sequence[Sequence[bool]]) -> Run:
         )
         for side, right in enumerate(sides)
     )
-    return run_of(trials)
+    return build_run(trials)
 
 
 def undecided(report: Report) -> Report:
@@ -126,7 +126,7 @@ def undecided(report: Report) -> Report:
     return replace(report, comparisons=(blank,))
 
 
-def run_of(trials: tuple[Trial, ...]) -> Run:
+def build_run(trials: tuple[Trial, ...]) -> Run:
     """Make a run of two builds that differ in nothing but the side."""
     return Run(
         id="00000000",

@@ -14,7 +14,7 @@ import numpy as np
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics.catalogue import CURVE_AREA
-from hybridwatch.records.curve import area_of, places_of
+from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import Curve, Phase, Point, Run, Sample, Trial
 from hybridwatch_lab.calibration.page_command import write_page
@@ -111,9 +111,9 @@ def _build(label: str) -> EngineBuild:
 def _trial(index: int, side: int, pace: Pace, noise: float, rng: np.random.Generator) -> Trial:
     whole = float(np.exp(rng.normal(0, noise / 2)))
     curve = made_up_curve(pace, lambda: whole * float(np.exp(rng.normal(0, noise))))
-    places = places_of(curve)
+    places = list_places(curve)
     assert places is not None  # noqa: S101 - every made-up point has its numbers
-    samples = (Sample(CURVE_AREA, (area_of(places),)),)
+    samples = (Sample(CURVE_AREA, (compute_area(places),)),)
     return Trial(index, side, Phase.PERFORMANCE, _STARTED, 1.0, samples=samples, curve=curve)
 
 

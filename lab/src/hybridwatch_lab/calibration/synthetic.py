@@ -130,8 +130,8 @@ def on_finished_series(lab: Laboratory, detector: Detector = ours) -> LabSection
         _table(
             "By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases, _kind_of
         ),
-        _table("By spread", "CV", list(map(percent, SPREADS)), cases, _spread_of),
-        _table("By length", "points", [str(n) for n in LENGTHS], cases, _length_of),
+        _table("By spread", "CV", list(map(percent, SPREADS)), cases, _write_spread),
+        _table("By length", "points", [str(n) for n in LENGTHS], cases, _write_length),
     )
     return LabSection("Histories, finished series", text, figures, tables)
 
@@ -170,11 +170,11 @@ def _kind_of(case: Case) -> str:
     return case.noise.value
 
 
-def _spread_of(case: Case) -> str:
+def _write_spread(case: Case) -> str:
     return percent(case.cv)
 
 
-def _length_of(case: Case) -> str:
+def _write_length(case: Case) -> str:
     return str(case.n)
 
 

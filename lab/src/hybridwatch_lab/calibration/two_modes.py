@@ -16,10 +16,10 @@ from hybridwatch_lab.calibration.online import (
     HEADER,
     HOW,
     examine_block,
-    figures_of,
-    row_of,
     shuffled_blocks,
+    sum_up,
     with_step,
+    write_row,
 )
 from hybridwatch_lab.calibration.rivals import FIELD
 
@@ -59,8 +59,8 @@ def on_held_back(
         for rule, asked, shown in (("hybridwatch", detector, some), *peers):
             lab.tell(f"histories: {where}, {rule}")
             outcomes = [examine_block(asked, block, with_step(block)) for block in shown]
-            measured = figures_of(name, where, outcomes, hit_bound=at_least(_BOUND))
-            rows.append((where, *row_of(rule, measured)))
+            measured = sum_up(name, where, outcomes, hit_bound=at_least(_BOUND))
+            rows.append((where, *write_row(rule, measured)))
             figures += measured if asked is detector else ()
     text = (
         f"{len(blocks)} shuffled stretches of the {len(kept)} series that the comparison of "

@@ -22,7 +22,7 @@ from hybridwatch_lab.gpu.findings_analysis import (
     Questions,
     WantedControl,
     WantedFinding,
-    evidence_of,
+    gather_evidence,
 )
 from hybridwatch_lab.gpu.findings_report import FindingSource, render_evidence
 
@@ -81,7 +81,7 @@ def command(results: Path, out: Path | None) -> None:
     out_of_reach = {one.id: tuple(_out_of_reach(one)) for one in scenarios}
     questions = Questions(_ENGINES, _CONTROLS, _ACCELERATOR, out_of_reach)
     shown = _shown(results)
-    found = evidence_of(scenarios, tuple(_kept(results)), questions)
+    found = gather_evidence(scenarios, tuple(_kept(results)), questions)
     costs = [one for one in costs_in(results) if one.device != "cpu"]
     page = render_evidence(
         "Findings: figures measured on GPUs",

@@ -13,10 +13,10 @@ from hybridwatch.analysis.control import Control, ControlKind, a_a_control, know
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import Subject, statistics_of
-from hybridwatch.metrics import Kind, Metric, metric_of
+from hybridwatch.analysis.subject import Subject, list_statistics
+from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Testbed
-from hybridwatch.records.role import AT_WORK, Role, lost_fixes, role_of
+from hybridwatch.records.role import AT_WORK, Role, lost_fixes, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.fixes import FIX_PARTS
@@ -208,7 +208,7 @@ class Evidence:
         return figures + sum(judged.is_owed for judged in self.controls)
 
 
-def evidence_of(
+def gather_evidence(
     scenarios: Sequence[Scenario], kept: Sequence[KeptFinding], questions: Questions
 ) -> tuple[Evidence, ...]:
     """Gather what records tell of scenarios as they are now; of two records the newer counts.
@@ -275,16 +275,16 @@ def _figures(
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
             continue
-        states_found = (tuple(_figures_of(record, side, quantity)) for record, side in sides)
+        states_found = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
         yield quantity.name, next((found for found in states_found if found), ())
 
 
-def _figures_of(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
+def _read_figures(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
     """What one side tells of a quantity: a figure for each of its metrics."""
     held = {sample.metric for trial in side.run.measured(side.index) for sample in trial.samples}
     for name in sorted(filter(quantity.metrics, held)):
-        metric = metric_of(name)
-        values = reduce_side(side, Subject(metric, statistics_of(metric)[0])).values
+        metric = find_metric(name)
+        values = reduce_side(side, Subject(metric, list_statistics(metric)[0])).values
         if values:
             center = (fmean if metric.kind is Kind.PROPORTION else median)(values)
             shown = 1 / center if quantity.inverse and center else center
@@ -309,10 +309,10 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     if any(build.flags.get("planted") for build in run.builds):
         return False
     if wanted.kind is ControlKind.A_A:
-        return role_of(*run.builds, known_bad=run.known_bad) is Role.A_A
+        return name_role(*run.builds, known_bad=run.known_bad) is Role.A_A
     lost = (
         lost_fixes(*run.builds)
-        if role_of(*run.builds, known_bad=run.known_bad) is Role.KNOWN_BAD
+        if name_role(*run.builds, known_bad=run.known_bad) is Role.KNOWN_BAD
         else ()
     )
     return bool({*_parts(scenario.fix)} & {*lost})

@@ -65,7 +65,7 @@ def render_evidence(
         *(text for part in found for text in _part(part, numbered)),
         *_costs(costs, source.folder),
         *_owed(found, [*source.commands, source.command]),
-        *_list_of(numbered, remarks, source.folder),
+        *_write_list(numbered, remarks, source.folder),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -203,7 +203,7 @@ def _owed(found: Sequence[Evidence], commands: Sequence[str]) -> Iterator[str]:
         yield "\n".join(("```bash", *commands, "```"))
 
 
-def _list_of(
+def _write_list(
     numbered: Mapping[str, int], remarks: Mapping[str, Sequence[str]], folder: str
 ) -> Iterator[str]:
     if numbered:

@@ -49,7 +49,7 @@ class FirstLook:
         """
         status, _, log = self._call("engine", "install", self._build, limit_s=60 * _MINUTE)
         if status:
-            raise BuildError(_end_of(log))
+            raise BuildError(_read_end(log))
         return "the environment could be made"
 
     def check(self, release: str, wanted: Mapping[str, Probed]) -> str:
@@ -61,7 +61,7 @@ class FirstLook:
         words = ("engine", "check", self._build, "--json")
         status, answer, log = self._call(*words, limit_s=5 * _MINUTE)
         if status:
-            raise BuildError(_end_of(log))
+            raise BuildError(_read_end(log))
         found = json.loads(answer)["fixes"]
         other = [
             fix
@@ -85,7 +85,7 @@ class FirstLook:
         try:
             runs: list[dict[str, Any]] = json.loads(answer)["runs"]
         except (ValueError, LookupError, TypeError):
-            raise BuildError(_end_of(log)) from None
+            raise BuildError(_read_end(log)) from None
         found = {run["scenario"]: run["troubles"] for run in runs}
         lines = [f"{name}: {trouble}" for name in names for trouble in found.get(name, ())]
         lines += [f"{name}: {_reason(log, name)}" for name in names if name not in found]
@@ -143,7 +143,7 @@ class FirstLook:
         return status
 
 
-def _end_of(log: str) -> str:
+def _read_end(log: str) -> str:
     return "\n".join(log.splitlines()[-_TAIL_LINES:])
 
 

@@ -15,7 +15,7 @@ Heard = Callable[[str], None]
 """Takes each line that pip prints, as soon as it does."""
 
 
-def lock_of(build: str) -> Path:
+def find_lock(build: str) -> Path:
     """Say where the lock of a build lies, from the checkout."""
     return FOLDER / f"{build}.txt"
 

@@ -53,7 +53,7 @@ def published(accelerator: str) -> list[Published]:
         except InvalidWheelFilename:
             continue
         if not (file.get("yanked") or version.is_prerelease or version.local):
-            found.setdefault(version, []).append(_day_of(file))
+            found.setdefault(version, []).append(_read_day(file))
     return [Published(str(version), _day_after(found[version])) for version in sorted(found)]
 
 
@@ -74,7 +74,7 @@ def _files(page: str) -> list[Any]:
         ) from None
 
 
-def _day_of(file: Mapping[str, Any]) -> date | None:
+def _read_day(file: Mapping[str, Any]) -> date | None:
     said = file.get("upload-time")
     return datetime.fromisoformat(said).date() if isinstance(said, str) else None
 

@@ -27,9 +27,9 @@ class Repository:
         top = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
         if top != folder.resolve():
             raise BuildError(f"{folder}: expected the top of a git repository, which is {top}")
-        self.head = self.commit_of("HEAD")
+        self.head = self.resolve_commit("HEAD")
 
-    def commit_of(self, name: str) -> str:
+    def resolve_commit(self, name: str) -> str:
         """Give the commit that a name stands for.
 
         Raises:

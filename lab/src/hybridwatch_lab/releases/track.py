@@ -12,7 +12,7 @@ from hybridwatch_lab.releases import builds_table, fixes_table
 from hybridwatch_lab.releases.cuda_lock import PYTHONS
 from hybridwatch_lab.releases.first_look import FirstLook
 from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
-from hybridwatch_lab.releases.lock_file import lock_of
+from hybridwatch_lab.releases.lock_file import find_lock
 from hybridwatch_lab.releases.make_lock import make_lock
 from hybridwatch_lab.releases.outcome import Tracked, TrackOutcome, TrackStep
 from hybridwatch_lab.releases.progress import LockProgress
@@ -72,7 +72,7 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         else:
             with repository.checked_out(base) as checkout:
                 steps = _Release(checkout, accelerator, release, say).make(branch)
-        commit = repository.commit_of(branch) if repository.has_branch(branch) else ""
+        commit = repository.resolve_commit(branch) if repository.has_branch(branch) else ""
         base = commit or base
         done.append(Tracked(build, branch, commit, tuple(steps)))
     return done
@@ -114,14 +114,14 @@ class _Release:
         self._steps += [TrackStep(name, TrackOutcome.LEFT_OUT, why) for name in names]
 
     def _lock(self) -> str:
-        lock = lock_of(self._build)
+        lock = find_lock(self._build)
         text = make_lock(self._accelerator, self._release, self._progress())
         (self._checkout / lock).write_text(text, encoding="utf-8")
         return f"{len(_pins(text))} packages in {lock}"
 
     def _progress(self) -> LockProgress:
         """Count what pip looks at: for CUDA every package once more for each Python."""
-        pins = _pins((self._checkout / lock_of(self._newest.name)).read_text(encoding="utf-8"))
+        pins = _pins((self._checkout / find_lock(self._newest.name)).read_text(encoding="utf-8"))
         times = 1 if self._accelerator == "cpu" else 1 + len(PYTHONS)
         return LockProgress(self._say, f"{self._build}: lock", times * len(pins))
 
@@ -136,10 +136,10 @@ class _Release:
         return f"{len(self._probed)} asked; other than in {self._newest.release}: {since}"
 
     def _entry(self) -> str:
-        lock = (self._checkout / lock_of(self._build)).read_text(encoding="utf-8")
+        lock = (self._checkout / find_lock(self._build)).read_text(encoding="utf-8")
         torch = next((line for line in _pins(lock) if line.startswith("torch==")), "")
         if not torch:
-            raise BuildError(f"{lock_of(self._build)}: expected torch in it, found none")
+            raise BuildError(f"{find_lock(self._build)}: expected torch in it, found none")
         file = self._checkout / builds_table.FILE
         text = file.read_text(encoding="utf-8")
         changed = builds_table.with_build(text, self._newest, self._release, torch)
@@ -162,7 +162,7 @@ class _Release:
         title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"
         lines = [f"{step.name}, {step.outcome.value}: {step.says}" for step in self._steps]
         message = "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
-        paths = (lock_of(self._build), builds_table.FILE, fixes_table.FILE)
+        paths = (find_lock(self._build), builds_table.FILE, fixes_table.FILE)
         commit_as(self._checkout, branch, paths, message)
         return branch
 

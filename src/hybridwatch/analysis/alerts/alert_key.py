@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
 
-from hybridwatch.analysis.cause import Area, area_of
+from hybridwatch.analysis.cause import Area, find_area
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.line import compares_releases
 
@@ -102,8 +102,8 @@ class JudgedMetric:
 
 
 def area_for(metric: str, verdict: Verdict) -> Area:
-    """Say what a verdict is about, as ``area_of``; a control that failed is no engine that did."""
-    return Area.OTHER if metric == CONTROL else area_of(metric, verdict)
+    """Say what a verdict is about, as ``find_area``; a failed control is no engine that failed."""
+    return Area.OTHER if metric == CONTROL else find_area(metric, verdict)
 
 
 def _json(facts: Mapping[str, str]) -> str:

@@ -134,7 +134,7 @@ def _searched(series: _Series) -> History:
     points: list[ChangePoint] = []
     drifts: list[Drift] = []
     drift = None
-    for cuts in _runs_of(series, levels):
+    for cuts in _split_runs(series, levels):
         found = [_point(series, levels, cut, places[cut]) for cut in cuts]
         drift = _drift_instead(series, levels, cuts, found)
         if drift is None:
@@ -163,7 +163,7 @@ def _places(series: _Series, levels: Levels) -> list[ChangePlace]:
     return found
 
 
-def _runs_of(series: _Series, levels: Levels) -> Iterator[range]:
+def _split_runs(series: _Series, levels: Levels) -> Iterator[range]:
     """Group neighbouring changes of one direction."""
     edges = levels.edges(series.values.size)
     medians = [compute_medians(series.values[a:b]) for a, b in pairwise(edges)]

@@ -22,7 +22,7 @@ from hybridwatch.analysis.change_point.scan import FEWEST, NOWHERE, Split, neede
 
 _FEATURES: Final = 24
 _WIDTH: Final = 0.5
-"""Of the kernel, in units of ``_unit_of``, which modes make up to twice too large."""
+"""Of the kernel, in units of ``_estimate_unit``, which modes make up to twice too large."""
 _NEAR: Final = 0.25
 """Quantile of neighbours' differences: most of the smallest are of neighbours in one mode."""
 _NEAR_IN_UNITS: Final = math.sqrt(2) * float(special.ndtri((1 + _NEAR) / 2))
@@ -77,7 +77,7 @@ def best_step(values: Array, unit: float | Array) -> Split:
     clear enough, or some points are much less certain than others: their distribution differs
     without any step.
     """
-    typical = _unit_of(values)
+    typical = _estimate_unit(values)
     if values.size < slope.FEWEST or typical == 0 or not _is_even(unit):
         return NOWHERE
     if not _is_wide(values, typical):
@@ -96,7 +96,7 @@ def _is_even(unit: float | Array) -> bool:
     return isinstance(unit, float) or float(unit.max()) <= _UNEVEN * float(unit.min())
 
 
-def _unit_of(values: Array) -> float:
+def _estimate_unit(values: Array) -> float:
     """Standard deviation of a point within its mode, roughly."""
     near = np.abs(values[1:] - values[:-1])
     place = int(near.size * _NEAR)
@@ -121,9 +121,9 @@ def _deviation(rest: Array, unit: float) -> float:
 
 
 def _best_of_piece(values: Array, width: float) -> Split:
-    features = _features_of(values, width)
+    features = _compute_features(values, width)
     n = values.size
-    law = _law_of(features, n - 1)
+    law = _estimate_law(features, n - 1)
     if law is None:
         return NOWHERE
     place = np.arange(FEWEST, n - FEWEST + 1)
@@ -135,12 +135,12 @@ def _best_of_piece(values: Array, width: float) -> Split:
     strength = _strength(features, cut)
     if strength >= wanted[best]:
         # What a slope makes of a distribution is no line of its features, unless it is slight.
-        level = _features_of(values - _slope_of(values) * scan.list_times(n), width)
+        level = _compute_features(values - _estimate_slope(values) * scan.list_times(n), width)
         strength = strength if _strength(level, cut) >= _LEFT * wanted[best] else 0.0
     return Split(strength / float(wanted[best]), (cut,))
 
 
-def _slope_of(values: Array) -> float:
+def _estimate_slope(values: Array) -> float:
     """Slope per point, from points a fifth of the stretch apart (Theil 1950).
 
     Most of them have no step between them, and as many go up to another mode as down from it.
@@ -155,7 +155,7 @@ def _strength(features: Array, cut: int) -> float:
     rest = features.copy()
     for side in (slice(0, cut), slice(cut, None)):
         rest[side] -= rest[side].mean(axis=0)
-    law = _law_of(rest, n - 2)
+    law = _estimate_law(rest, n - 2)
     if law is None:
         return 0.0
     inflation = noise.compute_inflation(rest, (cut,)) ** 2
@@ -166,7 +166,7 @@ def _strength(features: Array, cut: int) -> float:
     return float(law.deviations(np.array([squares / inflation]))[0])
 
 
-def _features_of(values: Array, width: float) -> Array:
+def _compute_features(values: Array, width: float) -> Array:
     """Say how near each point is to some of them, a column for each; the columns have mean 0."""
     ranked = np.sort(values)
     count = min(_FEATURES, values.size)
@@ -177,7 +177,7 @@ def _features_of(values: Array, width: float) -> Array:
     return centered
 
 
-def _law_of(features: Array, degrees: int) -> _Law | None:
+def _estimate_law(features: Array, degrees: int) -> _Law | None:
     """Match a law to centred features; ``None`` where nothing varies."""
     covariance = features.T @ features / degrees
     total, squares = (

@@ -89,7 +89,7 @@ def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, fl
     inflation = compute_spread(scores, (), 1.0).inflation
     least = float(fits.misfits[best])
     chances = np.exp((least - fits.misfits) / 2 / inflation**2)
-    first, last = _range_of(fits.starts, chances / chances.sum())
+    first, last = _find_range(fits.starts, chances / chances.sum())
     if chances[fits.ends == values.size - 1].max() > _GOES_ON:
         end = values.size - 1
         there = np.where(fits.ends == end, fits.misfits, np.inf)
@@ -99,7 +99,7 @@ def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, fl
     return Ramp(start + 1, first + 1, last + 1, end, total), least, inflation
 
 
-def _range_of(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]:
+def _find_range(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]:
     """Give the range of starts that holds the true one, to the next of the grid on either side."""
     places, at = np.unique(starts, return_inverse=True)
     shares = np.cumsum(np.bincount(at, masses))

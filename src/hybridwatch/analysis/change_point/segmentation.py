@@ -122,7 +122,7 @@ def _search(values: Array, spreads: Array | None, whole: Noise) -> Levels:
         if end - start < scan.SHORTEST:
             continue
         stretch = build_segment(values, spreads, start, end, around)
-        split = _best_of(stretch)
+        split = _find_best(stretch)
         if split.cuts:
             found = [start + cut for cut in split.cuts]
             strengths |= dict.fromkeys(found, split.strength)
@@ -135,7 +135,7 @@ def _levels(strengths: Mapping[int, float]) -> Levels:
     return Levels(tuple(ordered), tuple(strengths[cut] for cut in ordered))
 
 
-def _best_of(stretch: Segment) -> Split:
+def _find_best(stretch: Segment) -> Split:
     """The clearest split of a stretch, without any cut if none is clear enough."""
     if stretch.values.size <= modes.PIECE:
         # A mean that several modes sway is placed worse.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
-from hybridwatch.analysis.death import Death, death_of
+from hybridwatch.analysis.death import Death, find_death
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import basis_of, centers_of, plural
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.analysis.wording.labels import describe_basis, format_centers, plural
+from hybridwatch.metrics import Kind, find_metric
 
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),
@@ -79,7 +79,7 @@ def name_of_part(part: Part) -> str:
     return part.metric if part.statistic in TYPICAL else f"{part.metric} {part.statistic}"
 
 
-def others_of(cause: Cause) -> int:
+def count_others(cause: Cause) -> int:
     """Count the metrics that show a cause besides the one that leads."""
     return len({part.metric for part in cause.parts}) - 1
 
@@ -125,7 +125,7 @@ def _lead(part: Part) -> str:
         return f"{name} {change}{_flipped(compared)}"
     if compared is None or not both or kind is not Kind.COUNT:
         return f"{name} {change}"
-    return f"{name} {f'{change} {basis_of(compared)}'.rstrip()} ({both})"
+    return f"{name} {f'{change} {describe_basis(compared)}'.rstrip()} ({both})"
 
 
 def _parting(compared: Comparison | None) -> str:
@@ -141,7 +141,7 @@ def _kind_of(part: Part) -> Kind:
     if part.comparison is not None:
         return part.comparison.metric.kind
     try:
-        return metric_of(part.metric).kind
+        return find_metric(part.metric).kind
     except KeyError:
         return Kind.TIME
 
@@ -149,7 +149,7 @@ def _kind_of(part: Part) -> Kind:
 def _both(comparison: Comparison) -> str:
     if comparison.baseline is None or comparison.contender is None:
         return ""
-    old, new = centers_of(comparison)
+    old, new = format_centers(comparison)
     return f"{old} -> {new}"
 
 
@@ -165,7 +165,7 @@ def _flipped(comparison: Comparison) -> str:
 
 
 def _more(cause: Cause) -> str:
-    others = others_of(cause)
+    others = count_others(cause)
     if others:
         return f" and {plural(others, 'more metric')}"
     return ""
@@ -173,7 +173,7 @@ def _more(cause: Cause) -> str:
 
 def _failure(cause: Cause, report: Report | None) -> CauseText:
     failed = _failed(cause, report)
-    death = death_of(report, cause) if report is not None else None
+    death = find_death(report, cause) if report is not None else None
     if death is None:
         return CauseText(_WHAT[Area.ENGINE][0], failed)
     what, reason = _death(death)

@@ -23,14 +23,14 @@ def name_of(comparison: Comparison) -> str:
     return comparison.metric.label(comparison.statistic)
 
 
-def change_of(comparison: Comparison) -> str:
-    """Write the change with its interval: ``+20.1 % (+15.0 to +25.3)``, and ``basis_of`` it."""
-    change = f"{numbers.change(comparison)} {basis_of(comparison)}".rstrip()
+def describe_change(comparison: Comparison) -> str:
+    """Write a change with its interval and its basis: ``+20.1 % (+15.0 to +25.3)``."""
+    change = f"{numbers.change(comparison)} {describe_basis(comparison)}".rstrip()
     interval = numbers.interval(comparison)
     return f"{change} ({interval})" if interval else change
 
 
-def basis_of(comparison: Comparison) -> str:
+def describe_basis(comparison: Comparison) -> str:
     """Say what a change is of, where the centers of both sides tell another story.
 
     Of paired trials the change is the typical one within a pair. A machine that drifts can move
@@ -53,7 +53,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def centers_of(comparison: Comparison) -> tuple[str, str]:
+def format_centers(comparison: Comparison) -> tuple[str, str]:
     """Write the centers of both sides with their unit, ``-`` where a side has none."""
     sides = (comparison.baseline, comparison.contender)
     left, right = (

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.death import death_of
+from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.tradeoff import Spread
@@ -366,7 +366,7 @@ def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any
                 "action": cause.action,
                 "sentence": cause_sentence(cause, report),
                 "parts": cause.parts,
-                "failure": death_of(report, cause),
+                "failure": find_death(report, cause),
             }
         )
         for cause in causes_in(report, policy)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import ForeignRun
-from hybridwatch.metrics import Unit, metric_of
+from hybridwatch.metrics import Unit, find_metric
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
@@ -200,7 +200,7 @@ def _trials(rows: list[_Row], units: Mapping[str, str], started: datetime) -> li
             if values is None:
                 failures.append(Failure(f"{row.name}{label} failed", ""))
                 continue
-            metric, invert = _metric_of(row.name, label, units.get(row.name, UNKNOWN))
+            metric, invert = _translate_metric(row.name, label, units.get(row.name, UNKNOWN))
             for place, value in enumerate(values):
                 if invert and value == 0:
                     raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
@@ -213,7 +213,7 @@ def _trials(rows: list[_Row], units: Mapping[str, str], started: datetime) -> li
     return [*good, *bad]
 
 
-def _metric_of(name: str, label: str, unit: str) -> tuple[str, bool]:
+def _translate_metric(name: str, label: str, unit: str) -> tuple[str, bool]:
     """Name the metric of a benchmark, and say whether its values are to be inverted."""
     own = name.rpartition(".")[2]
     word = next((own.removeprefix(kind) for kind in _KINDS if own.startswith(kind)), own)
@@ -226,7 +226,7 @@ def _metric_of(name: str, label: str, unit: str) -> tuple[str, bool]:
 
 def _is_ours(word: str, unit: str) -> bool:
     try:
-        return metric_of(word).unit is _UNITS.get(unit)
+        return find_metric(word).unit is _UNITS.get(unit)
     except KeyError:
         return False
 

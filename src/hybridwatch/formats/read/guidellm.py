@@ -48,14 +48,14 @@ def _is_first(benchmark: DocumentNode) -> bool:
     return all(key in benchmark for key in ("mode", "results", "concurrencies"))
 
 
-def _version_of(root: DocumentNode) -> str:
+def _read_version(root: DocumentNode) -> str:
     """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
 
 
-def _load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
+def _read_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
     """Give the workload that an engine had; an error about its form names the report's version."""
     form = root.at("metadata").value.get("version") if "metadata" in root else None
     if "config" in root or form == _NEWEST_FORM:
@@ -69,7 +69,9 @@ def _load_of(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
             "benchmarks: this report is of guidellm 0.1 and has neither totals nor a measured "
             "time: expected one of 0.2 or later"
         )
-    raise benchmark.wrong(f"what was asked, as guidellm 0.2 to 0.8 tell it, in {_version_of(root)}")
+    raise benchmark.wrong(
+        f"what was asked, as guidellm 0.2 to 0.8 tell it, in {_read_version(root)}"
+    )
 
 
 def _since_0_7(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
@@ -155,10 +157,10 @@ def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
     if not benchmarks:
         raise root.at("benchmarks").wrong("at least one benchmark")
     for benchmark in benchmarks:
-        workload = _load_of(root, benchmark)
+        workload = _read_load(root, benchmark)
         started, ended = benchmark.at("start_time"), benchmark.at("end_time")
         yield ForeignRun(
-            tool=f"guidellm {_version_of(root)}",
+            tool=f"guidellm {_read_version(root)}",
             scenario=f"guidellm/{workload['model']}",
             workload=workload,
             started_at=started.moment(),

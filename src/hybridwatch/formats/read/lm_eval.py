@@ -55,15 +55,15 @@ def is_samples(document: ForeignDocument) -> bool:
 
 def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
     """Say why no results take these documents; ``None`` if some do."""
-    date = _date_of(samples)
-    beside = [one for one in folder if is_results(one) and _date_of(one) == date]
+    date = _read_date(samples)
+    beside = [one for one in folder if is_results(one) and _read_date(one) == date]
     if not beside:
         wanted = f"results_{date}.json beside them" if date else "their results beside them"
         return f"expected {wanted}, found none"
     if len(beside) > 1:
         names = ", ".join(one.path.name for one in beside)
         return f"expected a date in the name, which tells to which of {names} they belong"
-    if _hash_of(samples) not in _task_hashes(beside[0].root).values():
+    if _read_hash(samples) not in _task_hashes(beside[0].root).values():
         name = beside[0].path.name
         return f"expected the documents of a task by task_hashes of {name}, found others"
     return None
@@ -78,7 +78,7 @@ def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -
         IngestError: A task's documents are not those that were counted, or its score is no share.
     """
     root = document.root
-    kept = _samples_of(document, folder)
+    kept = _find_samples(document, folder)
     answers: list[Answer] = []
     values: list[Sample] = []
     for task, scores in root.at("results").items():
@@ -173,7 +173,7 @@ def _workload(root: DocumentNode, model: str) -> dict[str, Any]:
     }
 
 
-def _samples_of(
+def _find_samples(
     results: ForeignDocument, folder: Sequence[ForeignDocument]
 ) -> list[tuple[str, ForeignDocument]]:
     """Find the documents of an evaluation, each file with the hash over it.
@@ -181,11 +181,11 @@ def _samples_of(
     Where a name was changed and has no date, there is no telling which of several evaluations a
     file belongs to; then there are none.
     """
-    date = _date_of(results)
-    if date is None and sum(_date_of(one) is None for one in folder if is_results(one)) > 1:
+    date = _read_date(results)
+    if date is None and sum(_read_date(one) is None for one in folder if is_results(one)) > 1:
         return []
-    found = (one for one in folder if is_samples(one) and _date_of(one) == date)
-    return [(_hash_of(samples), samples) for samples in found]
+    found = (one for one in folder if is_samples(one) and _read_date(one) == date)
+    return [(_read_hash(samples), samples) for samples in found]
 
 
 def _of_task(
@@ -204,7 +204,7 @@ def _of_task(
     return found[0] if found else None
 
 
-def _date_of(document: ForeignDocument) -> str | None:
+def _read_date(document: ForeignDocument) -> str | None:
     found = _DATE.search(document.path.stem)
     return found[1].replace(":", "-") if found else None
 
@@ -215,7 +215,7 @@ def _task_hashes(root: DocumentNode) -> dict[str, str]:
     return {task: node.text() for task, node in root.at("task_hashes").items()}
 
 
-def _hash_of(samples: ForeignDocument) -> str:
+def _read_hash(samples: ForeignDocument) -> str:
     keys = ("doc_hash", "prompt_hash", "target_hash")
     try:
         words = (node.at(key).text() for node in samples.nodes for key in keys)

@@ -18,7 +18,7 @@ from hybridwatch.formats.read.document import ForeignDocument, parse
 from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
 from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.codec import Encoded, decode_record
-from hybridwatch.records.naming import BULK_SUFFIX, stem_of
+from hybridwatch.records.naming import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 
 _LIKELY: Final = (".json", ".jsonl")
@@ -54,7 +54,7 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
 
     run = decode_record(raw).whole(read)
     check_record(run)
-    stem = stem_of(run)
+    stem = build_stem(run)
     for name in beside:
         if name != stem + BULK_SUFFIX:
             raise RecordError(f"bulk.file: expected {stem + BULK_SUFFIX}, found {name}")

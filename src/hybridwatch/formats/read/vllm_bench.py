@@ -85,7 +85,7 @@ def is_median(document: ForeignDocument) -> bool:
 
 def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every result; neighbours of one load are trials of one run."""
-    for (_, build, _), group in groupby(document.rows, key=_load_of):
+    for (_, build, _), group in groupby(document.rows, key=_read_load):
         results = list(group)
         trials = [_trial(result) for result in results]
         workload = _workload(results[0])
@@ -162,7 +162,7 @@ def _untold_times(result: DocumentNode) -> tuple[str, ...]:
     return ("started_at", "finished_at")  # local time of an unknown zone
 
 
-def _load_of(result: DocumentNode) -> tuple[str, str | None, str]:
+def _read_load(result: DocumentNode) -> tuple[str, str | None, str]:
     """What makes results repeats of each other; ``--metadata build=`` names the build."""
     build = result.at("build").text() if "build" in result else None
     return str(_workload(result)), build, str(result.value.get("label"))

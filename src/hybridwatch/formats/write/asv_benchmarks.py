@@ -25,7 +25,7 @@ from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.metrics import Direction, Kind, Metric, Unit, metric_of
+from hybridwatch.metrics import Direction, Kind, Metric, Unit, find_metric
 from hybridwatch.metrics.catalogue import INVERSES
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 
@@ -114,7 +114,7 @@ def tracked(scenario: Scenario) -> tuple[TrackedMetric, ...]:
     speculation = scenario.engine.speculation
     drafts = 0 if speculation is None else speculation.drafts
     wanted = (
-        *(one for one in scenario.expect.exactly if metric_of(one).kind is Kind.EXACT),
+        *(one for one in scenario.expect.exactly if find_metric(one).kind is Kind.EXACT),
         *(f"accuracy.{task}" for task in (scenario.accuracy.tasks if scenario.accuracy else ())),
         *_RATES,
         *_MEDIANS,
@@ -122,7 +122,7 @@ def tracked(scenario: Scenario) -> tuple[TrackedMetric, ...]:
         *(("acceptance_length",) if drafts else ()),
         *(f"acceptance_rate.position_{position}" for position in range(1, drafts + 1)),
     )
-    lower = (build_benchmark(metric, metric.kind.statistic) for metric in map(metric_of, wanted))
+    lower = (build_benchmark(metric, metric.kind.statistic) for metric in map(find_metric, wanted))
     return (*lower, *_as_they_are())
 
 
@@ -150,7 +150,7 @@ def render_class_name(scenario_id: str) -> str:
 
 
 def _as_they_are() -> Iterator[TrackedMetric]:
-    for metric in map(metric_of, _RATES):
+    for metric in map(find_metric, _RATES):
         unit = metric.unit.value + _HIGHER
         yield TrackedMetric(metric.id, metric, metric.kind.statistic, Form.SAMPLES, unit)
 

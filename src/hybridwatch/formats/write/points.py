@@ -7,7 +7,7 @@ from datetime import datetime
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import compute_summary
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import Subject, subjects_of
+from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.errors import ExportError
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
@@ -50,7 +50,7 @@ def build_points(run: Run) -> Iterator[ExportedPoint]:
     """Lay out a run; metrics of which no trial has a value are left out."""
     for side in range(len(run.builds)):
         own = OneSide(run, side)
-        for subject in subjects_of(own, own):
+        for subject in list_subjects(own, own):
             reduced = reduce_side(own, subject)
             summary = compute_summary(subject.metric, reduced.values)
             if summary is not None:

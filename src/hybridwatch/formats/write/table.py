@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
-from hybridwatch.records.line import line_of
+from hybridwatch.records.line import name_line
 from hybridwatch.records.run import Run
 from hybridwatch.system.plain_text import csv_cell
 
@@ -67,13 +67,13 @@ def _rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
 def _is_of_another_night(point: ExportedPoint) -> bool:
     """Whether it is a line's build of before, which tonight's was held against: no repeat of it."""
     last = point.run.builds[-1]
-    return line_of(point.build) == line_of(last) and point.build.label != last.label
+    return name_line(point.build) == name_line(last) and point.build.label != last.label
 
 
 def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
     run, metric, statistic = point.run, point.subject.metric, point.subject.statistic
     return {
-        "series": " ".join([run.scenario.id, run.testbed.id, line_of(point.build), point.name]),
+        "series": " ".join([run.scenario.id, run.testbed.id, name_line(point.build), point.name]),
         "time": render_time(run),
         "value": value,
         "metric": metric.id,
@@ -88,6 +88,6 @@ def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
         "side": point.side,
         "trial": trial,
         "ingested": run.source.format if run.source else "",
-        "line": line_of(point.build),
+        "line": name_line(point.build),
         "digest": run.scenario.digest,
     }

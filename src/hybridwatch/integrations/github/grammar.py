@@ -122,7 +122,7 @@ def parse(line: str, vocabulary: Vocabulary) -> Command | Misread:
         return Misread(f"expected at most {_LONGEST_LINE} plain characters (ASCII)")
     verb, *words = line.split() or ["help"]
     try:
-        return _VERBS[_one_of(verb, "command", _VERBS)](words, vocabulary)
+        return _VERBS[_require_one(verb, "command", _VERBS)](words, vocabulary)
     except _MisreadError as wrong:
         return Misread(str(wrong))
 
@@ -165,7 +165,7 @@ def _measure(words: Sequence[str], vocabulary: Vocabulary) -> Measure:
     options = {"--build": _PAIR, "--trials": 1}
     named, given = _sort(words, options, most=MOST_SCENARIOS, flags={"--known-bad"})
     known = vocabulary.scenarios | vocabulary.groups
-    scenarios = tuple(_one_of(word, "scenario", known) for word in named)
+    scenarios = tuple(_require_one(word, "scenario", known) for word in named)
     builds = tuple(_label(word, vocabulary) for word in given["--build"])
     known_bad = bool(given["--known-bad"])
     if not scenarios:
@@ -188,14 +188,14 @@ def _bisect(words: Sequence[str], vocabulary: Vocabulary) -> Bisect:
         raise _MisreadError("bisect: expected a scenario, --good END and --bad END")
     ends = vocabulary.builds | vocabulary.releases
     found = Bisect(
-        _one_of(named[0], "scenario", vocabulary.scenarios),
-        _one_of(given["--good"][0], "build or release", ends),
-        _one_of(given["--bad"][0], "build or release", ends),
+        _require_one(named[0], "scenario", vocabulary.scenarios),
+        _require_one(given["--good"][0], "build or release", ends),
+        _require_one(given["--bad"][0], "build or release", ends),
     )
     for word in given["--metric"]:
-        found = replace(found, metric=_one_of(word, "metric", vocabulary.searchable))
+        found = replace(found, metric=_require_one(word, "metric", vocabulary.searchable))
     for word in given["--find"]:
-        found = replace(found, find=ChangeDirection(_one_of(word, "--find", _WAYS)))
+        found = replace(found, find=ChangeDirection(_require_one(word, "--find", _WAYS)))
     for word in given["--max-minutes"]:
         found = replace(found, minutes=_number(word, "--max-minutes", MINUTES))
     return found
@@ -205,7 +205,7 @@ def _explain(words: Sequence[str], vocabulary: Vocabulary) -> Explain:
     named, given = _sort(words, {"--of": 1}, most=1)
     found = Explain()
     for word in named:
-        found = replace(found, metric=_one_of(word, "metric", vocabulary.metrics))
+        found = replace(found, metric=_require_one(word, "metric", vocabulary.metrics))
     for word in given["--of"]:
         found = replace(found, verdict=_id(word, "verdict", vocabulary.verdicts))
     return found
@@ -252,7 +252,7 @@ def _sort(
     return named, given
 
 
-def _one_of(word: str, what: str, known: Collection[str]) -> str:
+def _require_one(word: str, what: str, known: Collection[str]) -> str:
     if word not in known:
         raise _MisreadError(_unknown(word, what, known))
     return word
@@ -271,11 +271,11 @@ def _id(word: str, what: str, known: Collection[str]) -> str:
 def _label(word: str, vocabulary: Vocabulary) -> str:
     """Put a label together again from words that are known."""
     start = min((word.find(mark) for mark in "~+" if mark in word), default=len(word))
-    name = _one_of(word[:start], "build", vocabulary.builds)
+    name = _require_one(word[:start], "build", vocabulary.builds)
     switches = {}
     for mark, switch in _SWITCH.findall(word[start:]):
         known = vocabulary.fixes if mark == "~" else vocabulary.fixes | vocabulary.faults
-        switches[_one_of(switch, "fix", known)] = mark
+        switches[_require_one(switch, "fix", known)] = mark
     return name + "".join(f"{mark}{switch}" for switch, mark in switches.items())
 
 

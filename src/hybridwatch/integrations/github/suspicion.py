@@ -143,7 +143,7 @@ def tell_authors(
     client = GitHubClient(access, repository, _RETRIED, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
-        number = _pull_request_of(client, repository, suspect.name)
+        number = _find_pull_request(client, repository, suspect.name)
         if number is None:
             yield Telling(suspect, None, "no merged pull request has this commit")
             continue
@@ -165,7 +165,7 @@ def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
     return pull.comment(lambda body: kind_in(body) is not None, text_after)
 
 
-def _pull_request_of(client: GitHubClient, repository: str, sha: str) -> int | None:
+def _find_pull_request(client: GitHubClient, repository: str, sha: str) -> int | None:
     """Give the first merged pull request that has a commit."""
     with client.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.engines.builds import label_words, load_builds
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.orchestration.bisect.question import ALIVE, STARTS
 from hybridwatch.records.store import list_records, list_verdicts
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.layout import read_run_id
 from hybridwatch.scenarios.load import survey
 from hybridwatch.system.home import home
 
@@ -41,7 +41,7 @@ def build_vocabulary(results: Path) -> Vocabulary:
     """Read what there is; a file that names something and cannot be read is an error."""
     scenarios = survey(home() / "scenarios").scenarios
     expected = {name for one in scenarios for name in (*one.expect.exactly, *one.expect.at_least)}
-    metrics = {metric_of(name) for name in expected | {metric.id for metric in METRICS}}
+    metrics = {find_metric(name) for name in expected | {metric.id for metric in METRICS}}
     specs = load_builds()
     words = label_words()
     searched = {metric.id for metric in metrics if metric.kind is not Kind.PROPORTION}
@@ -54,6 +54,6 @@ def build_vocabulary(results: Path) -> Vocabulary:
         faults=frozenset(words.added),
         metrics=frozenset(metric.id for metric in metrics),
         searchable=frozenset(searched | {STARTS, ALIVE}),
-        runs=frozenset(map(run_id_of, list_records(results))),
-        verdicts=frozenset(map(run_id_of, list_verdicts(results))),
+        runs=frozenset(map(read_run_id, list_records(results))),
+        verdicts=frozenset(map(read_run_id, list_verdicts(results))),
     )

@@ -30,7 +30,13 @@ from hybridwatch.history.runs import runs_by_id
 from hybridwatch.integrations.notify.message import Content, MessagePart
 from hybridwatch.integrations.notify.topic import Topic, TopicStatus
 from hybridwatch.pages.address import address
-from hybridwatch.reports.alert_text import CLOSED, change_of, group_text, own_report, place_of
+from hybridwatch.reports.alert_text import (
+    CLOSED,
+    describe_change,
+    describe_place,
+    group_text,
+    own_report,
+)
 
 _STANDINGS: Final = {
     Status.OPEN: TopicStatus.OPEN,
@@ -102,17 +108,17 @@ def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
         is_gap=False,
         seen=_seen_text(alert.seen),
         since=lambda seen: since(alert, _SEEN.validate_json(seen)),
-        content=partial(_content_of, group, place),
+        content=partial(_build_content, group, place),
         cause=group.key,
     )
 
 
-def _content_of(group: AlertGroup, place: TopicPlace) -> Content:
-    lead, text = group.lead, group_text(group, _report_of(group.lead, place))
+def _build_content(group: AlertGroup, place: TopicPlace) -> Content:
+    lead, text = group.lead, group_text(group, _find_report(group.lead, place))
     subjects = [alert.subject for alert in group.current]
     many = len(subjects) > 1
     return Content(
-        what=f"{text.what} in {place_of(group)}" if many else text.what,
+        what=f"{text.what} in {describe_place(group)}" if many else text.what,
         detail=text.detail,
         scenario=_only({subject.scenario for subject in subjects}),
         testbed=_only({subject.testbed for subject in subjects}),
@@ -123,7 +129,9 @@ def _content_of(group: AlertGroup, place: TopicPlace) -> Content:
         run=lead.bad.run_id,
         since=_moment(group.opened_by.started_at),
         metrics=tuple(
-            MessagePart(one.metric, one.statistic, one.verdict.value, one.effect, change_of(one))
+            MessagePart(
+                one.metric, one.statistic, one.verdict.value, one.effect, describe_change(one)
+            )
             for one in lead.cause.parts
         ),
         members=tuple(map(_member, group.current)) if many else (),
@@ -137,12 +145,12 @@ def _only(names: set[str]) -> str:
 
 
 def _member(alert: Alert) -> str:
-    subject, change = alert.subject, change_of(alert.cause.lead)
+    subject, change = alert.subject, describe_change(alert.cause.lead)
     where = f"{subject.scenario} on {subject.testbed} against {subject.baseline}"
     return where if change == numbers.ABSENT else f"{where}: {alert.cause.lead.metric} {change}"
 
 
-def _report_of(alert: Alert, place: TopicPlace) -> Report | None:
+def _find_report(alert: Alert, place: TopicPlace) -> Report | None:
     """Read why the engine failed, which is all that the index does not have."""
     if alert.subject.area is not Area.ENGINE:
         return None

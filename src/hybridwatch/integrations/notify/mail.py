@@ -71,7 +71,7 @@ class MailDoor:
     def _undelivered(self, error: Exception) -> UndeliveredError:
         line = one_line(f"{type(error).__name__}: {error}")
         line = line.replace(self._password, "***") if self._password else line
-        code = _code_of(error)
+        code = _read_code(error)
         refused = 500 <= code < 600
         alone = refused and not isinstance(error, smtplib.SMTPAuthenticationError)
         return UndeliveredError(line[:300], alone=alone, again=not refused)
@@ -95,7 +95,7 @@ def build_mail(message: Message, channel: Email) -> EmailMessage:
     return mail
 
 
-def _code_of(error: Exception) -> int:
+def _read_code(error: Exception) -> int:
     """Give the server's answer as a number; 0 where it gave none."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return min((code for code, _ in error.recipients.values()), default=0)

@@ -114,7 +114,9 @@ class Outbox:
         with reading_kept(self._database, MESSAGE) as connection:
             if connection is None:
                 return []
-            return [_message_of(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))]
+            return [
+                _read_message(row) for row in connection.execute(wanted.order_by(MESSAGE.c.turn))
+            ]
 
     def orphaned(self, channels: Sequence[str]) -> Mapping[str, int]:
         """Count what waits for channels that are no longer named."""
@@ -148,7 +150,7 @@ class Outbox:
             if connection is None:
                 return {}
             rows = connection.execute(select(TOLD).where(TOLD.c.channel == channel))
-            return {row.topic: _told_of(row) for row in rows}
+            return {row.topic: _read_state(row) for row in rows}
 
 
 def _change(connection: Connection, message: Message, **change: Any) -> None:
@@ -218,7 +220,7 @@ def _put_told(connection: Connection, step: OutboxStep) -> None:
         connection.execute(insert(TOLD), [row])
 
 
-def _told_of(row: Row[Any]) -> DeliveryState:
+def _read_state(row: Row[Any]) -> DeliveryState:
     content = STORED_CONTENT.validate_json(row.content)
     return DeliveryState(TopicStatus(row.standing), row.seen, content, row.messages)
 
@@ -239,7 +241,7 @@ def _message_row(message: Message, turn: int) -> dict[str, Any]:
     }
 
 
-def _message_of(row: Row[Any]) -> Message:
+def _read_message(row: Row[Any]) -> Message:
     return Message(
         id=row.id,
         channel=row.channel,

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import MeasurementError
 from hybridwatch.records.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
-from hybridwatch.records.part import form_of
+from hybridwatch.records.part import build_adapter
 from hybridwatch.system.home import layers
 
 ORACLES: Final = "oracles"
@@ -216,6 +216,6 @@ def model_digest(folder: Path) -> str:
 
 
 def _line(one: Completion) -> str:
-    form = form_of(Completion)
+    form = build_adapter(Completion)
     plain = form.dump_python(form.validate_python(one), mode="json")
     return json.dumps(plain, separators=(",", ":"))

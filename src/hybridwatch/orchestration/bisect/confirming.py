@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridwatch.analysis.subject import phase_of
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.errors import EngineError, LateEngineError
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect.candidate import Candidate
 from hybridwatch.orchestration.bisect.measurer import parse_contracts, timed_outcome
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
@@ -88,8 +88,8 @@ def _of_times(
     labels: tuple[str, str],
     keep: Callable[[Run], Path],
 ) -> Confirmation:
-    metric = metric_of(question.metric)
-    run = search.measurer.session(labels, {phase_of(metric)}, end_blocks(metric.id))
+    metric = find_metric(question.metric)
+    run = search.measurer.session(labels, {find_phase(metric)}, end_blocks(metric.id))
     outcome = timed_outcome(run, metric, 0.0)
     record = str(keep(run))
     named = run.builds[0].label, run.builds[1].label

@@ -43,7 +43,7 @@ def find_ends(
     Raises:
         BuildError: A word names nothing, or the ends are in the wrong order.
     """
-    labels = [_label_of(word, accelerator, home) for word in (good, bad)]
+    labels = [_read_label(word, accelerator, home) for word in (good, bad)]
     if all(labels):
         return _of_builds(labels[0], labels[1], wanted, home)
     if repo is None:
@@ -53,11 +53,11 @@ def find_ends(
             f"known builds: {', '.join(load_builds(home))}"
         )
     pairs = zip((good, bad), labels, strict=True)
-    shas = [_commit_of(word, label, repo, home) for word, label in pairs]
+    shas = [_find_commit(word, label, repo, home) for word, label in pairs]
     return _in_order(shas, repo, wanted)
 
 
-def _label_of(word: str, accelerator: str, home: Path) -> str:
+def _read_label(word: str, accelerator: str, home: Path) -> str:
     """Give the label of the build that a word names; empty when it names none."""
     builds = load_builds(home)
     named = [
@@ -85,7 +85,7 @@ def _of_builds(good: str, bad: str, wanted: ChangeDirection, home: Path) -> Ends
     return Ends((bad, good) if wanted is ChangeDirection.FIX else (good, bad))
 
 
-def _commit_of(word: str, label: str, repo: Path, home: Path) -> str:
+def _find_commit(word: str, label: str, repo: Path, home: Path) -> str:
     if not label:
         return find_sha(repo, word)
     spec = parse_label(label, home).spec

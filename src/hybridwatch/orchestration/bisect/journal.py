@@ -114,7 +114,7 @@ def sole_journal(
     Raises:
         RecordError: Another call is at this search, or the file cannot be read or written.
     """
-    path = _path_of(results, scenario, question)
+    path = _build_path(results, scenario, question)
     with ExitStack() as stack:
         try:
             make_folder(path.parent)
@@ -137,13 +137,13 @@ def open_journal(
     Raises:
         RecordError: The file that is there cannot be read.
     """
-    path = _path_of(results, scenario, question)
+    path = _build_path(results, scenario, question)
     if anew:
         path.unlink(missing_ok=True)
     return SearchJournal(path, question)
 
 
-def _path_of(results: Path, scenario: str, question: Mapping[str, str]) -> Path:
+def _build_path(results: Path, scenario: str, question: Mapping[str, str]) -> Path:
     canonical = json.dumps(dict(question), sort_keys=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
     return results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"

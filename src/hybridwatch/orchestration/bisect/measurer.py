@@ -10,14 +10,14 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import Subject, phase_of
+from hybridwatch.analysis.subject import Subject, find_phase
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, Tell, run_session
-from hybridwatch.metrics import Metric, metric_of
+from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
@@ -72,12 +72,12 @@ class Measurer:
 
     def times(self, first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
         """Time one build next to another, block by block."""
-        wanted = metric_of(metric)
+        wanted = find_metric(metric)
 
         def read(run: Run, minutes: float) -> ProbeOutcome:
             return timed_outcome(run, wanted, minutes)
 
-        return self._timed((first, label), phase_of(wanted), blocks, read)
+        return self._timed((first, label), find_phase(wanted), blocks, read)
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
         """Measure one or two builds.
@@ -148,7 +148,7 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
         return ProbeOutcome(
             state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
         )
-    phase = phase_of(metric)
+    phase = find_phase(metric)
     timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]
     return ProbeOutcome(
         state=ProbeState.MEASURED,

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
@@ -70,7 +70,7 @@ def require_metric(metric: str) -> None:
     if is_of_life(metric):
         return
     try:
-        kind = metric_of(metric).kind
+        kind = find_metric(metric).kind
     except KeyError:
         raise ComparisonError(
             f"--metric: expected {STARTS}, {ALIVE} or the id of a metric, found {metric!r}; "
@@ -85,7 +85,7 @@ def require_metric(metric: str) -> None:
 
 def is_exact(metric: str) -> bool:
     """Whether one measurement decides, without noise."""
-    return is_of_life(metric) or metric_of(metric).kind is Kind.EXACT
+    return is_of_life(metric) or find_metric(metric).kind is Kind.EXACT
 
 
 def is_of_life(metric: str) -> bool:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hybridwatch.analysis.subject import phase_of
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.journal import SearchJournal
 from hybridwatch.orchestration.bisect.measurer import Measurer
@@ -65,7 +65,7 @@ def end_blocks(metric: str) -> int:
 
 def _starts_anew(metric: str) -> bool:
     """Whether each block of a metric starts its own engines."""
-    return phase_of(metric_of(metric)) is Phase.DUET
+    return find_phase(find_metric(metric)) is Phase.DUET
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ class BisectSearch:
                 break
         else:
             return None
-        is_worse = metric_of(metric).better.is_worse(effect.size)
+        is_worse = find_metric(metric).better.is_worse(effect.size)
         if is_worse is not (wanted is ChangeDirection.REGRESSION):
             return None
         block = outcome.block_minutes

@@ -24,7 +24,7 @@ from hybridwatch.orchestration.fleet.job import (
 )
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.line import LONGEST_LINE
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.layout import read_run_id
 
 _PAIR: Final = 2
 _DAY: Final = timedelta(days=1)
@@ -44,7 +44,7 @@ def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
     with job_queue.database.reading() as connection:
         rows = connection.execute(wanted.order_by(JOB.c.planned_at)).fetchall()
     found = [
-        PlannedPair(parse_job_row(row), run_id_of(Path(row.record)) if row.record else "")
+        PlannedPair(parse_job_row(row), read_run_id(Path(row.record)) if row.record else "")
         for row in rows
     ]
     return [one for one in found if len(one.job.builds) == _PAIR]

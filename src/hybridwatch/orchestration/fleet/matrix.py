@@ -170,7 +170,7 @@ class Matrix(Part):
         """
         found: dict[str, Job] = {}
         for place, measure in enumerate(self.measures):
-            for job in self._jobs_of(measure, f"measure[{place}]", scenarios, batch_id, now):
+            for job in self._plan_jobs(measure, f"measure[{place}]", scenarios, batch_id, now):
                 known = found.get(job.key)
                 if known is None or known.priority < job.priority:
                     found[job.key] = job
@@ -202,9 +202,9 @@ class Matrix(Part):
             minutes=self.ask.minutes,
             trials=trials,
         )
-        return list(self._jobs_of(measure, "ask", scenarios, batch_id, now))
+        return list(self._plan_jobs(measure, "ask", scenarios, batch_id, now))
 
-    def _jobs_of(
+    def _plan_jobs(
         self, measure: _Measure, key: str, scenarios: Path, batch_id: str, now: datetime
     ) -> Iterator[Job]:
         until = now + timedelta(hours=self.hours)

@@ -12,10 +12,10 @@ from hybridwatch.orchestration.fleet.cluster import JobResult
 from hybridwatch.orchestration.fleet.job import Job, Purpose
 from hybridwatch.orchestration.fleet.job_queue import Attempt, JobQueue
 from hybridwatch.records.codec import Encoded, decode
-from hybridwatch.records.naming import RECORD_SUFFIX, stem_of
+from hybridwatch.records.naming import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.files import write_all
-from hybridwatch.records.store.layout import folder_of
+from hybridwatch.records.store.layout import find_folder
 
 LOGS = Path("fleet") / "logs"
 """Below the results folder."""
@@ -38,8 +38,8 @@ def import_result(
     store = results / PROBES if attempt.job.purpose is Purpose.PROBE else results
     run = decode(result.record, result.bulk)
     _check(attempt.job, run)
-    encoded = Encoded(stem_of(run), result.record, result.bulk)
-    record = folder_of(store, run) / (encoded.stem + RECORD_SUFFIX)
+    encoded = Encoded(build_stem(run), result.record, result.bulk)
+    record = find_folder(store, run) / (encoded.stem + RECORD_SUFFIX)
     log = keep_log(results, attempt, result.log)
     if not job_queue.name_record(attempt, record.relative_to(results).as_posix()):
         return None

@@ -36,7 +36,7 @@ from hybridwatch.orchestration.fleet.lookup import find_job_history
 from hybridwatch.orchestration.fleet.overview import read_overview
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.layout import read_run_id
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.system.stopping import require_wanted
 
@@ -132,7 +132,7 @@ class FleetSearch:
             self.job_queue.cancel([key])  # of an earlier call; no driver has seen that it is late
             return False
         is_unread = (
-            history.state is JobState.DONE and run_id_of(Path(history.record)) not in self.read
+            history.state is JobState.DONE and read_run_id(Path(history.record)) not in self.read
         )
         return history.state in OPEN or is_unread
 

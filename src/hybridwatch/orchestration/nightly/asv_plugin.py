@@ -81,7 +81,7 @@ def _build() -> Mapping[str, str]:
         request = contender()
         label = request.label
         if request.spec.origin:  # which the name alone does not tell from what it was yesterday
-            label = request.label_of(check_build(request.spec).code_digest, changed=True)
+            label = request.build_label(check_build(request.spec).code_digest, changed=True)
     except HybridwatchError as error:
         raise util.UserError(f"{BUILD_VARIABLE}: {error}") from error
     return {BUILD_VARIABLE: label, RELEASE_VARIABLE: request.spec.release}

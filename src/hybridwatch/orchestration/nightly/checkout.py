@@ -7,7 +7,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, ScenarioError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.orchestration.nightly.policy import load_policy, policy_of
+from hybridwatch.orchestration.nightly.policy import find_policy, load_policy
 from hybridwatch.scenarios.load import Survey, survey
 from hybridwatch.system.home import home_or_shipped, layers
 
@@ -32,7 +32,7 @@ def checkout_here() -> Checkout:
     except HybridwatchError as error:
         builds, problems = {}, [*problems, *str(error).splitlines()]
     found = _surveyed(root / "scenarios")
-    policy, wrong = _policy(policy_of(root))
+    policy, wrong = _policy(find_policy(root))
     return Checkout(
         scenarios={scenario.id: scenario for scenario in found.scenarios},
         builds=builds,

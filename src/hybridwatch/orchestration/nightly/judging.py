@@ -14,10 +14,10 @@ from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.history.judge import Chosen, JudgedReport, judge_on
 from hybridwatch.records.store import (
     StoredVerdict,
+    find_results,
     read_side,
     read_verdict,
     refer,
-    results_of,
     write_verdict,
 )
 
@@ -60,7 +60,7 @@ def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
         ComparisonError: The records cannot be judged.
     """
     verdict, untouched = read_verdict(path)
-    folder = results_of(path, results)
+    folder = find_results(path, results)
     alterations = [] if untouched else [f"{path} was altered after it was written."]
     sides = [read_side(folder, reference) for reference in (verdict.baseline, verdict.contender)]
     alterations += [

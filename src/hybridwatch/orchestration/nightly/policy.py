@@ -125,10 +125,10 @@ def policy_here() -> Policy:
         PolicyError: There is one, and it is wrong.
     """
     folder = home_or_shipped()
-    file = policy_of(folder) if is_extending(folder) else DEFAULT
+    file = find_policy(folder) if is_extending(folder) else DEFAULT
     return load_policy(file) if file.is_file() else STRICT
 
 
-def policy_of(folder: Path) -> Path:
+def find_policy(folder: Path) -> Path:
     """Say where the policy of a home or a checkout lies, if it has one."""
     return folder / (_OF_A_HOME if is_extending(folder) else DEFAULT)

@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert, Deed, RunVerdict, TransitionKind
 from hybridwatch.analysis.alerts import DecisionEntry as Act
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.death import death_of
+from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
@@ -46,8 +46,8 @@ from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import (
     alert_text,
-    change_of,
     compute_rank,
+    describe_change,
     is_control,
     own_report,
 )
@@ -103,7 +103,7 @@ def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
     """Say what ended the engine, with the end of its log."""
     if alert.subject.area is not Area.ENGINE or report is None:
         return
-    death = death_of(report, alert.cause)
+    death = find_death(report, alert.cause)
     if death is None:
         return
     trial = death.trial
@@ -211,6 +211,6 @@ def _verdict_text(run_verdict: RunVerdict) -> str:
     if run_verdict.cause is None:
         return run_verdict.verdict.value
     lead = run_verdict.cause.lead
-    change = change_of(lead)
+    change = describe_change(lead)
     named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
     return run_verdict.verdict.value + named

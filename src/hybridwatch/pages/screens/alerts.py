@@ -38,11 +38,11 @@ from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.reports.alert_text import (
     alert_text,
-    change_of,
     common,
     compute_rank,
+    describe_change,
+    describe_place,
     group_text,
-    place_of,
 )
 
 _STANDING: Final = "standing"
@@ -89,7 +89,7 @@ def listed(source: Source, here: Address) -> tuple[AlertGroup, ...]:
 
 def render_alert_name(group: AlertGroup) -> str:
     """Name an alert where there is one line for it."""
-    return _name(place_of(group), group.lead)
+    return _name(describe_place(group), group.lead)
 
 
 def _name(place: str, alert: Alert) -> str:
@@ -186,8 +186,12 @@ def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inlin
     testbeds = common((subject.testbed for subject in subjects), "testbed")
     return (
         alert.cause.lead.verdict,
-        Cell(Link(place_of(group), render_address(group.key, here)), _happened(group, source)),
-        Cell(change_of(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect),
+        Cell(
+            Link(describe_place(group), render_address(group.key, here)), _happened(group, source)
+        ),
+        Cell(
+            describe_change(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect
+        ),
         Cell(alert.subject.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
@@ -218,13 +222,13 @@ def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> 
         (
             Cell(_way_to(one, shown, here), f"{one.subject.baseline} → {one.subject.contender}"),
             one.subject.testbed,
-            Cell(change_of(one.cause.lead), raw=one.cause.lead.effect),
+            Cell(describe_change(one.cause.lead), raw=one.cause.lead.effect),
             since(one.opened_by, source),
             Cell(status_line(one), compute_rank(one)),
         )
         for one in group.members
     )
-    text = f"{group_text(group).sentence(f' in {place_of(group)}')}, one alert since "
+    text = f"{group_text(group).sentence(f' in {describe_place(group)}')}, one alert since "
     yield Paragraph((text, source.ago(group.opened_by.started_at), ". An answer goes to all."))
     yield Table("Where it shows", columns, rows)
 

@@ -29,7 +29,7 @@ from hybridwatch.pages.screens.alerting import alerts_here, since
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.records.identity import FixState
-from hybridwatch.reports.alert_text import common, group_text, place_of
+from hybridwatch.reports.alert_text import common, describe_place, group_text
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -224,7 +224,7 @@ def _between_releases(source: Source) -> Iterator[Section]:
         (
             group.lead.subject.contender,
             Link(
-                group_text(group).sentence(f" in {place_of(group)}"),
+                group_text(group).sentence(f" in {describe_place(group)}"),
                 address("alerts", alert=group.key),
             ),
             common((one.subject.baseline for one in group.current), "release"),

@@ -25,7 +25,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.reports.figures.lines import change_of
+from hybridwatch.reports.figures.lines import describe_change
 
 
 def change_points(
@@ -110,7 +110,7 @@ def _change(
             "confirmed" if confirmed else "look again after the next runs",
         ),
         Cell(subject.label, line.title),
-        Cell(change_of(point, line, subject.metric), raw=point.effect),
+        Cell(describe_change(point, line, subject.metric), raw=point.effect),
         Cell(
             Link(at["run"], address("run", run=at["run"])),
             _between(point, line) or source.ago(when),

@@ -14,9 +14,9 @@ from hybridwatch.reports.figures.curve import figure_curves
 from hybridwatch.reports.figures.trials import SIDES
 from hybridwatch.reports.tradeoff_text import (
     KNOBS,
-    interactivity_of,
-    objective_of,
-    output_of,
+    describe_interactivity,
+    describe_objective,
+    describe_output,
     rate,
     tradeoff_lines,
 )
@@ -51,7 +51,7 @@ def _section(
     sides: Sequence[SideCurve], lines: Sequence[str], crossings: Sequence[tuple[float, float]]
 ) -> Section:
     hint = _HINT + (_CROSSED if crossings else "")
-    if objective := objective_of(sides[0]):
+    if objective := describe_objective(sides[0]):
         hint += f" Goodput counts the requests with {objective}."
     return Section(
         _TITLE,
@@ -86,7 +86,7 @@ def _chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]])
 def _end(side: SideCurve, at: int) -> str:
     point = side.points[at]
     throughput, interactivity = point.throughput.middle, point.interactivity.middle
-    given, seen = output_of(side), interactivity_of(side)
+    given, seen = describe_output(side), describe_interactivity(side)
     return f"{rate(throughput)} {given} at {rate(interactivity)} {seen}"
 
 
@@ -121,8 +121,8 @@ def _known(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
     """Name what is known of the points, with its unit; what no trial gives has no column."""
     first = sides[0]
     points = [point for side in sides for point in side.points]
-    yield interactivity_of(first), lambda point: point.interactivity
-    yield output_of(first), lambda point: point.throughput
+    yield describe_interactivity(first), lambda point: point.interactivity
+    yield describe_output(first), lambda point: point.throughput
     if any(point.goodput is not None for point in points):
         yield "goodput, req/s", lambda point: point.goodput
     if any(point.joules_per_token is not None for point in points):

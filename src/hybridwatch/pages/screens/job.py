@@ -24,7 +24,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.fleet import open_source_queue
 from hybridwatch.pages.screens.screen import Source
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Job of a fleet"
 _LOG_LINES: Final = 400
@@ -50,7 +50,7 @@ def _blocks(history: JobHistory, source: Source) -> Iterator[Block]:
     job = history.job
     record: Inline = "-"
     if history.record:
-        run = run_id_of(Path(history.record))
+        run = read_run_id(Path(history.record))
         record = Link(run, address("run", run=run))
     yield Facts(
         (

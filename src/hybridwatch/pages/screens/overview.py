@@ -50,7 +50,7 @@ from hybridwatch.pages.screens.overview_news import news_section
 from hybridwatch.pages.screens.screen import Source
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.records.role import Role
-from hybridwatch.reports.alert_text import group_text, place_of
+from hybridwatch.reports.alert_text import describe_place, group_text
 from hybridwatch.reports.caught import bugs_caught
 
 _RUNS_BACK: Final = 16
@@ -155,7 +155,7 @@ def _open_alerts(source: Source) -> Iterator[Block]:
     for nth, group in enumerate(found[:_NAMED]):
         text = group_text(group)
         size = f", {text.detail}" if len(group.current) > 1 and text.detail else ""
-        name = f"{place_of(group)}: {text.what.lower()}{size}"
+        name = f"{describe_place(group)}: {text.what.lower()}{size}"
         line += [", " if nth else "", Link(name, address("alerts", alert=group.key))]
         line += [" (opened ", source.ago(group.opened_by.started_at), ")"]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

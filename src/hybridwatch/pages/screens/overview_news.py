@@ -20,7 +20,7 @@ from hybridwatch.analysis.alerts import (
     Transition,
     TransitionKind,
 )
-from hybridwatch.analysis.cause import Area, Part, area_of, find_causes
+from hybridwatch.analysis.cause import Area, Part, find_area, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
@@ -187,7 +187,7 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterato
     since = since_when(source.index)
     for row in verdict_rows(latest):
         if since[row.question] >= moment:
-            area = area_of(row.metric, Verdict.IMPROVEMENT)
+            area = find_area(row.metric, Verdict.IMPROVEMENT)
             subject = AlertSubject(row.scenario, area, row.baseline, row.contender, row.testbed)
             effect = None if math.isnan(row.effect) else row.effect
             part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)

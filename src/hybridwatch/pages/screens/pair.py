@@ -111,7 +111,7 @@ def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
     An engine that is bad on purpose is compared only if it is asked for. ``rows`` has what there is
     to choose from, newest first; ``None`` comes when it is empty.
     """
-    seen = {role: _side_of(rows, query.address.values(role)[-1:]) for role in _ROLES}
+    seen = {role: _find_side(rows, query.address.values(role)[-1:]) for role in _ROLES}
     instead = (every_run(rows),)
     scenario = query.subject("Scenario", "scenario", _scenarios(rows, seen), instead)
     for role, side in seen.items():
@@ -211,7 +211,7 @@ def _alone(pair: PairView) -> str:
     return "It is the only one of this scenario; measure another build to compare it with."
 
 
-def _side_of(rows: Mapping[str, RunRow], query: tuple[str, ...]) -> PairSide | None:
+def _find_side(rows: Mapping[str, RunRow], query: tuple[str, ...]) -> PairSide | None:
     run, _, index = (query or ("",))[0].rpartition("#")
     row = rows.get(run)
     if row is None or index not in {str(at) for at in range(len(row.builds))}:

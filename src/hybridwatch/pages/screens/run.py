@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import basis_of, centers_of, name_of, plural
+from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.history.severity import find_line_verdict, worst_first
@@ -189,7 +189,7 @@ def comparisons_table(report: Report) -> Table:
 
 
 def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
-    old, new = centers_of(comparison)
+    old, new = format_centers(comparison)
     sides = (comparison.baseline, comparison.contender)
     raws = [None if side is None else side.center for side in sides]
     return (
@@ -197,7 +197,7 @@ def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
         Cell(name_of(comparison), title="\n".join(comparison.doubts)),
         Cell(old, raw=raws[0]),
         Cell(new, raw=raws[1]),
-        Cell(numbers.change(comparison), basis_of(comparison), raw=comparison.effect),
+        Cell(numbers.change(comparison), describe_basis(comparison), raw=comparison.effect),
         numbers.interval(comparison) or numbers.ABSENT,
         Cell(numbers.p_value(comparison.p_adjusted), raw=comparison.p_adjusted),
         numbers.n(comparison),

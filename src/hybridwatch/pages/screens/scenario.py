@@ -19,7 +19,7 @@ from hybridwatch.history.controls import bad_on_purpose
 from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import controls_last, runs_by_id
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -105,7 +105,7 @@ class _Histories:
             over_releases=place.over_releases,
             builds=names,
             settings=self.settings(place.scenario),
-            machines=self.machines_of(place),
+            machines=self.list_machine_changes(place),
         )
 
     def _chart(
@@ -119,18 +119,18 @@ class _Histories:
         chart = build_chart(subject, lines, place.scenario, over_releases=place.over_releases)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
-        return with_machine(chart, self.machines_of(place))
+        return with_machine(chart, self.list_machine_changes(place))
 
-    def machines_of(self, place: _LoadPlace) -> tuple[MachineChange, ...]:
+    def list_machine_changes(self, place: _LoadPlace) -> tuple[MachineChange, ...]:
         """How the machine changed; over releases no place is a moment."""
         return () if place.over_releases else changes_on(place.testbed, self._index)
 
     def _medians(self, place: _LoadPlace, subject: Subject, name: str) -> tuple[Line, ...]:
-        levels, machines = self.levels_of(place, subject), self.machines_of(place)
+        levels, machines = self.read_levels(place, subject), self.list_machine_changes(place)
         along = place.newest, place.over_releases
         return tuple(compute_medians(levels, subject.metric, name, *along, machines))
 
-    def levels_of(self, place: _LoadPlace, subject: Subject) -> pd.DataFrame:
+    def read_levels(self, place: _LoadPlace, subject: Subject) -> pd.DataFrame:
         """The levels of one of the scenario's metrics: all of them are asked for at once."""
         every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
@@ -176,7 +176,7 @@ def show(source: Source, query: ViewQuery) -> Document:
         *(gaps_notice([gap]) if gap else ()),
         *broken_in(source),
         Filters(tuple(choices)),
-        *change_points(drawn, histories.machines_of(place), source),
+        *change_points(drawn, histories.list_machine_changes(place), source),
         *build_charts(drawn),
         *_others(subjects, metric, place, names[0], source),
         _table_of_runs(runs, names, source, over_releases=over_releases),
@@ -209,7 +209,7 @@ def _subjects(cells: pd.DataFrame) -> list[Subject]:
     """Every metric that this hybridwatch knows, what matters most first."""
     pairs = cells[["metric", "statistic"]].drop_duplicates().sort_values(["metric", "statistic"])
     known = [
-        Subject(metric_of(metric), statistic)
+        Subject(find_metric(metric), statistic)
         for metric, statistic in pairs.itertuples(index=False)
         if kind_of(metric) is not None
     ]
@@ -229,7 +229,7 @@ def _default(subjects: Sequence[Subject], place: _LoadPlace, source: Source) -> 
 
     def broken(subject: Subject) -> float:
         histories = _histories(source.index)
-        return float(histories.levels_of(place, subject)["value"].max())
+        return float(histories.read_levels(place, subject)["value"].max())
 
     contracts = [subject for subject in subjects if subject.metric.kind is Kind.EXACT]
     others = [subject for subject in subjects if subject.metric.kind is not Kind.EXACT]

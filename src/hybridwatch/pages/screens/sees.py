@@ -12,7 +12,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, bad_readings, find_newest, list_controls
-from hybridwatch.metrics import Kind, metric_of
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -158,7 +158,7 @@ def _tells(readings: Sequence[ControlReading], nothing: str) -> str:
 
 
 def _reading_text(reading: ControlReading) -> str:
-    metric = metric_of(reading.metric)
+    metric = find_metric(reading.metric)
     name = reading.metric.partition(".")[2]
     if math.isnan(reading.new):
         return f"{name} {reading.verdict.value}"

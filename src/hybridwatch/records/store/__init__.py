@@ -21,12 +21,12 @@ from hybridwatch.records.store.reader import (
 from hybridwatch.records.store.verdicts import (
     SideRef,
     StoredVerdict,
+    find_results,
     find_verdict,
     list_verdicts,
     read_side,
     read_verdict,
     refer,
-    results_of,
     write_verdict,
 )
 
@@ -42,6 +42,7 @@ __all__ = [
     "StoredVerdict",
     "check_writable",
     "find_record",
+    "find_results",
     "find_verdict",
     "list_records",
     "list_verdicts",
@@ -54,7 +55,6 @@ __all__ = [
     "read_verdict",
     "refer",
     "results_folder",
-    "results_of",
     "take_in",
     "write_run",
     "write_verdict",

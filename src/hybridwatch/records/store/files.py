@@ -13,7 +13,7 @@ from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, encode
 from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import RECORDS, folder_of
+from hybridwatch.records.store.layout import RECORDS, find_folder
 from hybridwatch.records.store.mirror import adding, mirror_at
 from hybridwatch.system.atomic_file import create_all, hidden, make_folder
 
@@ -35,7 +35,7 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
     bulks: list[tuple[Path, bytes]] = []
     records: list[tuple[Path, bytes]] = []
     for run, encoded in runs:
-        folder = folder_of(results, run)
+        folder = find_folder(results, run)
         records.append((folder / (encoded.stem + RECORD_SUFFIX), encoded.record))
         if encoded.bulk is not None:
             bulks.append((folder / (encoded.stem + BULK_SUFFIX), encoded.bulk))

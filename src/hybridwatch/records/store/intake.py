@@ -13,7 +13,7 @@ from hybridwatch.records.codec import Encoded
 from hybridwatch.records.naming import RECORD_SUFFIX
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.files import write_all
-from hybridwatch.records.store.layout import folder_of, list_records, run_id_of
+from hybridwatch.records.store.layout import find_folder, list_records, read_run_id
 from hybridwatch.records.store.reader import read_file, read_run
 
 BATCH: Final = 100
@@ -32,7 +32,7 @@ class Intake:
     _waiting: dict[str, tuple[Run, Encoded]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._known = {run_id_of(path): path for path in list_records(self.results)}
+        self._known = {read_run_id(path): path for path in list_records(self.results)}
 
     @property
     def is_full(self) -> bool:
@@ -58,11 +58,11 @@ class Intake:
         """
         there = self._known.get(run.id)
         if there is None:
-            self._known[run.id] = folder_of(self.results, run) / (encoded.stem + RECORD_SUFFIX)
+            self._known[run.id] = find_folder(self.results, run) / (encoded.stem + RECORD_SUFFIX)
             self._waiting[run.id] = run, encoded
             return True
         waiting = self._waiting.get(run.id)
-        if (waiting[1].record if waiting else _bytes_of(there)) == encoded.record:
+        if (waiting[1].record if waiting else _read_bytes(there)) == encoded.record:
             return False
         raise RecordConflictError(
             f"run {run.id} is there already as {there}, and says something else; records never "
@@ -112,7 +112,7 @@ def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
     raise RecordError(failed[run.id])
 
 
-def _bytes_of(record: Path) -> bytes:
+def _read_bytes(record: Path) -> bytes:
     try:
         return read_file(record, MOST_RECORD_BYTES)
     except RecordError as error:

@@ -45,7 +45,7 @@ class Answering:
     narrower: str
 
 
-def one_of(results: Path, key: str, known: Sequence[Path], answering: Answering) -> Path:
+def find_one(results: Path, key: str, known: Sequence[Path], answering: Answering) -> Path:
     """Find the one file that answers to a path, the beginning of a name, or ``latest``.
 
     Without one, or with several, the ``RecordError`` says what to do.
@@ -81,14 +81,14 @@ def _nothing(results: Path, answering: Answering) -> str:
 
 _ANSWERING: Final = Answering(
     noun="record",
-    fits=lambda path, key: run_id_of(path).startswith(key),
+    fits=lambda path, key: read_run_id(path).startswith(key),
     expected="a record whose run id begins with {}",
     remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
     narrower="more of the id",
 )
 
 
-def folder_of(results: Path, run: Run) -> Path:
+def find_folder(results: Path, run: Run) -> Path:
     """Name the folder of a run's files: one per testbed, since only those compare."""
     return results / RECORDS / safe_name(run.testbed.id)
 
@@ -101,7 +101,7 @@ def results_above(record: Path) -> Path:
 def list_records(results: Path, folder: Path | None = None) -> list[Path]:
     """List the records of a store, of every testbed or of one, oldest run first.
 
-    ``folder`` is as ``folder_of`` names it. A store that does not exist has no records;
+    ``folder`` is as ``find_folder`` names it. A store that does not exist has no records;
     half-written files are never among them.
 
     Raises:
@@ -121,9 +121,9 @@ def find_record(results: Path, key: str) -> Path:
     ``key`` is a path to a record, a run id, the beginning of one, or ``latest``. It is a
     ``RecordError`` if no record answers to it, or more than one.
     """
-    return one_of(results, key, list_records(results), _ANSWERING)
+    return find_one(results, key, list_records(results), _ANSWERING)
 
 
-def run_id_of(path: Path) -> str:
+def read_run_id(path: Path) -> str:
     """Read a run's id off the name of its record."""
     return path.stem.rpartition("-")[2]

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.naming import BULK_SUFFIX, started_of
-from hybridwatch.records.store.layout import run_id_of
+from hybridwatch.records.naming import BULK_SUFFIX, parse_start
+from hybridwatch.records.store.layout import read_run_id
 from hybridwatch.records.store.mirror import mirror_at
 
 PRUNED: Final = "pruned.jsonl"
@@ -143,7 +143,7 @@ def may_remove(
     days = timedelta(days=min(policy.answers_days, policy.every_days))
     for path in records:
         try:
-            if run_id_of(path) not in protected and now - started_of(path.name) > days:
+            if read_run_id(path) not in protected and now - parse_start(path.name) > days:
                 return True
         except ValueError:  # not one of our names
             return True
@@ -165,7 +165,9 @@ def plan_removals(
     thinned = {run.record for run in _thinned(runs, protected, policy, now)}
     old = [run for run in runs if _is_older(run, policy.answers_days, now)]
     answers = [
-        _answers_of(run.record) for run in old if run.run not in protected or run.record in thinned
+        _name_answers(run.record)
+        for run in old
+        if run.run not in protected or run.record in thinned
     ]
     removals = [
         Removal(file, what, size)
@@ -200,16 +202,16 @@ def _thinned(
     weeks: set[tuple[object, ...]] = set()
     in_order = sorted(runs, key=lambda run: (run.started_at, run.record))
     stays = [run for run in in_order if run.run in protected]
-    weeks.update(_week_of(run) for run in stays)
+    weeks.update(_find_week(run) for run in stays)
     for run in in_order:
         if run.run in protected or not _is_older(run, policy.every_days, now):
             continue
-        if (week := _week_of(run)) in weeks:
+        if (week := _find_week(run)) in weeks:
             yield run
         weeks.add(week)
 
 
-def _week_of(run: OldRun) -> tuple[object, ...]:
+def _find_week(run: OldRun) -> tuple[object, ...]:
     year, week, _ = run.started_at.astimezone(UTC).isocalendar()
     return (*run.like, year, week)
 
@@ -218,7 +220,7 @@ def _is_older(run: OldRun, days: int, now: datetime) -> bool:
     return now - run.started_at > timedelta(days=days)
 
 
-def _answers_of(record: str) -> str:
+def _name_answers(record: str) -> str:
     return str(Path(record).with_suffix("")) + BULK_SUFFIX
 
 

@@ -22,7 +22,7 @@ from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.naming import RECORD_SUFFIX, safe_name
 from hybridwatch.records.pretty import pretty
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import Answering, oldest_first, one_of
+from hybridwatch.records.store.layout import Answering, find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import read_file, read_run
 from hybridwatch.system.atomic_file import create, make_folder
@@ -86,7 +86,7 @@ def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
     Equal verdicts give equal bytes.
     """
     content = verdict.model_dump(mode="json")
-    digest = _digest_of(content)
+    digest = _compute_digest(content)
     return f"{pretty({**content, 'sha256': digest})}\n".encode(), digest
 
 
@@ -96,7 +96,7 @@ def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
     Raises:
         RecordError: This is no verdict, or one of a newer schema; in one line.
     """
-    content = _object_of(raw)
+    content = _parse_object(raw)
     if "trials" in content:
         raise RecordError("not a stored verdict but a record")
     version = content.get("schema_version")
@@ -113,10 +113,10 @@ def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
         raise RecordError(f"not a stored verdict: {where}: {finding['msg']}") from error
     rest = {key: value for key, value in content.items() if key != "sha256"}
     verdict = StoredVerdict.model_validate(rest)
-    return verdict, sealed.sha256 == _digest_of(rest)
+    return verdict, sealed.sha256 == _compute_digest(rest)
 
 
-def _object_of(raw: bytes) -> dict[str, Any]:
+def _parse_object(raw: bytes) -> dict[str, Any]:
     try:
         content = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -128,7 +128,7 @@ def _object_of(raw: bytes) -> dict[str, Any]:
     return content
 
 
-def _digest_of(content: Mapping[str, Any]) -> str:
+def _compute_digest(content: Mapping[str, Any]) -> str:
     # How the file is laid out does not count, what it says does.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -192,7 +192,7 @@ def find_verdict(results: Path, key: str) -> Path:
     ``key`` is a path, the beginning of the verdict's digest or of a run's id, or ``latest``. It is
     a ``RecordError`` if no verdict answers to it, or more than one.
     """
-    return one_of(results, key, list_verdicts(results), _ANSWERING)
+    return find_one(results, key, list_verdicts(results), _ANSWERING)
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
@@ -208,7 +208,7 @@ def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
         raise RecordError(f"{path}: {error}") from error
 
 
-def results_of(verdict: Path, otherwise: Path) -> Path:
+def find_results(verdict: Path, otherwise: Path) -> Path:
     """Name the results folder that a verdict's file lies in, or the one given if in none."""
     folder = verdict.resolve().parent.parent
     return folder.parent if folder.name == VERDICTS else otherwise

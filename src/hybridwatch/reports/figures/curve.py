@@ -9,7 +9,7 @@ from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
 from hybridwatch.reports.figures.base import base_figure, escaped, faint
 from hybridwatch.reports.figures.marks import MARK
 from hybridwatch.reports.figures.trials import COLOURS, SIDES, SYMBOLS
-from hybridwatch.reports.tradeoff_text import KNOBS, interactivity_of, output_of, rate
+from hybridwatch.reports.tradeoff_text import KNOBS, describe_interactivity, describe_output, rate
 
 _HEIGHT: Final = 420
 _BAND: Final = 0.2
@@ -35,11 +35,14 @@ def figure_curves(
         shapes=[*map(_crossing, crossings), *_bounds(first)],
         annotations=list(_bound_names(first)),
         xaxis={
-            "title": {"text": f"interactivity: {interactivity_of(first)}", "font": {"size": 12}},
+            "title": {
+                "text": f"interactivity: {describe_interactivity(first)}",
+                "font": {"size": 12},
+            },
             "tickformat": ",~g",
         },
         yaxis={
-            "title": {"text": f"throughput: {output_of(first)}", "font": {"size": 12}},
+            "title": {"text": f"throughput: {describe_output(first)}", "font": {"size": 12}},
             "tickformat": ",~g",
         },
     )
@@ -84,8 +87,8 @@ def _line(at: int, side: SideCurve, of: int) -> dict[str, Any]:
 def _hover(side: SideCurve, point: LoadPoint) -> str:
     lines = [
         f"{point.load:g} {KNOBS.get(side.knob, escaped(side.knob))}",
-        f"{_spread(point.interactivity)} {interactivity_of(side)}",
-        f"{_spread(point.throughput)} {output_of(side)}",
+        f"{_spread(point.interactivity)} {describe_interactivity(side)}",
+        f"{_spread(point.throughput)} {describe_output(side)}",
     ]
     if point.goodput is not None:
         lines.append(f"{_spread(point.goodput)} req/s keep the objective")

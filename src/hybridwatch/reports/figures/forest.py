@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import change_of, name_of
+from hybridwatch.analysis.wording.labels import describe_change, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import base_figure, escaped
 from hybridwatch.reports.reason_text import render_band
@@ -123,7 +123,7 @@ def _band(row: ForestRow, place: int) -> dict[str, Any]:
 
 def _sides(row: ForestRow, place: int) -> Iterator[tuple[str, int, str, int]]:
     yield name_of(row.comparison), 0, "left", place
-    yield change_of(row.comparison), 1, "right", place
+    yield describe_change(row.comparison), 1, "right", place
 
 
 def _words(text: str, x: int, anchor: str, place: int) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     verdict = comparison.verdict
     hover = (
         f"<b>{escaped(name_of(comparison))}</b><br>{verdict.value}<br>"
-        f"{escaped(change_of(comparison))}<br>"
+        f"{escaped(describe_change(comparison))}<br>"
         f"same within {numbers.size(comparison, row.band / _PER_CENT)}<br>"
         f"p adjusted {escaped(numbers.p_value(comparison.p_adjusted))}, n {numbers.n(comparison)}"
         "<extra></extra>"

@@ -249,7 +249,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
             "line": {"color": colours, "width": 2},
         },
         "text": [
-            f"{point.state.value}: {change_of(point, line, metric)}<br>{escaped(line.title)}"
+            f"{point.state.value}: {describe_change(point, line, metric)}<br>{escaped(line.title)}"
             for point in found
         ],
         "customdata": [(run,) for run in at["run"]],
@@ -284,7 +284,7 @@ def _symbol(point: ChangePoint) -> str:
     return way if point.state is HistoryState.CONFIRMED else f"{way}-open"
 
 
-def change_of(point: ChangePoint, line: Line, metric: Metric) -> str:
+def describe_change(point: ChangePoint, line: Line, metric: Metric) -> str:
     """Write the size of a change point with its interval, in the unit that it was examined in."""
     is_known = not metric.kind.has_noise or line.levels["value"].min() > 0
     write = partial(numbers.effect, kind=metric.kind) if is_known else numbers.in_own_unit

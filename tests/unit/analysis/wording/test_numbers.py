@@ -5,12 +5,12 @@ import pytest
 
 from hybridwatch.analysis.verdict import Comparison, Interval, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 
 
 def a_comparison(metric: str, effect: float | None, interval: Interval | None = None) -> Comparison:
     return Comparison(
-        metric=metric_of(metric),
+        metric=find_metric(metric),
         statistic="median",
         baseline=None,
         contender=None,
@@ -49,7 +49,7 @@ def a_comparison(metric: str, effect: float | None, interval: Interval | None = 
     ],
 )
 def test_value(metric, value, shown) -> None:
-    assert numbers.value(value, metric_of(metric)) == shown
+    assert numbers.value(value, find_metric(metric)) == shown
 
 
 @pytest.mark.parametrize(

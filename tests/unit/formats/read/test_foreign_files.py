@@ -14,7 +14,7 @@ import pytest
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
-from hybridwatch.analysis.subject import subjects_of
+from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
@@ -293,12 +293,12 @@ def test_what_came_reduced_is_compared_by_its_own_statistic_only() -> None:
         ),
     )
     side = OneSide(p99_only, 0)
-    named = {(s.metric.id, s.statistic): s for s in subjects_of(side, side)}
+    named = {(s.metric.id, s.statistic): s for s in list_subjects(side, side)}
     assert ("ttft", "p99") in named
     assert ("ttft", "median") not in named
     lines = (FOREIGN / "vllm-bench/appended.jsonl").read_text().splitlines()
     told = [json.loads(line) for line in lines]
-    whole = {(s.metric.id, s.statistic): s for s in subjects_of(OneSide(run, 0), OneSide(run, 0))}
+    whole = {(s.metric.id, s.statistic): s for s in list_subjects(OneSide(run, 0), OneSide(run, 0))}
     for statistic in ("median", "p99"):
         found = reduce_side(OneSide(run, 0), whole["ttft", statistic]).values
         assert found == tuple(one[f"{statistic}_ttft_ms"] / 1000 for one in told)

@@ -344,10 +344,10 @@ def test_hostile_comments_reach_the_grammar_and_some_are_commands() -> None:
     assert len(read) > 100
 
 
-@pytest.mark.parametrize("name", ["_one_of", "_id", "_label", "_number"])
+@pytest.mark.parametrize("name", ["_require_one", "_id", "_label", "_number"])
 def test_a_reader_that_lets_words_through_would_be_seen(monkeypatch, name) -> None:
     """Planted, one at a time: values that go on as somebody wrote them, shell and all."""
-    careful = grammar._one_of
+    careful = grammar._require_one
 
     def careless(word: str, *known: Any) -> str:
         return careful(word, *known) if known[0] == "command" else word

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.measurer import Measurer, parse_contracts, timed_outcome
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
@@ -82,7 +82,7 @@ def test_trial_that_failed_is_no_count_and_a_dead_engine_is_dead():
 
 
 def test_blocks_are_log_ratios():
-    tpot = metric_of("tpot")
+    tpot = find_metric("tpot")
     run = a_run({"tpot": noisy(0.01, 5)}, {"tpot": noisy(0.011, 5, seed=2)})
     found = timed_outcome(run, tpot, 2.0)
     assert (found.state, found.metric, len(found.ratios)) == (ProbeState.MEASURED, "tpot", 5)
@@ -92,7 +92,7 @@ def test_blocks_are_log_ratios():
 def test_a_block_of_a_duet_costs_the_start_of_its_engines():
     values = noisy(0.004, 5), noisy(0.0042, 5, seed=2)
     run = a_run(*({"duet_cpu_time": side} for side in values))
-    assert timed_outcome(run, metric_of("duet_cpu_time"), 7.5).block_minutes == 1.5
+    assert timed_outcome(run, find_metric("duet_cpu_time"), 7.5).block_minutes == 1.5
 
 
 @pytest.mark.parametrize(("scatter", "restless"), [(0.6, True), (0.001, False)])
@@ -104,7 +104,7 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
         replace(trial, surroundings=Surroundings(0.01, float(seconds), 0.3))
         for trial, seconds in zip(run.trials, kernel, strict=True)
     )
-    found = timed_outcome(replace(run, trials=trials), metric_of("tpot"), 2.0)
+    found = timed_outcome(replace(run, trials=trials), find_metric("tpot"), 2.0)
     assert any("restless" in doubt for doubt in found.doubts) is restless
 
 

@@ -21,7 +21,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
     compute_stats,
 )
 from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.nightly.asv_plugin import gpus_here, list_commits
 from hybridwatch.records.run import Surroundings
 from hybridwatch.records.store import write_run
@@ -193,7 +193,7 @@ NOISES = {"known": 0.02, "large": 0.3, "unknown": None, "in_doubt": IN_DOUBT}
 
 
 def stats_with(noise, value):
-    found = compute_stats(build_benchmark(metric_of("ttft"), "median"), [value] * 9, noise)
+    found = compute_stats(build_benchmark(find_metric("ttft"), "median"), [value] * 9, noise)
     return dict(found or {})
 
 

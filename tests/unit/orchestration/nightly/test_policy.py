@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.orchestration.nightly.policy import DEFAULT, load_policy
 from hybridwatch.scenarios.load import find
@@ -136,14 +136,14 @@ def test_our_own_policy_names_scenarios_that_are_there_and_guards_what_matters()
     named = [*told.expected, *(rule.scenarios for rule in told.rules if rule.scenarios != "*")]
     assert find(ROOT / "scenarios", named)
     for metric in ("contract.wrong_tokens", "accuracy.recall", "output_throughput", "ttft"):
-        assert told.action_for("smoke/x", metric_of(metric)) is Action.BLOCK
-    assert told.action_for("reported/x", metric_of("accuracy.recall")) is Action.BLOCK
-    assert told.action_for("reported/x", metric_of("ttft")) is Action.WATCH
-    assert told.action_for("curated/x", metric_of("itl")) is Action.WARN
+        assert told.action_for("smoke/x", find_metric(metric)) is Action.BLOCK
+    assert told.action_for("reported/x", find_metric("accuracy.recall")) is Action.BLOCK
+    assert told.action_for("reported/x", find_metric("ttft")) is Action.WATCH
+    assert told.action_for("curated/x", find_metric("itl")) is Action.WARN
 
 
 @pytest.mark.parametrize(
-    "metric", [*METRICS, metric_of("accuracy.recall"), metric_of("contract.x")]
+    "metric", [*METRICS, find_metric("accuracy.recall"), find_metric("contract.x")]
 )
 def test_of_every_metric_the_policy_of_the_checkout_tells_at_least(metric) -> None:
     action = load_policy(ROOT / DEFAULT).action_for("smoke/dummy-run", metric)

@@ -9,13 +9,13 @@ import pytest
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import (
     StoredVerdict,
+    find_results,
     find_verdict,
     list_records,
     list_verdicts,
     read_side,
     read_verdict,
     refer,
-    results_of,
     write_run,
     write_verdict,
 )
@@ -141,8 +141,8 @@ def test_a_changed_record_is_known(tmp_path) -> None:
 
 def test_results_are_where_the_verdict_lies(tmp_path) -> None:
     path = write_verdict(tmp_path / "mine", a_verdict(tmp_path / "mine"), MADE)
-    assert results_of(path, Path("results")) == tmp_path / "mine"
-    assert results_of(tmp_path / "copied.json", Path("results")) == Path("results")
+    assert find_results(path, Path("results")) == tmp_path / "mine"
+    assert find_results(tmp_path / "copied.json", Path("results")) == Path("results")
 
 
 def test_an_unwritable_folder_is_one_line(tmp_path) -> None:

@@ -10,10 +10,10 @@ import pytest
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
-from hybridwatch.metrics import metric_of
+from hybridwatch.metrics import find_metric
 from hybridwatch.reports.figures.lines import figure_lines
 
-METRIC = metric_of("ttft")
+METRIC = find_metric("ttft")
 NOTHING = History()
 Drawn = dict[str, Any]
 START = pd.Timestamp("2026-09-01T02:00", tz="UTC")

@@ -32,7 +32,7 @@ class Functions:
     scan: Callable[..., Any]
 
 
-def kernels_of(functions: Functions) -> Kernels:
+def collect_kernels(functions: Functions) -> Kernels:
     """The functions as kernels, with the copies of ``align`` mode by their context."""
 
     def conv_prefill(**call: Any) -> Tensor:

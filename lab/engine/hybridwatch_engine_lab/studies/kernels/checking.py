@@ -16,7 +16,7 @@ from hybridwatch_engine.patch import PatchSet
 from torch import Tensor
 
 from hybridwatch_engine_lab.studies.kernels import plain
-from hybridwatch_engine_lab.studies.kernels.calls import Functions, kernels_of
+from hybridwatch_engine_lab.studies.kernels.calls import Functions, collect_kernels
 from hybridwatch_engine_lab.studies.kernels.case import Case, Kernels
 from hybridwatch_engine_lab.studies.kernels.compare import errors, written_errors
 from hybridwatch_engine_lab.studies.kernels.drawing import draw_case
@@ -71,7 +71,7 @@ def installed_kernels() -> Kernels:
     speculation_kernels().install()
     speculative_state_update().install()
     unconfigured: Any = None
-    return kernels_of(
+    return collect_kernels(
         Functions(
             mamba_mixer2.causal_conv1d_fn,
             mamba_mixer2.causal_conv1d_update,

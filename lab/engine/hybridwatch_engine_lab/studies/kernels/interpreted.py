@@ -24,7 +24,7 @@ def triton_kernels() -> Any:
     """The Triton kernels in the form of the cases."""
     from vllm.platforms import current_platform
 
-    from hybridwatch_engine_lab.studies.kernels.calls import Functions, kernels_of
+    from hybridwatch_engine_lab.studies.kernels.calls import Functions, collect_kernels
 
     importlib.import_module("vllm._custom_ops")
     on_gpu = Patch(type(current_platform), "is_cpu", lambda _: lambda platform: False)  # noqa: ARG005
@@ -40,7 +40,7 @@ def triton_kernels() -> Any:
     for name in ("ssd_bmm", "ssd_chunk_scan", "ssd_chunk_state", "ssd_state_passing"):
         _tune_nothing(importlib.import_module(f"{ops}.{name}"))
     Patch(convolution, "_causal_conv1d_fwd_kernel", _GridFirst).install()
-    return kernels_of(
+    return collect_kernels(
         Functions(
             convolution.causal_conv1d_fn,
             convolution.causal_conv1d_update,

@@ -40,7 +40,7 @@ class Batch:
         count = torch.Size(shape).numel()
         return int32([self.draw.count(least, most) for _ in range(count)]).reshape(shape)
 
-    def logits_of(self) -> tuple[Tensor, int]:
+    def draw_logits(self) -> tuple[Tensor, int]:
         """Where each request's logits begin, and how many there are."""
         ends = [0, *accumulate(self.draw.count(1, length) for length in self.lengths)]
         return int32(ends), ends[-1]
@@ -145,7 +145,7 @@ def _positions(draw: Draw) -> Launch:
 
 def _combine(draw: Draw) -> Launch:
     batch = Batch(draw)
-    begins, count = batch.logits_of()
+    begins, count = batch.draw_logits()
     call = {
         **batch.lookup,
         "input_ids": batch.numbers(1, 99, ROOM),
@@ -168,7 +168,7 @@ def _counts(draw: Draw) -> Launch:
         "num_sampled": batch.numbers(0, 4, batch.requests),
         "num_rejected": batch.numbers(5, 9, batch.requests),
         "seq_lens": batch.numbers(1, 30, ROWS),
-        "cu_num_logits": batch.logits_of()[0],
+        "cu_num_logits": batch.draw_logits()[0],
         "prefill_len": batch.numbers(1, 30, ROWS),
     }
     return (batch.requests,), call, ("num_sampled", "num_rejected")
@@ -201,7 +201,7 @@ def _computed(draw: Draw) -> Launch:
 
 def _expand(draw: Draw) -> Launch:
     batch = Batch(draw, absent=True)
-    begins, count = batch.logits_of()
+    begins, count = batch.draw_logits()
     call = {
         "idx_mapping": batch.idx_mapping,
         "expanded_idx_mapping": torch.full((count,), 77, dtype=torch.int32),
@@ -307,7 +307,7 @@ def _logits(draw: Draw, tokens: int, vocabulary: int) -> Tensor:
 def _sampler(draw: Draw, *, hot: float) -> dict[str, Any]:
     """Rows of logits with their requests; some have a temperature."""
     batch = Batch(draw, absent=True, least=1)
-    begins, count = batch.logits_of()
+    begins, count = batch.draw_logits()
     rows = [
         row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
     ]
@@ -419,7 +419,7 @@ def _of_verification(*written: str, by: str) -> Callable[[Draw], Launch]:
 
 def _flat(draw: Draw) -> Launch:
     batch = Batch(draw)
-    begins, count = batch.logits_of()
+    begins, count = batch.draw_logits()
     call = {
         "flat_sampled": torch.full((count,), -7),
         "sampled": batch.numbers(0, 99, batch.requests, 10).long(),
@@ -431,7 +431,7 @@ def _flat(draw: Draw) -> Launch:
 
 def _gathered(draw: Draw) -> Launch:
     batch = Batch(draw)
-    begins, count = batch.logits_of()
+    begins, count = batch.draw_logits()
     rows = [
         row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
     ]

@@ -30,7 +30,7 @@ CHUNKS: Final = {
 """Tokens computed before and tokens of the chunk, of each prompt of a batch."""
 
 
-def call_of(rows: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def build_call(rows: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """The call of a batch of chunks, with right states before them."""
     import torch
 
@@ -80,7 +80,7 @@ def main() -> int:
         triton, wrong = triton_kernels()["conv_prefill"], 0
         lines = [f"{'chunk':<40} {'block':>5}  {'should remember':<24} remembers"]
         for name, rows in CHUNKS.items():
-            call = call_of(rows)
+            call = build_call(rows)
             found, expected = remembered(call, triton), remembered(call, plain.conv_prefill)
             for block in range(found.shape[1]):
                 holds, should = found[-1, block].int().tolist(), expected[-1, block].int().tolist()

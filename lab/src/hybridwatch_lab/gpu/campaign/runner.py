@@ -106,7 +106,7 @@ def _run_stage(
     for file in (answer, log):
         file.unlink(missing_ok=True)
     began, limit_s = clock(), min(stage.limit_s, left_s)
-    status, process = _status_of(stage.command, answer, log, limit_s)
+    status, process = _find_status(stage.command, answer, log, limit_s)
     records = sorted(set(list_records(campaign.results)) - before)
     left = [one.relative_to(campaign.results).as_posix() for one in records]
     if not stage.measures and status in {0, _BAD_NEWS, None} and answer.stat().st_size:
@@ -123,7 +123,7 @@ def _run_stage(
     )
 
 
-def _status_of(
+def _find_status(
     command: Sequence[str], answer: Path, log: Path, limit_s: float
 ) -> tuple[int | None, GuardedProcess]:
     """Run it; gives its exit status, ``None`` when it had to be ended."""

@@ -76,7 +76,7 @@ class LeftOut:
             canonicalize_name(name) for entry in self.entries for name in entry.packages
         )
 
-    def entry_of(self, distribution: str, path: str) -> LeaveOutEntry | None:
+    def find_entry(self, distribution: str, path: str) -> LeaveOutEntry | None:
         """Say why a file of a wheel is left out; ``None`` when it is packed."""
         for entry in self.entries:
             for file in entry.files:

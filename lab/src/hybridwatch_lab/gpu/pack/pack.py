@@ -196,7 +196,7 @@ def _write(
     splitter = Splitter(folder, request.build.name, request.piece_bytes)
     behind = write_archive(
         [(one.name, paths[one.name]) for one in wanted],
-        lambda name, path: request.left_out.entry_of(name, path) is not None,
+        lambda name, path: request.left_out.find_entry(name, path) is not None,
         splitter,
     )
     script = files("hybridwatch_lab.gpu.pack").joinpath(SCRIPT).read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ class Effect:
         """
         unchanged, changed = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
         for blocks in _sessions(log_ratios) if self.is_anew else [log_ratios]:
-            center, noise = median(blocks), max(self.noise, _noise_of([blocks]))
+            center, noise = median(blocks), max(self.noise, _estimate_noise([blocks]))
             scales = np.hypot(_error(noise, len(blocks)), self.scatters)
             unchanged += _log_density(center / scales) - np.log(scales)
             scales = np.hypot(scales, self.variations * self.sizes)
@@ -177,7 +177,7 @@ def compute_effect(sessions: Sequence[Sequence[float]], *, is_anew: bool = False
         sessions = _sessions([one for blocks in sessions for one in blocks])
     centers = [median(blocks) for blocks in sessions]
     size = median(one for blocks in sessions for one in blocks)
-    noise = max(_noise_of(sessions), _LEAST_NOISE)
+    noise = max(_estimate_noise(sessions), _LEAST_NOISE)
     scatter = max(SESSION_SCATTER, stdev(centers) if len(centers) > 1 else 0.0)
     error = math.hypot(_error(noise, sum(map(len, sessions))), scatter / math.sqrt(len(sessions)))
     return Effect(size, error, noise, is_anew)
@@ -261,7 +261,7 @@ def _sessions(blocks: Sequence[float]) -> list[Sequence[float]]:
     return [(one,) for one in blocks]
 
 
-def _noise_of(sessions: Sequence[Sequence[float]]) -> float:
+def _estimate_noise(sessions: Sequence[Sequence[float]]) -> float:
     """Standard deviation of the blocks around the center of their session."""
     away = (abs(one - median(blocks)) for blocks in sessions for one in blocks)
     return 1.4826 * median(away)
