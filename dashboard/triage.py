@@ -7,13 +7,13 @@ from typing import Final
 import streamlit as st
 from draw import draw_more
 
-from hybridwatch.analysis.alerts import Act, AlertGroup, Deed, Status, TriageConflict
-from hybridwatch.analysis.alerts.act import (
+from hybridwatch.analysis.alerts import AlertGroup, Decision, Status, TriageAction, TriageConflict
+from hybridwatch.analysis.alerts.actions import (
     LONGEST_MUTE,
     LONGEST_NAME,
     LONGEST_TEXT,
     LONGEST_URL,
-    make_act,
+    make_decision,
 )
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
@@ -30,32 +30,37 @@ _OUTCOME: Final = "triage outcome"
 _ROUND: Final = "triage round"
 """Counts what was kept: the forms of the next round are new, and empty."""
 
-LABELS: Final[Mapping[Deed, str]] = {
-    Deed.ACKNOWLEDGE: "Acknowledge",
-    Deed.ACCEPT: "Expected: accept",
-    Deed.INVALID: "Invalid",
-    Deed.DUPLICATE: "Duplicate of",
-    Deed.NOTE: "Note",
-    Deed.ASSIGN: "Assign",
-    Deed.LINK: "Link an issue",
-    Deed.MUTE: "Mute",
-    Deed.UNMUTE: "Unmute",
-    Deed.REOPEN: "Reopen",
+LABELS: Final[Mapping[TriageAction, str]] = {
+    TriageAction.ACKNOWLEDGE: "Acknowledge",
+    TriageAction.ACCEPT: "Expected: accept",
+    TriageAction.INVALID: "Invalid",
+    TriageAction.DUPLICATE: "Duplicate of",
+    TriageAction.NOTE: "Note",
+    TriageAction.ASSIGN: "Assign",
+    TriageAction.LINK: "Link an issue",
+    TriageAction.MUTE: "Mute",
+    TriageAction.UNMUTE: "Unmute",
+    TriageAction.REOPEN: "Reopen",
 }
 """What the reader can do, in the order in which it is offered."""
-_TEXTS: Final[Mapping[Deed, tuple[str, int]]] = {
-    Deed.ACKNOWLEDGE: ("Reason", LONGEST_TEXT),
-    Deed.ACCEPT: ("Why this is the new level", LONGEST_TEXT),
-    Deed.INVALID: ("What was wrong with the measurement", LONGEST_TEXT),
-    Deed.DUPLICATE: ("Address or key of the other alert, or address of an issue", LONGEST_URL),
-    Deed.NOTE: ("Note", LONGEST_TEXT),
-    Deed.ASSIGN: ("To whom (nothing takes it from everybody)", LONGEST_NAME),
-    Deed.LINK: ("Address of the issue, https://", LONGEST_URL),
-    Deed.MUTE: ("Reason, if you like", LONGEST_TEXT),
-    Deed.UNMUTE: ("Reason, if you like", LONGEST_TEXT),
-    Deed.REOPEN: ("Reason, if you like", LONGEST_TEXT),
+_TEXTS: Final[Mapping[TriageAction, tuple[str, int]]] = {
+    TriageAction.ACKNOWLEDGE: ("Reason", LONGEST_TEXT),
+    TriageAction.ACCEPT: ("Why this is the new level", LONGEST_TEXT),
+    TriageAction.INVALID: ("What was wrong with the measurement", LONGEST_TEXT),
+    TriageAction.DUPLICATE: (
+        "Address or key of the other alert, or address of an issue",
+        LONGEST_URL,
+    ),
+    TriageAction.NOTE: ("Note", LONGEST_TEXT),
+    TriageAction.ASSIGN: ("To whom (nothing takes it from everybody)", LONGEST_NAME),
+    TriageAction.LINK: ("Address of the issue, https://", LONGEST_URL),
+    TriageAction.MUTE: ("Reason, if you like", LONGEST_TEXT),
+    TriageAction.UNMUTE: ("Reason, if you like", LONGEST_TEXT),
+    TriageAction.REOPEN: ("Reason, if you like", LONGEST_TEXT),
 }
-_LONG: Final = frozenset({Deed.ACKNOWLEDGE, Deed.ACCEPT, Deed.INVALID, Deed.NOTE})
+_LONG: Final = frozenset(
+    {TriageAction.ACKNOWLEDGE, TriageAction.ACCEPT, TriageAction.INVALID, TriageAction.NOTE}
+)
 _WEEK: Final = timedelta(days=7)
 
 
@@ -63,7 +68,7 @@ def picked(source: Source) -> AlertGroup | None:
     """Give the alert that the address names, or a member of it.
 
     To be asked before the page is drawn: what is drawn is then at least as new as what the reader
-    is said to have seen, and nobody overrules an act that was never shown.
+    is said to have seen, and nobody overrules a decision that was never shown.
     """
     wanted = st.query_params.get_all("alert")[-1:]
     try:
@@ -83,26 +88,26 @@ def offer(alert: AlertGroup, source: Source) -> None:
         if outcome is not None and key == alert.key:
             draw_more((outcome,), "outcome")
     ask_name()
-    deeds = _deeds(alert)
-    tabs = st.tabs([LABELS[deed] for deed in deeds], key=f"deeds {alert.key}")
-    for deed, tab in zip(deeds, tabs, strict=True):
+    actions = _deeds(alert)
+    tabs = st.tabs([LABELS[action] for action in actions], key=f"actions {alert.key}")
+    for action, tab in zip(actions, tabs, strict=True):
         with tab:
-            _form(deed, alert, source)
+            _form(action, alert, source)
 
 
-def _deeds(alert: AlertGroup) -> list[Deed]:
+def _deeds(alert: AlertGroup) -> list[TriageAction]:
     now = datetime.now(UTC)
     muted = any(one.decisions.muted_until(now) is not None for one in alert.members)
     stands = not alert.status.is_over
     fits = {
-        Deed.ACKNOWLEDGE: stands,
-        Deed.ACCEPT: stands,
-        Deed.INVALID: stands,
-        Deed.DUPLICATE: stands,
-        Deed.UNMUTE: muted,
-        Deed.REOPEN: alert.status is not Status.OPEN,
+        TriageAction.ACKNOWLEDGE: stands,
+        TriageAction.ACCEPT: stands,
+        TriageAction.INVALID: stands,
+        TriageAction.DUPLICATE: stands,
+        TriageAction.UNMUTE: muted,
+        TriageAction.REOPEN: alert.status is not Status.OPEN,
     }
-    return [deed for deed in LABELS if fits.get(deed, True)]
+    return [action for action in LABELS if fits.get(action, True)]
 
 
 def ask_name() -> None:
@@ -134,22 +139,22 @@ def _login() -> str:
     return str(user.get("name") or user.get("email") or "")
 
 
-def _form(deed: Deed, alert: AlertGroup, source: Source) -> None:
-    place = f"{deed.value} {alert.key} {round_of_forms()}"
+def _form(action: TriageAction, alert: AlertGroup, source: Source) -> None:
+    place = f"{action.value} {alert.key} {round_of_forms()}"
     with st.form(f"form {place}", border=False):
-        ask(deed, place)
-        st.form_submit_button(LABELS[deed], on_click=_decide, args=(deed, place, source))
+        ask(action, place)
+        st.form_submit_button(LABELS[action], on_click=_decide, args=(action, place, source))
 
 
-def ask(deed: Deed, place: str) -> None:
-    """Draw the fields of an act.
+def ask(action: TriageAction, place: str) -> None:
+    """Draw the fields of a decision.
 
     Args:
-        deed: What is done.
+        action: What is done.
         place: A name for them; ``act_of`` reads them by it.
     """
-    label, longest = _TEXTS[deed]
-    if deed is Deed.MUTE:
+    label, longest = _TEXTS[action]
+    if action is TriageAction.MUTE:
         today = datetime.now(UTC).date()
         st.date_input(
             "Until 00:00 UTC of",
@@ -159,7 +164,7 @@ def ask(deed: Deed, place: str) -> None:
             key=f"until {place}",
             width=320,
         )
-    if deed in _LONG:
+    if action in _LONG:
         st.text_area(label, key=f"text {place}", max_chars=longest)
     else:
         st.text_input(label, key=f"text {place}", max_chars=longest)
@@ -180,40 +185,40 @@ def who_answers() -> str:
     return _login() or st.session_state.get(_NAME, "")
 
 
-def _decide(deed: Deed, place: str, source: Source) -> None:
+def _decide(action: TriageAction, place: str, source: Source) -> None:
     """Keep what the reader did about the alert, as it was shown before the click."""
     alert: AlertGroup = st.session_state[_SHOWN]
     now = datetime.now(UTC)
     who = who_answers()
     try:
-        act = act_of(deed, place, now)
+        decision = act_of(action, place, now)
         with open_triage(source.results, source.triage) as triage:
-            for error in triage.decide_all(alert.current, act, who, now).values():
+            for error in triage.decide_all(alert.current, decision, who, now).values():
                 raise error  # of several members it is told of the first
     except TriageConflict as conflict:
         outcome = _told(conflict)
     except TriageError as error:
         outcome = Notice(FieldKind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
-        outcome = Notice(FieldKind.QUIET, f"Kept: {who} {DONE[deed]}{_of(act)}.")
+        outcome = Notice(FieldKind.QUIET, f"Kept: {who} {DONE[action]}{_of(decision)}.")
         next_round()
     st.session_state[_OUTCOME] = (alert.key, outcome)
 
 
-def _of(act: Act) -> str:
-    return f" {act.text}" if act.deed is Deed.DUPLICATE else ""
+def _of(decision: Decision) -> str:
+    return f" {decision.text}" if decision.action is TriageAction.DUPLICATE else ""
 
 
-def act_of(deed: Deed, place: str, now: datetime) -> Act:
-    """Make an act of what was filled in.
+def act_of(action: TriageAction, place: str, now: datetime) -> Decision:
+    """Make a decision of what was filled in.
 
     Raises:
         TriageError: It may not be said like this.
     """
     until = None
-    if deed is Deed.MUTE and (day := st.session_state[f"until {place}"]) is not None:
+    if action is TriageAction.MUTE and (day := st.session_state[f"until {place}"]) is not None:
         until = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return make_act(deed, st.session_state[f"text {place}"], until, now)
+    return make_decision(action, st.session_state[f"text {place}"], until, now)
 
 
 def _told(conflict: TriageConflict) -> Notice:

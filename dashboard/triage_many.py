@@ -9,7 +9,7 @@ from draw import draw_more
 from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
-from hybridwatch.analysis.alerts import AlertGroup, Deed, TriageConflict
+from hybridwatch.analysis.alerts import AlertGroup, TriageAction, TriageConflict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
@@ -48,14 +48,14 @@ def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
     st.session_state[_SHOWN] = alerts
     draw_more((Section("Answer several at once", ()),), "answer many")
     ask_name()
-    deed = st.selectbox(
+    action = st.selectbox(
         "What you do",
-        [deed for deed in LABELS if deed is not Deed.UNMUTE],
+        [action for action in LABELS if action is not TriageAction.UNMUTE],
         format_func=LABELS.__getitem__,
-        key="triage list deed",
+        key="triage list action",
         width=320,
     )
-    place = f"{deed.value} list {round_of_forms()}"
+    place = f"{action.value} list {round_of_forms()}"
     with st.form(f"form {place}", border=False):
         everything = f"All {len(alerts)} shown"
         st.checkbox(everything, key=f"all {place}")
@@ -63,11 +63,11 @@ def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
             for alert in alerts:
                 # A label is read as Markdown: what a record says must not be.
                 st.checkbox(markdown_of(render_alert_name(alert)), key=f"{alert.key} {place}")
-        ask(deed, place)
-        st.form_submit_button("Answer", on_click=_decide, args=(deed, place, source))
+        ask(action, place)
+        st.form_submit_button("Answer", on_click=_decide, args=(action, place, source))
 
 
-def _decide(deed: Deed, place: str, source: Source) -> None:
+def _decide(action: TriageAction, place: str, source: Source) -> None:
     """Keep one answer to every alert that is ticked, as it was shown before the click."""
     shown: Sequence[AlertGroup] = st.session_state[_SHOWN]
     state, now, who = st.session_state, datetime.now(UTC), who_answers()
@@ -76,7 +76,7 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
         state[_OUTCOME] = Notice(FieldKind.LOUD, "Nothing was kept", ("Tick at least one alert.",))
         return
     try:
-        act = act_of(deed, place, now)
+        act = act_of(action, place, now)
         with open_triage(source.results, source.triage) as triage:
             members = [one for alert in ticked for one in alert.current]
             failed = triage.decide_all(members, act, who, now)
@@ -84,7 +84,7 @@ def _decide(deed: Deed, place: str, source: Source) -> None:
         outcome = Notice(FieldKind.LOUD, "Nothing was kept", tuple(str(error).splitlines()))
     else:
         lost = tuple(_lost(ticked, failed))
-        kept = f"{who} {DONE[deed]}: {plural(len(ticked) - len(lost), 'alert')}"
+        kept = f"{who} {DONE[action]}: {plural(len(ticked) - len(lost), 'alert')}"
         title = f"Kept: {kept}; not kept: {len(lost)}" if lost else f"Kept: {kept}."
         outcome = Notice(FieldKind.LOUD if failed else FieldKind.QUIET, title, lost)
         next_round()

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from hybridwatch.analysis.alerts import Deed
+from hybridwatch.analysis.alerts import TriageAction
 from hybridwatch.analysis.wording.report_json import ReportAnswer
 from hybridwatch.api.answers import (
     AlertPage,
@@ -153,20 +153,20 @@ class Client:
         return self.add_run(record.read_bytes(), beside.read_bytes() if beside.exists() else None)
 
     def decide(
-        self, alert: AlertItem, deed: Deed, text: str = "", until: datetime | None = None
+        self, alert: AlertItem, action: TriageAction, text: str = "", until: datetime | None = None
     ) -> AlertItem:
         """Answer an alert.
 
         Args:
             alert: As it was shown: if it is another one by now, the server refuses (409).
-            deed: What is done.
+            action: What is done.
             text: A reason, a note, a name or a URL.
             until: When a mute ends; with a time zone.
 
         Returns:
             The alert as it stands then.
         """
-        said = {"deed": deed.value, "text": text, "until": until and until.isoformat()}
+        said = {"action": action.value, "text": text, "until": until and until.isoformat()}
         shown = {"version": alert.version, "newest_run_id": alert.newest_run_id}
         path = f"/alerts/{_quoted(alert.key)}/decisions"
         return _read(self._send("POST", path, json=said | shown), AlertItem)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.analysis.alerts import Alert, DecisionEntry, Deed, Status, acknowledge
+from hybridwatch.analysis.alerts import Alert, DecisionEntry, Status, TriageAction, acknowledge
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
@@ -80,10 +80,10 @@ def entries(results: Path) -> tuple[DecisionEntry, ...]:
     return alert_in(results).decisions.entries
 
 
-def box(page: AppTest, deed: Deed, kind: str = "text") -> Any:
+def box(page: AppTest, action: TriageAction, kind: str = "text") -> Any:
     """The field of a form."""
     fields: list[Any] = [*page.text_input, *page.text_area, *page.date_input]
-    (found,) = (field for field in fields if str(field.key).startswith(f"{kind} {deed.value} "))
+    (found,) = (field for field in fields if str(field.key).startswith(f"{kind} {action.value} "))
     return found
 
 
@@ -91,11 +91,13 @@ def buttons(page: AppTest) -> list[str]:
     return [button.label for button in page.button]
 
 
-def do(page: AppTest, deed: Deed, label: str, text: str, name: str | None = "Ada") -> AppTest:
+def do(
+    page: AppTest, action: TriageAction, label: str, text: str, name: str | None = "Ada"
+) -> AppTest:
     """Fill in a form and send it."""
     if name is not None:
         page.text_input(key="triage name").set_value(name)
-    box(page, deed).set_value(text)
+    box(page, action).set_value(text)
     (button,) = (each for each in page.button if each.label == label)
     button.click()
     return run_again(page)
@@ -154,7 +156,7 @@ def test_one_answer_for_all_that_are_shown(
     page = send(page, "the new scheduler")
     assert "Kept: Ada acknowledged: 3 alerts." in said_by(page)
     answers = {alert.decisions.answer for alert in alerts_in(results)}
-    acts = {entry.act for entry in answers if entry}
+    acts = {entry.decision for entry in answers if entry}
     assert acts == {acknowledge("the new scheduler")}
     assert len(answers) == len(three)
 
@@ -163,7 +165,7 @@ def test_one_answer_for_those_with_a_tick(
     results: Path, three: list[Alert], open_list: Callable[[], AppTest]
 ) -> None:
     page = open_list()
-    page.selectbox(key="triage list deed").set_value(Deed.ACCEPT)
+    page.selectbox(key="triage list action").set_value(TriageAction.ACCEPT)
     page = run_again(page)
     tick(page, "smoke/second")
     send(page, "expected since the upgrade")
@@ -210,40 +212,45 @@ def test_looking_writes_nothing(results: Path, open_alert: Callable[[], AppTest]
 def test_an_acknowledgement_is_kept_told_and_shown(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
-    page = do(open_alert(), Deed.ACKNOWLEDGE, "Acknowledge", "known since Monday")
+    page = do(open_alert(), TriageAction.ACKNOWLEDGE, "Acknowledge", "known since Monday")
     (entry,) = entries(results)
-    assert (entry.who, entry.act) == ("Ada", acknowledge("known since Monday"))
+    assert (entry.who, entry.decision) == ("Ada", acknowledge("known since Monday"))
     assert alert_in(results).status is Status.ACKNOWLEDGED
     said = said_by(page)
     assert "Kept: Ada acknowledged." in said
     assert "Ada acknowledged: known since Monday" in said
-    assert box(page, Deed.ACKNOWLEDGE).value == ""
+    assert box(page, TriageAction.ACKNOWLEDGE).value == ""
     assert page.text_input(key="triage name").value == "Ada"
 
 
 @pytest.mark.parametrize(
-    ("deed", "label", "text", "told"),
+    ("action", "label", "text", "told"),
     [
-        (Deed.NOTE, "Note", "look at the clock", "Ada noted: look at the clock"),
-        (Deed.ASSIGN, "Assign", "Ben", "Ada assigned Ben"),
-        (Deed.LINK, "Link an issue", "https://example.org/1", "https://example.org/1"),
-        (Deed.MUTE, "Mute", "moving house", ": moving house"),
-        (Deed.ACCEPT, "Expected: accept", "new level", "Ada accepted as expected: new level"),
-        (Deed.INVALID, "Invalid", "a noisy guest", "Ada called it invalid: a noisy guest"),
-        (Deed.DUPLICATE, "Duplicate of", "0" * 32, "Ada called it a duplicate of"),
+        (TriageAction.NOTE, "Note", "look at the clock", "Ada noted: look at the clock"),
+        (TriageAction.ASSIGN, "Assign", "Ben", "Ada assigned Ben"),
+        (TriageAction.LINK, "Link an issue", "https://example.org/1", "https://example.org/1"),
+        (TriageAction.MUTE, "Mute", "moving house", ": moving house"),
+        (
+            TriageAction.ACCEPT,
+            "Expected: accept",
+            "new level",
+            "Ada accepted as expected: new level",
+        ),
+        (TriageAction.INVALID, "Invalid", "a noisy guest", "Ada called it invalid: a noisy guest"),
+        (TriageAction.DUPLICATE, "Duplicate of", "0" * 32, "Ada called it a duplicate of"),
     ],
 )
 def test_every_act_is_kept(
     results: Path,
     open_alert: Callable[[], AppTest],
-    deed: Deed,
+    action: TriageAction,
     label: str,
     text: str,
     told: str,
 ) -> None:
-    page = do(open_alert(), deed, label, text)
+    page = do(open_alert(), action, label, text)
     (entry,) = entries(results)
-    assert (entry.act.deed, entry.act.text) == (deed, text)
+    assert (entry.decision.action, entry.decision.text) == (action, text)
     assert told in said_by(page)
 
 
@@ -253,11 +260,11 @@ def test_a_mute_ends_with_the_day_that_was_chosen_and_can_be_taken_back(
     page = open_alert()
     assert "Unmute" not in buttons(page)
     day = datetime.now(UTC).date() + timedelta(days=20)
-    box(page, Deed.MUTE, "until").set_value(day)
-    page = do(page, Deed.MUTE, "Mute", "")
-    assert entries(results)[0].act.until == datetime(day.year, day.month, day.day, tzinfo=UTC)
+    box(page, TriageAction.MUTE, "until").set_value(day)
+    page = do(page, TriageAction.MUTE, "Mute", "")
+    assert entries(results)[0].decision.until == datetime(day.year, day.month, day.day, tzinfo=UTC)
     assert alert_in(results).status is Status.MUTED
-    do(page, Deed.UNMUTE, "Unmute", "")
+    do(page, TriageAction.UNMUTE, "Unmute", "")
     assert alert_in(results).status is Status.OPEN
 
 
@@ -266,32 +273,38 @@ def test_what_was_acknowledged_can_be_reopened(
 ) -> None:
     page = open_alert()
     assert "Reopen" not in buttons(page)
-    page = do(page, Deed.ACKNOWLEDGE, "Acknowledge", "known")
-    do(page, Deed.REOPEN, "Reopen", "")
+    page = do(page, TriageAction.ACKNOWLEDGE, "Acknowledge", "known")
+    do(page, TriageAction.REOPEN, "Reopen", "")
     assert alert_in(results).status is Status.OPEN
 
 
 @pytest.mark.parametrize(
-    ("deed", "label", "text", "name", "told"),
+    ("action", "label", "text", "name", "told"),
     [
-        (Deed.ACKNOWLEDGE, "Acknowledge", "", "Ada", "reason: expected some words"),
-        (Deed.ACKNOWLEDGE, "Acknowledge", "known", "", "who: expected some words"),
-        (Deed.LINK, "Link an issue", "javascript:boom()", "Ada", "issue: expected an address"),
+        (TriageAction.ACKNOWLEDGE, "Acknowledge", "", "Ada", "reason: expected some words"),
+        (TriageAction.ACKNOWLEDGE, "Acknowledge", "known", "", "who: expected some words"),
+        (
+            TriageAction.LINK,
+            "Link an issue",
+            "javascript:boom()",
+            "Ada",
+            "issue: expected an address",
+        ),
     ],
 )
 def test_what_may_not_be_said_is_told_and_stays_in_the_form(
     results: Path,
     open_alert: Callable[[], AppTest],
-    deed: Deed,
+    action: TriageAction,
     label: str,
     text: str,
     name: str,
     told: str,
 ) -> None:
-    page = do(open_alert(), deed, label, text, name)
+    page = do(open_alert(), action, label, text, name)
     assert "Nothing was kept" in said_by(page)
     assert told in said_by(page)
-    assert box(page, deed).value == text
+    assert box(page, action).value == text
     assert entries(results) == ()
 
 
@@ -299,13 +312,13 @@ def test_the_slower_of_two_is_told_what_the_other_did_and_asked_again(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     ada, ben = open_alert(), open_alert()
-    do(ada, Deed.ACKNOWLEDGE, "Acknowledge", "mine")
-    ben = do(ben, Deed.ACKNOWLEDGE, "Acknowledge", "no, mine", "Ben")
+    do(ada, TriageAction.ACKNOWLEDGE, "Acknowledge", "mine")
+    ben = do(ben, TriageAction.ACKNOWLEDGE, "Acknowledge", "no, mine", "Ben")
     said = said_by(ben)
     assert "Nothing was kept: somebody was faster" in said
     assert "Ada acknowledged: mine" in said
     assert [entry.who for entry in entries(results)] == ["Ada"]
-    assert box(ben, Deed.ACKNOWLEDGE).value == "no, mine"
+    assert box(ben, TriageAction.ACKNOWLEDGE).value == "no, mine"
     (again,) = (button for button in ben.button if button.label == "Acknowledge")
     again.click()
     run_again(ben)
@@ -316,18 +329,18 @@ def test_a_page_that_was_drawn_anew_has_seen_what_it_shows(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     ada, ben = open_alert(), open_alert()
-    do(ada, Deed.NOTE, "Note", "first")
+    do(ada, TriageAction.NOTE, "Note", "first")
     run_again(ben)
     assert "Ada noted: first" in said_by(ben)
-    do(ben, Deed.NOTE, "Note", "second", "Ben")
+    do(ben, TriageAction.NOTE, "Note", "second", "Ben")
     assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
 
 
 def test_hostile_words_are_never_read_as_markup(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
-    page = do(open_alert(), Deed.NOTE, "Note", HOSTILE, HOSTILE)
-    assert entries(results)[0].act.text == HOSTILE
+    page = do(open_alert(), TriageAction.NOTE, "Note", HOSTILE, HOSTILE)
+    assert entries(results)[0].decision.text == HOSTILE
     assert f"Kept: {HOSTILE} noted." in said_by(page)
     assert "&lt;script&gt;" in html_of(page)
     assert "<script>" not in html_of(page)
@@ -340,7 +353,7 @@ def test_a_login_is_the_name(
     monkeypatch.setattr("triage._login", lambda: "Grace")
     page = open_alert()
     assert "You answer as Grace." in said_by(page)
-    do(page, Deed.NOTE, "Note", "signed", name=None)
+    do(page, TriageAction.NOTE, "Note", "signed", name=None)
     assert entries(results)[0].who == "Grace"
 
 
@@ -363,12 +376,12 @@ def test_what_is_sent_while_the_database_is_away_is_still_in_the_form_afterwards
     with monkeypatch.context() as away:
         away.setattr(Database, "reading", Mock(side_effect=DatabaseError("db.example: refused")))
         away.setattr(Database, "writing", Mock(side_effect=TriageError("db.example: refused")))
-        do(page, Deed.NOTE, "Note", "half a thought")
+        do(page, TriageAction.NOTE, "Note", "half a thought")
         assert "The database cannot be reached" in said_by(page)
         assert "db.example: refused" in said_by(page)
         assert buttons(page) == []
     run_again(page)
-    assert box(page, Deed.NOTE).value == "half a thought"
+    assert box(page, TriageAction.NOTE).value == "half a thought"
     assert page.text_input(key="triage name").value == "Ada"
     assert entries(results) == ()
 
@@ -380,5 +393,5 @@ def test_an_answer_on_the_page_of_one_member_is_kept_with_all(
     (group,) = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
     page = page_of("alerts")
     page.query_params["alert"] = group.members[1].subject.key
-    do(run_again(page), Deed.ACKNOWLEDGE, "Acknowledge", "known")
+    do(run_again(page), TriageAction.ACKNOWLEDGE, "Acknowledge", "known")
     assert [one.status for one in alerts_in(results)] == [Status.ACKNOWLEDGED] * 2

@@ -110,7 +110,14 @@ def test_others_get_no_answer_at_all(people, bot, login, body) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["Looks good", f"> {RUN}", f"```\n{RUN}\n```", "@hybridwatch2 run smoke", f"cc {RUN}"]
+    "body",
+    [
+        "InterimAnalyses good",
+        f"> {RUN}",
+        f"```\n{RUN}\n```",
+        "@hybridwatch2 run smoke",
+        f"cc {RUN}",
+    ],
 )
 def test_what_speaks_to_nobody_costs_not_even_a_question(people, bot, body) -> None:
     assert bot(people, people.asks(body)) is None
@@ -156,7 +163,7 @@ def test_a_bot_that_lets_strangers_in_would_be_seen(people, monkeypatch) -> None
 
 
 def test_an_edited_comment_does_not_run_with_its_authors_rights(people, bot) -> None:
-    event = people.asks("Looks good")
+    event = people.asks("InterimAnalyses good")
     people.comments[0]["body"] = RUN
     event["comment"]["body"] = RUN
     event["action"] = "edited"

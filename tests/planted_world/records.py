@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hybridwatch.records.codec import encode
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.records.run import Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import Intake
 from tests.broken_engines import DEATH
 from tests.builders import a_build, answers
@@ -236,7 +236,7 @@ def _timed(
         yield replace(
             _blank(side, Phase.PERFORMANCE),
             samples=tuple(_samples(moved, rng)),
-            surroundings=Surroundings(0.98 * kernel, kernel, 0.01, 2.6e9),
+            surroundings=MachineState(0.98 * kernel, kernel, 0.01, 2.6e9),
         )
 
 

@@ -22,7 +22,7 @@ from hybridwatch.analysis.pair import Pair, build_pair
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.analysis.trend import trend_p, typical_step
-from hybridwatch.records.run import Run, Surroundings, Trial
+from hybridwatch.records.run import MachineState, Run, Trial
 
 _LEVEL: Final = 0.01
 """Of each test below. A doubt fails nothing, but one without cause teaches to read over doubts."""
@@ -47,7 +47,7 @@ class _Reading:
         words: For a change up and a change down.
     """
 
-    of: Callable[[Surroundings], float | None]
+    of: Callable[[MachineState], float | None]
     size: float
     relative: bool
     saying: str
@@ -228,7 +228,7 @@ def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
         )
 
 
-def _reasons(seen: Surroundings) -> set[str]:
+def _reasons(seen: MachineState) -> set[str]:
     per_gpu = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
     return {reason for reasons in per_gpu for reason in reasons.keys() & _SAVING_ITSELF.keys()}
 
@@ -254,7 +254,7 @@ def _slowest(clocks: Iterable[float | None]) -> float | None:
     return min((clock for clock in clocks if clock is not None), default=None)
 
 
-def _at_power_limit(seen: Surroundings) -> float | None:
+def _at_power_limit(seen: MachineState) -> float | None:
     per_gpu = [
         gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None
     ]

@@ -17,7 +17,7 @@ from scipy import special
 
 from hybridwatch.analysis.bisection import root
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.records.run import Looks
+from hybridwatch.records.run import InterimAnalyses
 
 LEVEL: Final = 0.05
 """Chance of a false alarm over all looks together; the level of a run that is judged once."""
@@ -46,7 +46,7 @@ def schedule(first: int) -> tuple[int, ...]:
     return tuple(math.ceil(first * _GROWTH**look) for look in range(_LOOKS))
 
 
-def level_of(looks: Looks | None) -> float:
+def level_of(looks: InterimAnalyses | None) -> float:
     """Give the level at which a run is judged; 0.05 when it was judged only once."""
     return LEVEL if looks is None else nominal_level(looks.planned, tests=_TESTS)
 

@@ -12,7 +12,7 @@ from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.metrics import Metric
 from hybridwatch.records.identity import EngineBuild, ScenarioRef, Testbed
 from hybridwatch.records.role import Role
-from hybridwatch.records.run import Answer, Looks, Phase
+from hybridwatch.records.run import Answer, InterimAnalyses, Phase
 
 _REPEATS: Final = 3
 """Trials a side from which on a count is taken to repeat."""
@@ -313,7 +313,7 @@ class Report:
     differences: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     attribution: Attribution | None = None
-    looks: Looks | None = None
+    looks: InterimAnalyses | None = None
     failed_trials: tuple[FailedTrial, ...] = ()
     families: tuple[Family, ...] = ()
     tradeoff: Tradeoff | None = None

@@ -85,7 +85,7 @@ def _writing(write: Write) -> dict[str, Any]:
     content = {"application/json": {"schema": _ref(write.schema.__name__)}}
     done = {"headers": _LOCATION, "content": content}
     return {
-        "operationId": write.deed.__name__,
+        "operationId": write.handler.__name__,
         "summary": write.summary,
         "security": [{_BEARER: [write.scope.value]}],
         "parameters": [*_in_path(write.path)],

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from hybridwatch.analysis.wording.report_json import ReportAnswer
-from hybridwatch.api import answers, deeds, endpoints, queries
+from hybridwatch.api import answers, endpoints, queries, writes
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
 from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
@@ -77,8 +77,8 @@ class Write:
     """One thing that can be done.
 
     Attributes:
-        path: Below the prefix; names in braces are given to ``deed``.
-        deed: Does it: to the store, the names in the path, and what was given.
+        path: Below the prefix; names in braces are given to ``handler``.
+        handler: Does it: to the store, the names in the path, and what was given.
         upload: What comes with the request.
         content: Schemas of what is JSON of it.
         schema: What is answered.
@@ -88,7 +88,7 @@ class Write:
     """
 
     path: str
-    deed: Callable[[StoreView, endpoints.Named, deeds.Given], deeds.Done]
+    handler: Callable[[StoreView, endpoints.Named, writes.Given], writes.Done]
     upload: Upload
     content: Mapping[str, type[BaseModel] | dict[str, Any]]
     schema: type[BaseModel]
@@ -99,7 +99,7 @@ class Write:
     @property
     def summary(self) -> str:
         """What it does, in a line."""
-        return (self.deed.__doc__ or "").partition("\n")[0]
+        return (self.handler.__doc__ or "").partition("\n")[0]
 
 
 ROUTES: Final = (
@@ -141,9 +141,9 @@ ROUTES: Final = (
 WRITES: Final = (
     Write(
         "/runs",
-        deeds.add_run,
-        Upload({deeds.RECORD: MOST_RECORD_BYTES, deeds.BULK: MOST_BULK_BYTES}),
-        {deeds.RECORD: {"type": "object", "description": "A record, byte for byte."}},
+        writes.add_run,
+        Upload({writes.RECORD: MOST_RECORD_BYTES, writes.BULK: MOST_BULK_BYTES}),
+        {writes.RECORD: {"type": "object", "description": "A record, byte for byte."}},
         answers.RunItem,
         Scope.INGEST,
         done=(200, 201),
@@ -151,9 +151,9 @@ WRITES: Final = (
     ),
     Write(
         "/alerts/{alert}/decisions",
-        deeds.decide,
-        Upload({deeds.DECISION: _MOST_DECISION}),
-        {deeds.DECISION: deeds.Decision},
+        writes.decide,
+        Upload({writes.DECISION: _MOST_DECISION}),
+        {writes.DECISION: writes.DecisionRequest},
         AlertItem,
         Scope.TRIAGE,
         done=(201,),

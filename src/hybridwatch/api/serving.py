@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hybridwatch.api.access import Access, Limits
-from hybridwatch.api.deeds import Given
 from hybridwatch.api.problem import ProblemError, unfit
 from hybridwatch.api.queries import Nothing, parsed
 from hybridwatch.api.routes import JSON, PREFIX, Route, Upload, Write
 from hybridwatch.api.view import KeptAnswers, StoreView
+from hybridwatch.api.writes import Given
 from hybridwatch.database.tokens import Scope
 
 _AROUND: Final = 2**16
@@ -154,7 +154,7 @@ class AppState:
         who = await run_in_threadpool(self.admit, request, write.scope)
         parsed(Nothing, request.query_params.multi_items())
         given = Given(who, await received(request, write.upload))
-        done = await run_in_threadpool(write.deed, self.view, request.path_params, given)
+        done = await run_in_threadpool(write.handler, self.view, request.path_params, given)
         headers = {"location": PREFIX + quote(done.location), "cache-control": "no-store"}
         return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
 

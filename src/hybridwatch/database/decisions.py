@@ -1,8 +1,8 @@
 """What people did about alerts, kept in the database.
 
-Every act is one row that is added and never changed. Writers take turns (a lock that the database
-keeps), and each names how many acts it knew of: if there are more now, it is refused, so that it
-does not overrule an act that it has not seen.
+Every decision is one row that is added and never changed. Writers take turns (a lock that the
+database keeps), and each names how many decisions it knew of: if there are more now, it is refused,
+so that it does not overrule a decision that it has not seen.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Row, insert, inspect, select
 
-from hybridwatch.analysis.alerts.act import Act, Deed, check_other, checked_name
+from hybridwatch.analysis.alerts.actions import Decision, TriageAction, check_other, checked_name
 from hybridwatch.analysis.alerts.alert_key import AlertQuestion, AlertSubject
 from hybridwatch.analysis.alerts.alerts import Alert
 from hybridwatch.analysis.alerts.decisions import (
@@ -39,11 +39,11 @@ from hybridwatch.records.line import derived_line
 TRIAGE_VARIABLE: Final = "HYBRIDWATCH_TRIAGE"
 """Environment variable that names a database for decisions alone, as a URL."""
 EARLIER_FILE: Final = "triage.sqlite"
-"""Where decisions were kept before there was one database; taken over with the first new act."""
+"""Where decisions were kept before there was one database; the first new one takes them over."""
 
 
 class Triage:
-    """The acts of one team. Threads may share it; processes each open their own.
+    """The decisions of one team. Threads may share it; processes each open their own.
 
     Args:
         earlier: A SQLite file that has those of before, if it is there.
@@ -71,11 +71,11 @@ class Triage:
                 return self._read(connection)
         return _decided(self._read_earlier(), self.name)
 
-    def decide(self, alert: Alert, act: Act, who: str, now: datetime) -> Decisions:
+    def decide(self, alert: Alert, decision: Decision, who: str, now: datetime) -> Decisions:
         """Keep what a person did about an alert.
 
         ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone. Gives
-        everything decided about the alert, this act included, which has reached the disk.
+        everything decided about the alert, this decision included, which has reached the disk.
 
         Raises:
             TriageConflict: Another person acted on it since; nothing was kept.
@@ -83,7 +83,7 @@ class Triage:
         """
         checked_name("who", who)
         key = alert.subject.key
-        check_other(act, key)
+        check_other(decision, key)
         with self._database.writing() as connection:
             is_first = not self._has_acts(connection)
             migrate(connection)
@@ -93,12 +93,12 @@ class Triage:
             seen = alert.decisions.version
             if known.version != seen:
                 raise TriageConflict(known, seen)
-            entry = DecisionEntry(seen + 1, now.astimezone(UTC), who, act, alert.seen)
+            entry = DecisionEntry(seen + 1, now.astimezone(UTC), who, decision, alert.seen)
             connection.execute(insert(ACT), [_row(alert, entry)])
         return Decisions((*known.entries, entry))
 
     def decide_all(
-        self, alerts: Iterable[Alert], act: Act, who: str, now: datetime
+        self, alerts: Iterable[Alert], decision: Decision, who: str, now: datetime
     ) -> Mapping[str, TriageError]:
         """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
 
@@ -113,7 +113,7 @@ class Triage:
         failed: dict[str, TriageError] = {}
         for alert in alerts:
             try:
-                self.decide(alert, act, who, now)
+                self.decide(alert, decision, who, now)
             except TriageError as error:
                 failed[alert.subject.key] = error
         return failed
@@ -177,8 +177,10 @@ def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
         try:
             entries[row.alert].append(_entry(row))
         except (TypeError, ValueError) as error:
-            raise TriageError(f"{name}: act {row.number} on alert {row.alert}: {error}") from error
-    kept = {alert: Decisions(tuple(acts)) for alert, acts in entries.items()}
+            raise TriageError(
+                f"{name}: decision {row.number} on alert {row.alert}: {error}"
+            ) from error
+    kept = {alert: Decisions(tuple(made)) for alert, made in entries.items()}
     return kept | _by_line(rows, kept)
 
 
@@ -191,8 +193,11 @@ def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[st
         if key != alert:
             earlier[key] += kept[alert].entries
     return {
-        key: replace(kept.get(key, UNDECIDED), earlier=tuple(sorted(acts, key=lambda act: act.at)))
-        for key, acts in earlier.items()
+        key: replace(
+            kept.get(key, UNDECIDED),
+            earlier=tuple(sorted(made, key=lambda entry: entry.at)),
+        )
+        for key, made in earlier.items()
     }
 
 
@@ -213,9 +218,9 @@ def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
         "about": _about(alert, entry.seen),
         "at": entry.at,
         "who": entry.who,
-        "deed": entry.act.deed.value,
-        "text": entry.act.text,
-        "until": entry.act.until,
+        "deed": entry.decision.action.value,
+        "text": entry.decision.text,
+        "until": entry.decision.until,
         "seen_run": entry.seen.run_id,
         "seen_started_at": entry.seen.started_at,
         "seen_verdict": entry.seen.verdict.value,
@@ -230,7 +235,7 @@ def _about(alert: Alert, seen: Seen) -> str:
 
 
 def _parts(about: str) -> tuple[SeenPart, ...]:
-    """Read what was bad; unknown for an act of version 1, which is about one metric."""
+    """Read what was bad; unknown for a decision of version 1, which is about one metric."""
     found: Sequence[dict[str, Any]] = json.loads(about).get("parts", ())
     return tuple(SeenPart(**part) for part in found)
 
@@ -245,5 +250,5 @@ def _entry(row: Row[Any]) -> DecisionEntry:
         parts=_parts(row.about),
     )
     return DecisionEntry(
-        row.number, row.at, row.who, Act(Deed(row.deed), row.text, row.until), seen
+        row.number, row.at, row.who, Decision(TriageAction(row.deed), row.text, row.until), seen
     )

@@ -231,7 +231,7 @@ ACT: Final = Table(
     Column("seen_effect", Double),
     Column("seen_rank", Text, nullable=False),
 )
-"""What people did about alerts, a row for each act, only ever added.
+"""What people did about alerts, a row for each decision, only ever added.
 
 ``about`` is JSON, so that the table can be read without us: the subject, and under ``parts`` the
 metrics that were bad when the person acted. Acts of the time when every metric had an alert of its

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-from hybridwatch.records.run import Looks, Run, Trial
+from hybridwatch.records.run import InterimAnalyses, Run, Trial
 
 _MINUTE: Final = 60.0
 
@@ -90,7 +90,7 @@ def add_until_decided(
     ``tell`` gets a line after each look. The run that comes back has the looks that were planned
     and made.
     """
-    run = replace(run, looks=Looks(budget.looks, ()))
+    run = replace(run, looks=InterimAnalyses(budget.looks, ()))
     done = 0
     for number, goal in enumerate(budget.looks, start=1):
         begun = done

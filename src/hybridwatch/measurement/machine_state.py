@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from hybridwatch.measurement.gpus import Gpus, GpuWatch
-from hybridwatch.records.run import Surroundings
+from hybridwatch.records.run import MachineState
 from hybridwatch.system.guarded import processor_seconds
 
 REPETITIONS: Final = 5
@@ -65,12 +65,12 @@ class Watch:
         self._before = _ProcessorTime.now()
         self._gpus.start()
 
-    def close(self) -> Surroundings:
+    def close(self) -> MachineState:
         """Give what was seen."""
         before = self._before
         others = None if before is None else _ProcessorTime.now().others_since(before)
         gpus = self._gpus.stop()
-        return Surroundings(min(self._kernel), median(self._kernel), others, self._clock_hz, gpus)
+        return MachineState(min(self._kernel), median(self._kernel), others, self._clock_hz, gpus)
 
     def stop(self) -> None:
         """Look no more; nothing happens if it was closed."""

@@ -3,33 +3,36 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Deed, Status
+from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Status, TriageAction
 from hybridwatch.pages.document import Line, When
 from hybridwatch.reports.alert_text import CLOSED
 
 NOBODY: Final = "nobody"
-DONE: Final[Mapping[Deed, str]] = {
-    Deed.ACKNOWLEDGE: "acknowledged",
-    Deed.LINK: "linked an issue",
-    Deed.ASSIGN: "assigned",
-    Deed.MUTE: "muted",
-    Deed.UNMUTE: "unmuted",
-    Deed.NOTE: "noted",
-    Deed.REOPEN: "reopened",
-    Deed.ACCEPT: "accepted as expected",
-    Deed.INVALID: "called it invalid",
-    Deed.DUPLICATE: "called it a duplicate of",
+DONE: Final[Mapping[TriageAction, str]] = {
+    TriageAction.ACKNOWLEDGE: "acknowledged",
+    TriageAction.LINK: "linked an issue",
+    TriageAction.ASSIGN: "assigned",
+    TriageAction.MUTE: "muted",
+    TriageAction.UNMUTE: "unmuted",
+    TriageAction.NOTE: "noted",
+    TriageAction.REOPEN: "reopened",
+    TriageAction.ACCEPT: "accepted as expected",
+    TriageAction.INVALID: "called it invalid",
+    TriageAction.DUPLICATE: "called it a duplicate of",
 }
 """What a person did, after the name."""
 
 
 def entry_line(entry: DecisionEntry) -> str:
-    """Tell one act in a line: who did what, and the words that came with it."""
-    act = entry.act
-    if act.deed is Deed.ASSIGN:
-        return f"{entry.who} {f'assigned {act.text}' if act.text else 'took it from everybody'}"
-    until = f" until {act.until:%Y-%m-%d}" if act.until else ""
-    return f"{entry.who} {DONE[act.deed]}{until}" + (f": {act.text}" if act.text else "")
+    """Tell one decision in a line: who did what, and the words that came with it."""
+    decision = entry.decision
+    if decision.action is TriageAction.ASSIGN:
+        done = f"assigned {decision.text}" if decision.text else "took it from everybody"
+        return f"{entry.who} {done}"
+    until = f" until {decision.until:%Y-%m-%d}" if decision.until else ""
+    return f"{entry.who} {DONE[decision.action]}{until}" + (
+        f": {decision.text}" if decision.text else ""
+    )
 
 
 def status_line(alert: Alert | AlertGroup) -> Line:
@@ -38,5 +41,5 @@ def status_line(alert: Alert | AlertGroup) -> Line:
         return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
     answer = alert.decisions.answer
     if alert.status is Status.CLOSED and answer is not None:
-        return f"closed: {CLOSED[answer.act.deed]}"
+        return f"closed: {CLOSED[answer.decision.action]}"
     return "between two releases" if alert.status is Status.RELEASE else alert.status.value

@@ -170,7 +170,7 @@ class GpuSurroundings(RecordPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings(RecordPart):
+class MachineState(RecordPart):
     """The machine around one timed trial: what could have slowed any engine.
 
     Attributes:
@@ -274,7 +274,7 @@ class Trial(RecordPart):
     failure: Failure | None = None
     answers: Beside[tuple[Answer, ...]] = ()
     client_result: Beside[Mapping[str, Any] | None] = None
-    surroundings: IfKnown[Surroundings] = None
+    surroundings: IfKnown[MachineState] = None
     host_work: IfKnown[HostWork] = None
     unsupported: IfAny[Table[KnownMetric, Text]] = field(default_factory=dict)
     completions: Beside[tuple[Completion, ...]] = ()
@@ -282,7 +282,7 @@ class Trial(RecordPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Looks(RecordPart):
+class InterimAnalyses(RecordPart):
     """When a run was judged that went on until it was decided; a look is such a judgement.
 
     Attributes:
@@ -365,7 +365,7 @@ class Run(RecordPart):
     testbed: Testbed
     builds: Annotated[tuple[EngineBuild, ...], Field(min_length=1, max_length=2)]
     trials: Annotated[tuple[Trial, ...], Field(max_length=MOST_TRIALS)]
-    looks: IfKnown[Looks] = None
+    looks: IfKnown[InterimAnalyses] = None
     source: IfKnown[Source] = None
     known_bad: IfKnown[bool] = None
     expected: IfKnown[Expected] = None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Deed, Timeline
+from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Timeline, TriageAction
 from hybridwatch.analysis.cause import Part
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
@@ -19,10 +19,10 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.records.store import Broken
 
-CLOSED: Final[Mapping[Deed, str]] = {
-    Deed.ACCEPT: "expected",
-    Deed.INVALID: "invalid",
-    Deed.DUPLICATE: "duplicate",
+CLOSED: Final[Mapping[TriageAction, str]] = {
+    TriageAction.ACCEPT: "expected",
+    TriageAction.INVALID: "invalid",
+    TriageAction.DUPLICATE: "duplicate",
 }
 """What a closed alert is said to be."""
 _NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from hybridwatch.analysis.alerts import AlertGroup, Deed, Status
+from hybridwatch.analysis.alerts import AlertGroup, Status, TriageAction
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control
@@ -86,9 +86,9 @@ class DecisionItem(Shape):
     number: int
     at: Moment
     who: str
-    deed: Deed = kept_at("act.deed")
-    text: str = kept_at("act.text")
-    until: Moment | None = kept_at("act.until")
+    action: TriageAction = kept_at("decision.action")
+    text: str = kept_at("decision.text")
+    until: Moment | None = kept_at("decision.until")
 
 
 class MemberItem(Shape):

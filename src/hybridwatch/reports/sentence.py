@@ -30,7 +30,7 @@ from hybridwatch.analysis.wording.labels import (
 )
 from hybridwatch.metrics import Kind
 from hybridwatch.records.lasting import lasting_label
-from hybridwatch.records.run import Looks, Phase
+from hybridwatch.records.run import InterimAnalyses, Phase
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",
@@ -158,7 +158,7 @@ def _control(report: Report) -> str:
     return f"{tests}, p adjusted within each family and held against {level}: {each}."
 
 
-def _repeated_looks(looks: Looks) -> str:
+def _repeated_looks(looks: InterimAnalyses) -> str:
     trials = ", ".join(map(str, looks.made)) or "no"
     return (
         f"{len(looks.made)} of {plural(len(looks.planned), 'look')}, after {trials} trials a side: "

@@ -84,7 +84,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told_and_asked_again(
         (loser,) = pages.keys() - {winner}
         says(pages[winner], f"Kept: {winner} noted.")
         says(pages[loser], "Nothing was kept: somebody was faster")
-        says(pages[loser], f"{winner} noted: {kept[0].act.text}")
+        says(pages[loser], f"{winner} noted: {kept[0].decision.text}")
         pages[loser].get_by_role("button", name="Note", exact=True).click()
         says(pages[loser], f"Kept: {loser} noted.")
     assert [entry.who for entry in alert_in(results).decisions.entries[known:]] == [winner, loser]
@@ -97,7 +97,7 @@ def test_an_answer_is_kept_shown_and_the_name_remembered(
     fill_in(page, "Cleo", HOSTILE).click()
     says(page, "Kept: Cleo noted.")
     says(page, HOSTILE)
-    assert alert_in(results).decisions.entries[-1].act.text == HOSTILE
+    assert alert_in(results).decisions.entries[-1].decision.text == HOSTILE
     page.get_by_role("link", name="Builds and fixes").click()
     page.get_by_role("heading", name="Builds and fixes").wait_for()
     page.get_by_role("link", name="Alerts").first.click()

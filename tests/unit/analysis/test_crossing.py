@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.records.run import Surroundings
+from hybridwatch.records.run import MachineState
 from tests.curves import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
 
 
@@ -102,7 +102,7 @@ def restless(run):
     return replace(
         run,
         trials=tuple(
-            replace(trial, surroundings=Surroundings(0.01, 0.01 * (1 + (trial.index % 4 == 1))))
+            replace(trial, surroundings=MachineState(0.01, 0.01 * (1 + (trial.index % 4 == 1))))
             for trial in run.trials
         ),
     )

@@ -12,7 +12,7 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.records.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import GpuSurroundings, MachineState, Phase, Run, Sample, Trial
 from tests.builders import STARTED, a_run
 
 TRIALS = 12
@@ -45,7 +45,7 @@ def session(
             started_at=STARTED,
             duration_s=2.0,
             samples=(Sample("tpot", (0.01 * slow * float(rng.lognormal(0, noise)),)),),
-            surroundings=Surroundings(
+            surroundings=MachineState(
                 kernel_best_s=0.009 * slow,
                 kernel_median_s=0.01 * slow * float(rng.lognormal(0, noise)),
                 others=others[side] + float(rng.uniform(0, 0.01)),
@@ -151,7 +151,7 @@ def test_no_reading_gives_no_doubt() -> None:
     run = session(ONE_AFTER_THE_OTHER, drift=0.2)
     blind = replace(run, trials=tuple(replace(t, surroundings=None) for t in run.trials))
     assert about_machine(the(build_report(blind))) == []
-    deaf = Surroundings(0.01, 0.01)
+    deaf = MachineState(0.01, 0.01)
     mute = replace(run, trials=tuple(replace(t, surroundings=deaf) for t in run.trials))
     assert about_machine(the(build_report(mute))) == []
 

@@ -14,7 +14,7 @@ from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sign_flips import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import find_metric
-from hybridwatch.records.run import Run, Surroundings
+from hybridwatch.records.run import MachineState, Run
 from tests.builders import a_run
 
 WORK = "engine_cpu_time"
@@ -35,8 +35,8 @@ def session(
 
     run = a_run(side(0), side(1))
 
-    def around() -> Surroundings:
-        return Surroundings(0.009, 0.01 * float(np.exp(restless * rng.standard_normal())), 0.3)
+    def around() -> MachineState:
+        return MachineState(0.009, 0.01 * float(np.exp(restless * rng.standard_normal())), 0.3)
 
     return replace(run, trials=tuple(replace(t, surroundings=around()) for t in run.trials))
 
@@ -160,7 +160,7 @@ def share_changed(reports: int = 100) -> float:
 
         run = a_run(side(), side())
         seen = tuple(
-            Surroundings(0.009, 0.01 * float(np.exp(0.3 * rng.standard_normal())))
+            MachineState(0.009, 0.01 * float(np.exp(0.3 * rng.standard_normal())))
             for _ in run.trials
         )
         trials = (replace(t, surroundings=s) for t, s in zip(run.trials, seen, strict=True))

@@ -21,12 +21,12 @@ from hybridwatch.analysis.sequential import (
     timed,
 )
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.records.run import Looks
+from hybridwatch.records.run import InterimAnalyses
 from tests.builders import Trials, a_run, noisy
 
 LOOKS = schedule(7)
 MARGIN = np.log(1.03)
-OFTEN = Looks(schedule(9), (9,))
+OFTEN = InterimAnalyses(schedule(9), (9,))
 """Planned over six looks, decided at the first."""
 
 
@@ -69,7 +69,7 @@ def test_many_tests_need_a_lower_level_still() -> None:
 
 
 def test_level_of_a_run_follows_from_its_plan_and_not_from_when_it_stopped() -> None:
-    levels = {level_of(Looks(LOOKS, made)) for made in ((), (7,), (7, 9), LOOKS)}
+    levels = {level_of(InterimAnalyses(LOOKS, made)) for made in ((), (7,), (7, 9), LOOKS)}
     assert levels == {nominal_level(LOOKS, tests=20)}
 
 
@@ -101,7 +101,7 @@ def reds(ratios: np.ndarray, level: float) -> np.ndarray:
 @pytest.mark.parametrize(("metrics", "common"), [(1, 0.0), (9, 0.0), (9, 0.5)])
 def test_a_a_runs_are_red_at_any_look_in_at_most_one_of_twenty(metrics: int, common: float) -> None:
     ratios = a_a_runs(1000, metrics, common, seed=metrics + round(10 * common))
-    level = level_of(Looks(LOOKS, ()))
+    level = level_of(InterimAnalyses(LOOKS, ()))
     assert reds(ratios, level).any(axis=0).mean() <= 0.05
 
 
@@ -131,7 +131,7 @@ def stopped_at(ratios: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray
 
 def test_a_change_is_found_with_fewer_trials_than_a_run_of_the_greatest_length_takes() -> None:
     slower = a_a_runs(2000, 1, 0.0, seed=11) + np.log(1.05)
-    blocks, different = stopped_at(slower, level_of(Looks(LOOKS, ())))
+    blocks, different = stopped_at(slower, level_of(InterimAnalyses(LOOKS, ())))
     fixed = stats.ttest_1samp(slower[:, 0], 0.0, axis=-1).pvalue < LEVEL
     assert fixed.mean() > 0.99
     assert different.mean() > 0.95
@@ -139,14 +139,16 @@ def test_a_change_is_found_with_fewer_trials_than_a_run_of_the_greatest_length_t
 
 
 def test_equal_sides_stop_early_and_are_called_the_same() -> None:
-    blocks, different = stopped_at(a_a_runs(2000, 1, 0.0, seed=12), level_of(Looks(LOOKS, ())))
+    blocks, different = stopped_at(
+        a_a_runs(2000, 1, 0.0, seed=12), level_of(InterimAnalyses(LOOKS, ()))
+    )
     assert different.mean() < 0.02
     assert blocks.mean() < 0.5 * LOOKS[-1]
 
 
 def test_a_change_of_the_margin_is_called_equivalent_in_at_most_one_of_twenty() -> None:
     edge = a_a_runs(3000, 1, 0.0, seed=13) + MARGIN
-    level = level_of(Looks(LOOKS, ()))
+    level = level_of(InterimAnalyses(LOOKS, ()))
     called = np.zeros(len(edge), dtype=bool)
     for look in LOOKS:
         seen = edge[:, 0, :look]

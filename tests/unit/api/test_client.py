@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hybridwatch import client as module
-from hybridwatch.analysis.alerts import Deed
+from hybridwatch.analysis.alerts import TriageAction
 from hybridwatch.api.routes import ROUTES, WRITES
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope
@@ -87,10 +87,10 @@ def test_it_adds_records_with_and_without_answers(results, tmp_path_factory) -> 
 def test_it_answers_an_alert_as_it_was_shown(results) -> None:
     with speaking(results, Scope.READ, Scope.TRIAGE) as client:
         alert = next(client.alerts())
-        after = client.decide(alert, Deed.ACKNOWLEDGE, "known")
+        after = client.decide(alert, TriageAction.ACKNOWLEDGE, "known")
         assert (after.status.value, after.decisions[-1].who) == ("acknowledged", "robot")
         with pytest.raises(RefusedError) as refused:
-            client.decide(alert, Deed.NOTE, "too late")
+            client.decide(alert, TriageAction.NOTE, "too late")
         assert (refused.value.problem.status, refused.value.problem.field) == (409, "version")
 
 
@@ -151,5 +151,5 @@ def test_a_newer_server_may_say_more_and_a_stranger_nothing_of_ours(results) -> 
 
 
 def test_it_asks_everything_that_there_is_to_ask() -> None:
-    given = {route.answer.__name__ for route in ROUTES} | {one.deed.__name__ for one in WRITES}
+    given = {route.answer.__name__ for route in ROUTES} | {one.handler.__name__ for one in WRITES}
     assert given - set(dir(Client)) == set()

@@ -150,7 +150,7 @@ def known_at(client: httpx.Client, results: Path) -> Known:
 
 def decision(alert: dict[str, Any], version: int) -> bytes:
     shown = {"version": version, "newest_run_id": alert["newest_run_id"]}
-    return json.dumps(shown | {"deed": "note", "text": "seen"}).encode()
+    return json.dumps(shown | {"action": "note", "text": "seen"}).encode()
 
 
 @pytest.fixture
@@ -186,17 +186,17 @@ def test_an_answer_off_its_schema_is_seen(results, path, monkeypatch) -> None:
 
 def test_an_answer_to_a_write_off_its_schema_is_seen(results, monkeypatch) -> None:
     def planted(*given: Any) -> Any:
-        done = WRITES[0].deed(*given)
+        done = WRITES[0].handler(*given)
         return replace(done, content=done.content | {"failed_trials": "none"})
 
-    changed = (replace(WRITES[0], deed=planted), *WRITES[1:])
+    changed = (replace(WRITES[0], handler=planted), *WRITES[1:])
     monkeypatch.setattr("hybridwatch.api.app.WRITES", changed)
     with serving(app_over(results)) as client, pytest.raises(FailureGroup) as caught:
         check_all(address_of(client), known_at(client, results))
     assert "Response violates schema" in titles(caught.value)
 
 
-@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.deeds.take_in"])
+@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.writes.take_in"])
 def test_a_server_error_is_seen(results, broken, monkeypatch) -> None:
     monkeypatch.setattr(f"hybridwatch.{broken}", lambda *_: 1 / 0)
     with serving(app_over(results)) as client, pytest.raises(FailureGroup) as caught:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alerts import Deed
+from hybridwatch.analysis.alerts import TriageAction
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
@@ -43,9 +43,9 @@ def test_everything_is_there_and_can_be_done(results, monkeypatch) -> None:
         record = encode(replace(a_run({"ttft": (1.0, 2.0)}), id="bbbbbbbb")).record
         assert [client.add_run(record).is_new for _ in range(2)] == [True, False]
         alert = next(client.alerts())
-        assert client.decide(alert, Deed.NOTE, "seen").decisions[-1].who == "robot"
+        assert client.decide(alert, TriageAction.NOTE, "seen").decisions[-1].who == "robot"
         with pytest.raises(RefusedError, match="409"):
-            client.decide(alert, Deed.NOTE, "too late")
+            client.decide(alert, TriageAction.NOTE, "too late")
         (token,) = open_tokens(results).by_digest().values()
         assert token.used_at is not None
         open_tokens(results).revoke("robot", token.used_at)

@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.errors import HistoryError
-from hybridwatch.records.run import Failure, Phase, Run, Surroundings
+from hybridwatch.records.run import Failure, MachineState, Phase, Run
 from hybridwatch_lab.calibration.sessions import (
     BASELINE,
     SAME,
@@ -36,7 +36,7 @@ def a_session(sessions: int = 2) -> Run:
         for side in range(3)
     ]
     run = a_run(*sides, builds=(BUILD,) * 3)
-    around = Surroundings(kernel_best_s=0.009, kernel_median_s=0.01, others=0.25)
+    around = MachineState(kernel_best_s=0.009, kernel_median_s=0.01, others=0.25)
     return replace(run, trials=tuple(replace(one, surroundings=around) for one in run.trials))
 
 
@@ -100,7 +100,7 @@ def test_a_value_that_is_no_number_is_named(tmp_path) -> None:
 
 def test_sessions_of_one_recording_are_joined_in_their_order() -> None:
     def session(name: str, blocks: int) -> list[RecordedTrial]:
-        around = Surroundings(0.009, 0.01, 0.3)
+        around = MachineState(0.009, 0.01, 0.3)
         return [
             RecordedTrial(name, block, side, 0.0, 1.0, around, {"ttft.median": block})
             for block in range(blocks)

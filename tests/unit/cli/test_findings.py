@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
-from hybridwatch.records.run import GpuSurroundings, Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import GpuSurroundings, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.load import load_scenario
@@ -220,7 +220,7 @@ def test_a_record_of_a_throttled_gpu_says_so(checkout: Path) -> None:
 
     def hot(trial: Trial) -> Trial:
         gpus = (GpuSurroundings(0, 12, throttled={"hardware-thermal": 0.5}),)
-        return replace(trial, surroundings=Surroundings(0.01, 0.01, gpus=gpus))
+        return replace(trial, surroundings=MachineState(0.01, 0.01, gpus=gpus))
 
     trials = tuple(hot(t) if t.phase is Phase.PERFORMANCE else t for t in made.trials)
     later = made.started_at + timedelta(hours=1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hybridwatch
-from hybridwatch.records.run import Run, Surroundings
+from hybridwatch.records.run import MachineState, Run
 from hybridwatch.records.store import write_run
 from tests.store_builders import STARTED, Plan, run
 
@@ -96,7 +96,7 @@ def measured(seed: int, day: int) -> Run:
     return replace(
         made,
         trials=tuple(
-            replace(trial, surroundings=Surroundings(0.008, 0.009 + 0.001 * at, 0.1, 3e9))
+            replace(trial, surroundings=MachineState(0.008, 0.009 + 0.001 * at, 0.1, 3e9))
             for at, trial in enumerate(made.trials)
         ),
     )

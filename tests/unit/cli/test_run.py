@@ -19,7 +19,7 @@ from hybridwatch.errors import BuildError, EngineError, MeasurementError, Scenar
 from hybridwatch.measurement import gpus, machine_state, session
 from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.records.run import Looks, Phase, Run, Sample
+from hybridwatch.records.run import InterimAnalyses, Phase, Run, Sample
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.checkout import make_checkout
 from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
@@ -64,17 +64,17 @@ def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
 
 
 def test_every_look_before_the_last_left_something_open(checkout, monkeypatch):
-    """Looks are judged by one level; a run cut back to an earlier look is open still."""
+    """InterimAnalyses are judged by one level; a run cut back to an earlier look is open still."""
     call(checkout, Machine(noise=0.06), *TWO, "--until-decided", monkeypatch=monkeypatch)
     run = record_of(checkout)
     assert run.looks is not None
     assert len(run.looks.made) > 2
     for number, blocks in enumerate(run.looks.made[:-1], start=1):
-        earlier = cut_back(run, blocks, Looks(run.looks.planned, run.looks.made[:number]))
+        earlier = cut_back(run, blocks, InterimAnalyses(run.looks.planned, run.looks.made[:number]))
         assert not is_decided(build_report(earlier))
 
 
-def cut_back(run: Run, blocks: int, looks: Looks) -> Run:
+def cut_back(run: Run, blocks: int, looks: InterimAnalyses) -> Run:
     counts: dict[tuple[Phase, int], int] = {}
     kept = []
     for trial in run.trials:
@@ -180,7 +180,7 @@ def test_a_restless_machine_that_leaves_the_work_open_goes_to_a_duet(
 def test_trials_set_the_first_look(checkout, monkeypatch):
     words = (*TWO, "--until-decided", "--trials", "20")
     call(checkout, Machine(), *words, monkeypatch=monkeypatch)
-    assert record_of(checkout).looks == Looks(schedule(20), (20,))
+    assert record_of(checkout).looks == InterimAnalyses(schedule(20), (20,))
 
 
 def test_no_time_for_a_single_trial_is_told_and_is_status_1(checkout, monkeypatch):

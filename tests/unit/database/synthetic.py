@@ -25,7 +25,7 @@ import numpy as np
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.records.codec import encode
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import Answer, Failure, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import Intake
 
 VALUES_PER_RUN: Final = 500
@@ -194,9 +194,9 @@ def _drawn(rng: np.random.Generator, center: float, count: int) -> tuple[float, 
     return tuple((center * np.exp(rng.normal(0.0, _SPREAD, count))).tolist())
 
 
-def _surroundings(rng: np.random.Generator) -> Surroundings:
+def _surroundings(rng: np.random.Generator) -> MachineState:
     (kernel,) = _drawn(rng, 0.01, 1)
-    return Surroundings(0.98 * kernel, kernel, 0.02, 3e9)
+    return MachineState(0.98 * kernel, kernel, 0.02, 3e9)
 
 
 def _answers(correct: list[float]) -> Iterator[Answer]:

@@ -17,10 +17,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from hybridwatch.analysis.alerts import (
-    Act,
-    Deed,
+    Decision,
     JudgedMetric,
     Status,
+    TriageAction,
     TriageConflict,
     accept,
     acknowledge,
@@ -42,7 +42,7 @@ from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
 from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, nights, noon
-from tests.unit.analysis.alerts.test_act import HOSTILE
+from tests.unit.analysis.alerts.test_actions import HOSTILE
 
 BAD = Verdict.REGRESSION
 SECRET = "correct-horse-battery"  # noqa: S105 (of no account)
@@ -61,7 +61,7 @@ def by_hand(place: str, statement: str) -> None:
     engine.dispose()
 
 
-def acts() -> list[Act]:
+def acts() -> list[Decision]:
     day = noon(0)
     return [
         acknowledge("known since the upgrade"),
@@ -84,7 +84,7 @@ def test_every_act_is_read_back_by_another(triage, place, tmp_path) -> None:
         known = triage.decide(alert, act, f"Ann {number}", noon(number))
     with open_triage(tmp_path) as other:
         assert other.decisions() == {SUBJECT.key: known}
-    assert [entry.act for entry in known.entries] == acts()
+    assert [entry.decision for entry in known.entries] == acts()
     assert [entry.number for entry in known.entries] == list(range(1, 11))
     assert known.entries[3].at == noon(3)
     assert {entry.seen for entry in known.entries} == {alert_of(BAD).seen}
@@ -97,7 +97,7 @@ def test_hostile_texts_come_back_as_they_were(triage, words) -> None:
     who = words.replace("\n", "").replace("\t", "")
     triage.decide(alert, note(words), who, noon(0))
     (entry,) = triage.decisions()[alert.subject.key].entries
-    assert (entry.act.text, entry.who) == (words, who)
+    assert (entry.decision.text, entry.who) == (words, who)
 
 
 def test_times_are_kept_in_utc_wherever_they_were_taken(triage) -> None:
@@ -256,7 +256,7 @@ def test_newer_tables_are_left_alone(triage, place) -> None:
 def test_an_act_that_nobody_knows_is_named(triage, place) -> None:
     triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
     by_hand(place, "UPDATE triage_act SET deed = 'burn'")
-    with pytest.raises(TriageError, match=rf"act 1 on alert {SUBJECT.key}: 'burn'"):
+    with pytest.raises(TriageError, match=rf"decision 1 on alert {SUBJECT.key}: 'burn'"):
         triage.decisions()
 
 
@@ -371,14 +371,14 @@ def test_what_was_decided_about_metrics_belongs_to_the_alert_that_has_them(old) 
     slow = of_metrics("output_throughput", "ttft")
     dead = of_metrics("itl", verdict=Verdict.FAILED)
     engine, speed = build_alerts([*slow, *dead], decided, noon(0))
-    told = [(entry.who, entry.act.deed) for entry in speed.decisions.all]
+    told = [(entry.who, entry.decision.action) for entry in speed.decisions.all]
     assert told == [
-        ("Ann", Deed.ACKNOWLEDGE),
-        ("Ann", Deed.LINK),
-        ("Ben", Deed.ASSIGN),
-        ("Ben", Deed.MUTE),
+        ("Ann", TriageAction.ACKNOWLEDGE),
+        ("Ann", TriageAction.LINK),
+        ("Ben", TriageAction.ASSIGN),
+        ("Ben", TriageAction.MUTE),
     ]
-    assert [entry.act.text for entry in engine.decisions.notes] == ["the driver was new"]
+    assert [entry.decision.text for entry in engine.decisions.notes] == ["the driver was new"]
     assert (speed.decisions.assignee, speed.decisions.version) == ("Bob", 0)
     assert speed.decisions.issue.endswith("/41873")
 
@@ -393,7 +393,7 @@ def test_an_old_answer_covers_its_metric_and_no_other(old) -> None:
 
 @pytest.mark.parametrize("others_first", [False, True])
 def test_acting_on_an_old_database_loses_nothing_and_is_read_back(old, others_first) -> None:
-    """Tables that others needed first, without an act in them, hide nothing of before."""
+    """Tables that others needed first, without a decision in them, hide nothing of before."""
     if others_first:
         with Database(file_url(old / DATABASE_FILE)).writing() as connection:
             migrate(connection)
@@ -425,7 +425,7 @@ def test_what_was_decided_about_single_nights_belongs_to_their_line(triage) -> N
     assert mine.decisions.assignee == "Person 1"
     answer = mine.decisions.answer
     assert answer is not None
-    assert answer.act.text == "known on mine@2b3c4d5e"
+    assert answer.decision.text == "known on mine@2b3c4d5e"
     assert (len(mine.decisions.earlier), mine.decisions.version) == (4, 0)
     triage.decide(mine, reopen("it is worse"), "Ben", noon(3))
     (mine,) = build_alerts(judged, triage.decisions(), noon(3))
@@ -444,7 +444,9 @@ def test_one_answer_for_many_is_kept_where_nobody_was_faster(triage) -> None:
     assert isinstance(conflict, TriageConflict)
     assert conflict.meanwhile == first.entries
     kept = triage.decisions()
-    assert {kept[shown[at].subject.key].answer.act for at in (0, 2)} == {accept("the new level")}
+    assert {kept[shown[at].subject.key].answer.decision for at in (0, 2)} == {
+        accept("the new level")
+    }
 
 
 def test_an_alert_is_no_duplicate_of_itself(triage) -> None:

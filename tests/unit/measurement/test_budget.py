@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hybridwatch.measurement.budget import Budget, BudgetStatus, Pace, add_until_decided
-from hybridwatch.records.run import Looks, Phase, Run, Trial
+from hybridwatch.records.run import InterimAnalyses, Phase, Run, Trial
 from tests.builders import STARTED, a_run
 
 LOOKS = (3, 5, 8)
@@ -43,7 +43,7 @@ class Session:
 def test_run_ends_at_the_first_look_that_leaves_nothing_open() -> None:
     session = Session(open_after=(4, 0))
     run = session.run(minutes=60)
-    assert run.looks == Looks(LOOKS, (3, 5))
+    assert run.looks == InterimAnalyses(LOOKS, (3, 5))
     assert len(run.trials) == 5
     assert session.said == [
         (
@@ -58,9 +58,9 @@ def test_judge_is_told_which_look_it_is() -> None:
     session = Session()
     session.run(minutes=60)
     assert [run.looks for run in session.judged] == [
-        Looks(LOOKS, (3,)),
-        Looks(LOOKS, (3, 5)),
-        Looks(LOOKS, (3, 5, 8)),
+        InterimAnalyses(LOOKS, (3,)),
+        InterimAnalyses(LOOKS, (3, 5)),
+        InterimAnalyses(LOOKS, (3, 5, 8)),
     ]
     assert [len(run.trials) for run in session.judged] == [3, 5, 8]
 
@@ -68,14 +68,14 @@ def test_judge_is_told_which_look_it_is() -> None:
 def test_last_look_is_the_last() -> None:
     session = Session()
     run = session.run(minutes=60)
-    assert run.looks == Looks(LOOKS, LOOKS)
+    assert run.looks == InterimAnalyses(LOOKS, LOOKS)
     assert session.said[-1].endswith("1 of 9 timed metrics open; this was the last look")
 
 
 def test_time_that_ends_between_two_looks_buys_an_early_one() -> None:
     session = Session()
     run = session.run(minutes=4.5)
-    assert run.looks == Looks(LOOKS, (3, 4))
+    assert run.looks == InterimAnalyses(LOOKS, (3, 4))
     assert len(run.trials) == 4
     assert session.said[-1] == (
         "look 2 of 3, 4 trials a side: 1 of 9 timed metrics open; the time is spent"
@@ -85,7 +85,7 @@ def test_time_that_ends_between_two_looks_buys_an_early_one() -> None:
 def test_time_that_ends_with_a_look_buys_no_second_one_of_the_same_trials() -> None:
     session = Session()
     run = session.run(minutes=3)
-    assert run.looks == Looks(LOOKS, (3,))
+    assert run.looks == InterimAnalyses(LOOKS, (3,))
     assert [text.rpartition("; ")[2] for text in session.said] == ["the time is spent"]
 
 
@@ -101,13 +101,13 @@ def test_what_came_before_counts() -> None:
 
 
 def test_first_block_needs_only_some_time() -> None:
-    assert Session().run(minutes=0.5).looks == Looks(LOOKS, (1,))
+    assert Session().run(minutes=0.5).looks == InterimAnalyses(LOOKS, (1,))
 
 
 def test_no_time_at_all_is_no_look() -> None:
     session = Session()
     run = session.run(minutes=1, spent=60.0)
-    assert run.looks == Looks(LOOKS, ())
+    assert run.looks == InterimAnalyses(LOOKS, ())
     assert run.trials == ()
     assert (session.judged, session.said) == ([], [])
 

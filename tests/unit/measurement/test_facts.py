@@ -15,7 +15,7 @@ from tests.pretended_nvml import Card, pretend
 
 @pytest.fixture
 def look(monkeypatch):
-    """Looks at a build for a GPU that is not installed, on a pretended driver."""
+    """InterimAnalyses at a build for a GPU that is not installed, on a pretended driver."""
     pretend(monkeypatch, Card())
     (scenario,) = find(home() / "scenarios", ["gpu/padded-graph-rows"])
     build = parse_label("cuda-0.32.0")

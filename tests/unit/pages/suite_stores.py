@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.analysis.alerts import Act, Alert
+from hybridwatch.analysis.alerts import Alert, Decision
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
@@ -72,7 +72,7 @@ def view(
     return open_view(source_of(results, checkout), address(screen, **parameters))
 
 
-def act(results: Path, alert: Alert, what: Act, who: str, hours_ago: float = 1.0) -> None:
+def act(results: Path, alert: Alert, what: Decision, who: str, hours_ago: float = 1.0) -> None:
     """Keep what somebody did."""
     with open_triage(results) as triage:
         triage.decide(alert, what, who, NOW - timedelta(hours=hours_ago))

@@ -30,7 +30,7 @@ class Engine:
 
 
 class BatchProbe(CountingProbe[Counts]):
-    """Looks at a field that not every batch has."""
+    """InterimAnalyses at a field that not every batch has."""
 
     def __init__(self):
         super().__init__(Counts)

@@ -17,11 +17,11 @@ from hybridwatch.records.run import (
     Answer,
     Failure,
     GpuSurroundings,
-    Looks,
+    InterimAnalyses,
+    MachineState,
     Phase,
     Run,
     Sample,
-    Surroundings,
     Trial,
 )
 from hybridwatch.records.seal import render_sealed
@@ -64,7 +64,7 @@ gpus = st.builds(
     st.none() | st.integers(0, 2**40),
 )
 surroundings = st.builds(
-    Surroundings,
+    MachineState,
     st.floats(1e-9, 1e9),
     st.floats(1e-9, 1e9),
     shares,
@@ -73,7 +73,9 @@ surroundings = st.builds(
 )
 planned = st.lists(st.integers(1, 1000), min_size=1, max_size=6, unique=True).map(sorted)
 looks = planned.flatmap(
-    lambda due: st.integers(0, len(due)).map(lambda made: Looks(tuple(due), tuple(due[:made])))
+    lambda due: st.integers(0, len(due)).map(
+        lambda made: InterimAnalyses(tuple(due), tuple(due[:made]))
+    )
 )
 tokens = st.integers(0, 2**31 - 1)
 calls = st.builds(CloseCall, tokens, tokens, st.floats(0, CLOSE))
@@ -227,9 +229,9 @@ def test_reason_of_what_was_not_watched_is_kept_and_names_a_metric_that_we_know(
 def test_golden_record_of_a_run_of_several_looks_is_still_read() -> None:
     record = (GOLDEN / "v1-looks.json").read_bytes()
     original = decode(record, None)
-    assert original.looks == Looks((7, 11, 16, 24, 36, 54), (7, 9))
-    assert original.trials[0].surroundings == Surroundings(0.0083, 0.0085, 0.0351, 2596142000.0)
-    assert original.trials[1].surroundings == Surroundings(0.0083, 0.0085, None, None)
+    assert original.looks == InterimAnalyses((7, 11, 16, 24, 36, 54), (7, 9))
+    assert original.trials[0].surroundings == MachineState(0.0083, 0.0085, 0.0351, 2596142000.0)
+    assert original.trials[1].surroundings == MachineState(0.0083, 0.0085, None, None)
 
 
 def test_golden_record_of_a_run_on_a_gpu_is_still_read() -> None:
@@ -261,7 +263,7 @@ def test_what_a_run_does_not_have_leaves_no_key() -> None:
     assert all("statistic" not in sample for t in raw["trials"] for sample in t["samples"])
     assert all("surroundings" not in trial for trial in raw["trials"])
     assert not [key for key in raw["testbed"] if key.startswith("gpu_")]
-    seen = replace(SMALL.trials[0], surroundings=Surroundings(0.01, 0.01))
+    seen = replace(SMALL.trials[0], surroundings=MachineState(0.01, 0.01))
     (trial,) = json.loads(encode(replace(SMALL, trials=(seen,))).record)["trials"]
     assert "gpus" not in trial["surroundings"]
 
@@ -279,7 +281,7 @@ def test_what_a_run_does_not_have_leaves_no_key() -> None:
 )
 def test_looks_that_cannot_have_been_are_never_written(planned: Any, made: Any) -> None:
     with pytest.raises(RecordError, match="looks"):
-        encode(replace(SMALL, looks=Looks(planned, made)))
+        encode(replace(SMALL, looks=InterimAnalyses(planned, made)))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.35, 0.5, 0.77, 0.9, 0.999])

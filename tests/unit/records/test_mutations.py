@@ -18,7 +18,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
-from hybridwatch.records.run import GpuSurroundings, Looks, Run, Surroundings
+from hybridwatch.records.run import GpuSurroundings, InterimAnalyses, MachineState, Run
 from hybridwatch.records.seal import render_sealed
 from hybridwatch.records.store import list_records, read_run
 from tests.store_builders import REGRESSED, Plan, run
@@ -33,9 +33,9 @@ BASES: Final = (
     SMALL,
     replace(
         SMALL,
-        looks=Looks((2, 4), (2,)),
+        looks=InterimAnalyses((2, 4), (2,)),
         trials=tuple(
-            replace(trial, surroundings=Surroundings(0.01, 0.02, 0.1, 2.5e9, (GPU,)))
+            replace(trial, surroundings=MachineState(0.01, 0.02, 0.1, 2.5e9, (GPU,)))
             for trial in SMALL.trials
         ),
     ),

@@ -11,12 +11,12 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_most, percent
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.records.run import Looks
+from hybridwatch.records.run import InterimAnalyses
 from hybridwatch_lab.calibration.comparisons import found as beyond_noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.reports import report_on
 
-Level = Callable[[Looks], float]
+Level = Callable[[InterimAnalyses], float]
 """From the looks made so far to the level of the last."""
 
 _FIRST: Final = 10
@@ -99,7 +99,7 @@ def follow(
     found = red = decided = False
     pairs = 0
     for number, pairs in enumerate(planned, start=1):
-        level = level_at(Looks(planned, planned[:number]))
+        level = level_at(InterimAnalyses(planned, planned[:number]))
         report = report_on([side[:, :pairs] for side in sides], level)
         found = found or any(map(beyond_noise, report.comparisons))
         red = any(one.verdict is Verdict.REGRESSION for one in report.comparisons)

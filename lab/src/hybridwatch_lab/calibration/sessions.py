@@ -17,7 +17,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import HistoryError
-from hybridwatch.records.run import Phase, Run, Sample, Surroundings, Trial
+from hybridwatch.records.run import MachineState, Phase, Run, Sample, Trial
 from hybridwatch_lab.calibration.simulated import STARTED, build_run
 
 BASELINE: Final = "baseline"
@@ -57,7 +57,7 @@ class RecordedTrial:
     side: str
     at_s: float
     duration_s: float
-    around: Surroundings
+    around: MachineState
     values: Mapping[str, float]
 
 
@@ -193,7 +193,7 @@ def _trial(row: Mapping[str, str | None], where: str) -> RecordedTrial:
         side=str(row["side"]),
         at_s=number("at_s"),
         duration_s=number("duration_s"),
-        around=Surroundings(
+        around=MachineState(
             kernel_best_s=number("kernel_best_s"),
             kernel_median_s=number("kernel_median_s"),
             others=number("others") if row["others"] else None,

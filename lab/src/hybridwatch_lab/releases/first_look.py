@@ -28,7 +28,7 @@ _NAMED: Final = 3
 
 
 class FirstLook:
-    """Looks at a build of a checkout.
+    """InterimAnalyses at a build of a checkout.
 
     Args:
         checkout: Where the build is, not yet committed.

@@ -1,14 +1,14 @@
 """What people decide about bad news.
 
 ``alert_key`` says what verdicts and alerts are about, ``timeline`` derives from verdicts what went
-bad and when, ``act`` says what a person can do about it, ``decisions`` what follows from that,
+bad and when, ``actions`` says what a person can do about it, ``decisions`` what follows from that,
 ``alerts`` how each alert stands now, ``alert_group`` which of them have one cause, and ``database``
 keeps what people did. Importing this package loads no database library; ``database`` does.
 """
 
-from hybridwatch.analysis.alerts.act import (
-    Act,
-    Deed,
+from hybridwatch.analysis.alerts.actions import (
+    Decision,
+    TriageAction,
     accept,
     acknowledge,
     assign,
@@ -42,14 +42,13 @@ from hybridwatch.analysis.alerts.timeline import (
 __all__ = [
     "CONTROL",
     "UNDECIDED",
-    "Act",
     "Alert",
     "AlertGroup",
     "AlertQuestion",
     "AlertSubject",
+    "Decision",
     "DecisionEntry",
     "Decisions",
-    "Deed",
     "JudgedMetric",
     "RunVerdict",
     "Seen",
@@ -59,6 +58,7 @@ __all__ = [
     "Timeline",
     "Transition",
     "TransitionKind",
+    "TriageAction",
     "TriageConflict",
     "accept",
     "acknowledge",

@@ -76,18 +76,18 @@ class AlertGroup:
 
     @property
     def version(self) -> int:
-        """How many acts on its members there are."""
+        """How many decisions on its members there are."""
         return sum(one.decisions.version for one in self.members)
 
     @property
     def decisions(self) -> Decisions:
-        """Every act on a member, oldest first; one that was done to several at once is one."""
+        """Every decision on a member, oldest first; one that was done to several at once is one."""
         if len(self.members) == 1:
             return self.lead.decisions
         every = (entry for one in self.members for entry in one.decisions.all)
         alike: dict[object, DecisionEntry] = {}
         for entry in every:
-            alike.setdefault((entry.at, entry.who, entry.act), entry)
+            alike.setdefault((entry.at, entry.who, entry.decision), entry)
         return Decisions(tuple(sorted(alike.values(), key=lambda entry: entry.at)))
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from hybridwatch.analysis.alerts.act import CLOSING, Deed
+from hybridwatch.analysis.alerts.actions import CLOSING, TriageAction
 from hybridwatch.analysis.alerts.alert_key import AlertSubject, JudgedMetric, area_for
 from hybridwatch.analysis.alerts.decisions import (
     UNDECIDED,
@@ -189,28 +189,30 @@ def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
         return Alert(timeline, Status.MUTED, decisions, min(ends))
     if None not in answers:
         return Alert(timeline, Status.ACKNOWLEDGED, decisions)
-    asked_for = decisions.answer is not None and decisions.answer.act.deed is Deed.REOPEN
+    asked_for = (
+        decisions.answer is not None and decisions.answer.decision.action is TriageAction.REOPEN
+    )
     is_known = timeline.subject.compares_releases and not asked_for
     return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
-def _answer(part: Part, timeline: Timeline, decisions: Decisions) -> Deed | None:
+def _answer(part: Part, timeline: Timeline, decisions: Decisions) -> TriageAction | None:
     """Say how a bad metric was answered; ``None`` if it was not, or the answer no longer holds."""
     entry = decisions.about(part.metric, part.statistic).answer
-    if entry is None or entry.act.deed is Deed.REOPEN:
+    if entry is None or entry.decision.action is TriageAction.REOPEN:
         return None
     known = {seen.key for seen in entry.seen.parts}
     if known and part.action is Action.BLOCK and (part.metric, part.statistic) not in known:
         return None  # it joined later
-    return entry.act.deed if _still_holds(entry, part, timeline) else None
+    return entry.decision.action if _still_holds(entry, part, timeline) else None
 
 
 def _still_holds(entry: DecisionEntry, part: Part, timeline: Timeline) -> bool:
     """Whether an answer covers what came after it."""
     after = list(_after(entry.seen, timeline))
-    if entry.act.deed is Deed.INVALID:
+    if entry.decision.action is TriageAction.INVALID:
         return not any(one.cause is not None or one.recovers for one in after)
-    if entry.act.deed is not Deed.ACCEPT and any(one.recovers for one in after):
+    if entry.decision.action is not TriageAction.ACCEPT and any(one.recovers for one in after):
         return False  # what comes back after a recovery is news, unless it is the new level
     return not any(_is_worse(one, part, entry.seen) for one in after)
 
@@ -237,7 +239,7 @@ def _is_worse(one: RunVerdict, part: Part, seen: Seen) -> bool:
 def _is_doubted(timeline: Timeline, decisions: Decisions) -> bool:
     """Whether a person reopened the alert and no run has shown all well since."""
     return any(
-        entry.act.deed is Deed.REOPEN
+        entry.decision.action is TriageAction.REOPEN
         and not any(one.recovers for one in _after(entry.seen, timeline))
         for entry in decisions.all
     )

@@ -1,14 +1,14 @@
 """What people decided about one alert, read off what they did.
 
-Only acts are kept, and they are only ever added; who has it and whether it is muted follows from
-them, here.
+Only decisions are kept, and they are only ever added; who has it and whether it is muted follows
+from them, here.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hybridwatch.analysis.alerts.act import ANSWERS, Act, Deed
+from hybridwatch.analysis.alerts.actions import ANSWERS, Decision, TriageAction
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import TriageError
@@ -50,22 +50,22 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class DecisionEntry:
-    """One act as kept.
+    """One decision as kept.
 
-    ``number`` counts the acts on its alert from 1, ``at`` is in UTC, and ``seen`` is what the
+    ``number`` counts the decisions on its alert from 1, ``at`` is in UTC, and ``seen`` is what the
     person had before the eyes.
     """
 
     number: int
     at: datetime
     who: str
-    act: Act
+    decision: Decision
     seen: Seen
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Every act on one alert, oldest first, and what follows from them.
+    """Every decision on one alert, oldest first, and what follows from them.
 
     Attributes:
         earlier: Acts on parts of it, from when each had an alert of its own: on single metrics, and
@@ -77,52 +77,52 @@ class Decisions:
 
     @property
     def version(self) -> int:
-        """How many acts on the alert there are; who acts next names it, so that none is missed."""
+        """How many decisions on the alert there are; the next one names it: none is missed."""
         return len(self.entries)
 
     @property
     def all(self) -> tuple[DecisionEntry, ...]:
-        """Every act, those on parts of it too, oldest first."""
+        """Every decision, those on parts of it too, oldest first."""
         return (*sorted(self.earlier, key=lambda entry: entry.at), *self.entries)
 
     @property
     def issue(self) -> str:
         """URL of the issue linked last; empty without."""
-        return self._text(Deed.LINK)
+        return self._text(TriageAction.LINK)
 
     @property
     def assignee(self) -> str:
         """Who sees to it; empty for no person."""
-        return self._text(Deed.ASSIGN)
+        return self._text(TriageAction.ASSIGN)
 
     @property
     def notes(self) -> tuple[DecisionEntry, ...]:
         """Every note, oldest first."""
-        return tuple(entry for entry in self.all if entry.act.deed is Deed.NOTE)
+        return tuple(entry for entry in self.all if entry.decision.action is TriageAction.NOTE)
 
     @property
     def answer(self) -> DecisionEntry | None:
-        """The newest act that says what is to become of the alert."""
+        """The newest decision that says what is to become of the alert."""
         return self._newest(*ANSWERS)
 
     def about(self, metric: str, statistic: str) -> "Decisions":
-        """Leave out the acts on other single metrics."""
+        """Leave out the decisions on other single metrics."""
         kept = (e for e in self.earlier if (metric, statistic) in {p.key for p in e.seen.parts})
         return Decisions(self.entries, tuple(kept))
 
     def muted_until(self, now: datetime) -> datetime | None:
         """When the silence ends that holds now; ``None`` if none does."""
-        entry = self._newest(Deed.MUTE, Deed.UNMUTE, Deed.REOPEN)
-        until = entry.act.until if entry else None
+        entry = self._newest(TriageAction.MUTE, TriageAction.UNMUTE, TriageAction.REOPEN)
+        until = entry.decision.until if entry else None
         return until if until and now < until else None
 
-    def _newest(self, *deeds: Deed) -> DecisionEntry | None:
-        fitting = (entry for entry in reversed(self.all) if entry.act.deed in deeds)
+    def _newest(self, *actions: TriageAction) -> DecisionEntry | None:
+        fitting = (entry for entry in reversed(self.all) if entry.decision.action in actions)
         return next(fitting, None)
 
-    def _text(self, deed: Deed) -> str:
-        entry = self._newest(deed)
-        return entry.act.text if entry else ""
+    def _text(self, action: TriageAction) -> str:
+        entry = self._newest(action)
+        return entry.decision.text if entry else ""
 
 
 UNDECIDED = Decisions()
@@ -148,6 +148,7 @@ class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
 
 def _entry_texts(entries: Sequence[DecisionEntry]) -> list[str]:
     return [
-        f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): {entry.act.deed.value}"
+        f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): "
+        f"{entry.decision.action.value}"
         for entry in entries
     ]

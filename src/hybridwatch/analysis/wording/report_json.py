@@ -142,7 +142,7 @@ class Side(Shape):
     started_at: Moment | None
 
 
-class Looks(Shape):
+class InterimAnalyses(Shape):
     """When a run was judged that went on until it was decided."""
 
     planned: list[int]
@@ -301,7 +301,7 @@ class _Verdicts(Shape):
     tests: int
     families: list[Family]
     false_discovery_rate: float
-    looks: Looks | None
+    looks: InterimAnalyses | None
     comparisons: list[Comparison]
     differences: list[str]
     failures: list[str]

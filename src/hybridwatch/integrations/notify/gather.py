@@ -164,7 +164,7 @@ def _closed_by(alert: Alert) -> str:
     answer = alert.decisions.answer
     if alert.status is not Status.CLOSED or answer is None:
         return ""
-    return f"{CLOSED[answer.act.deed]} by {answer.who}: {answer.act.text}"
+    return f"{CLOSED[answer.decision.action]} by {answer.who}: {answer.decision.text}"
 
 
 def _seen_text(seen: Seen) -> str:

@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, Deed, RunVerdict, TransitionKind
-from hybridwatch.analysis.alerts import DecisionEntry as Act
+from hybridwatch.analysis.alerts import (
+    Alert,
+    DecisionEntry,
+    RunVerdict,
+    TransitionKind,
+    TriageAction,
+)
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.verdict import Report, Verdict
@@ -182,10 +187,10 @@ def _timeline(alert: Alert, source: Source) -> Iterator[Block]:
     ]
     happened += [
         (
-            source.ago(act.at),
-            _did(act, is_earlier=act in alert.decisions.earlier),
+            source.ago(entry.at),
+            _did(entry, is_earlier=entry in alert.decisions.earlier),
         )
-        for act in alert.decisions.all
+        for entry in alert.decisions.all
     ]
     happened.sort(key=lambda one: one[0].moment, reverse=True)
     columns = (Column("when"), Column("what happened"))
@@ -195,15 +200,16 @@ def _timeline(alert: Alert, source: Source) -> Iterator[Block]:
     yield Folded(title, (table,)) if len(rows) > _STORY_OPEN else Section(title, (table,))
 
 
-def _did(act: Act, *, is_earlier: bool) -> Line:
-    line = entry_line(act)
+def _did(entry: DecisionEntry, *, is_earlier: bool) -> Line:
+    line = entry_line(entry)
     if is_earlier:
         # Its words stand as they were; only what they were about is added.
-        (part,) = act.seen.parts
+        (part,) = entry.seen.parts
         return f"{line} (about {render_name(part.metric, part.statistic)[1]} alone)"
-    if act.act.deed is Deed.DUPLICATE and "/" not in act.act.text:
-        to = address("alerts", alert=act.act.text)
-        return (line.removesuffix(act.act.text), Link(act.act.text, to))
+    decision = entry.decision
+    if decision.action is TriageAction.DUPLICATE and "/" not in decision.text:
+        to = address("alerts", alert=decision.text)
+        return (line.removesuffix(decision.text), Link(decision.text, to))
     return line
 
 

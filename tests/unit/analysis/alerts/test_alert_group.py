@@ -16,7 +16,7 @@ from hybridwatch.analysis.alerts import (
     group_alerts,
     reopen,
 )
-from hybridwatch.analysis.alerts.act import Act
+from hybridwatch.analysis.alerts.actions import Decision
 from hybridwatch.analysis.verdict import Verdict
 from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, night, nights, noon
 
@@ -90,7 +90,7 @@ def test_what_comes_back_later_is_an_alert_of_its_own() -> None:
     assert [len(group.members) for group in groups] == [1, 1]
 
 
-def answers_to(alerts, act: Act, hours: float) -> dict[str, Decisions]:
+def answers_to(alerts, act: Decision, hours: float) -> dict[str, Decisions]:
     at = noon(1) + timedelta(hours=hours)
     return {
         one.subject.key: Decisions((DecisionEntry(1, at, "ada", act, one.seen),)) for one in alerts
@@ -105,7 +105,9 @@ def test_each_member_keeps_its_own_answer() -> None:
     assert [one.status for one in half.members] == [Status.OPEN, Status.ACKNOWLEDGED]
     (whole,) = folded(*judged, decided=answers_to(group.members, acknowledge("known"), 0))
     assert whole.status is Status.ACKNOWLEDGED
-    assert (whole.version, len(whole.decisions.all)) == (2, 1), "one act, kept with each member"
+    assert (whole.version, len(whole.decisions.all)) == (2, 1), (
+        "one decision, kept with each member"
+    )
 
 
 def test_what_is_between_two_releases_calls_nobody() -> None:

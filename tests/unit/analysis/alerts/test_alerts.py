@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from hybridwatch.analysis.alerts import (
-    Act,
     AlertQuestion,
     AlertSubject,
+    Decision,
     DecisionEntry,
     Decisions,
     Status,
@@ -33,7 +33,7 @@ WARN = Policy((Rule("*", action=Action.WARN),))
 WATCH = Policy((Rule("*", action=Action.WATCH),))
 
 
-def after(*acts: tuple[Act, int], verdicts=(BAD, BAD, BAD, BAD), effect=-0.1) -> Decisions:
+def after(*acts: tuple[Decision, int], verdicts=(BAD, BAD, BAD, BAD), effect=-0.1) -> Decisions:
     """What Ann did, each at the noon after a night."""
     known = Decisions()
     for act, day in acts:
@@ -229,7 +229,7 @@ def test_the_newest_issue_and_assignee_count_and_every_note_stays() -> None:
     )
     assert decisions.issue == "https://example.org/2"
     assert decisions.assignee == ""
-    assert [entry.act.text for entry in decisions.notes] == ["first", "second"]
+    assert [entry.decision.text for entry in decisions.notes] == ["first", "second"]
     assert decisions.version == 6
     assert alert_of(BAD, BAD, decisions=decisions).status is Status.OPEN
 

@@ -59,12 +59,12 @@ def test_a_dead_engine_is_one_topic_and_its_reason_is_told(tmp_path) -> None:
 def test_how_people_answered_is_how_it_stands(tmp_path) -> None:
     put(tmp_path, 1, broken=7.0, builds=UPGRADE)
     assert [topic.standing for topic in topics(tmp_path)] == [TopicStatus.OPEN]
-    for deed, standing in (
+    for action, standing in (
         (acknowledge("known"), TopicStatus.QUIET),
         (mute(NOW + timedelta(days=5), NOW), TopicStatus.QUIET),
         (accept("it is so"), TopicStatus.CLOSED),
     ):
-        act(tmp_path, alerts(tmp_path)[0], deed, "ada")
+        act(tmp_path, alerts(tmp_path)[0], action, "ada")
         assert topics(tmp_path)[0].standing is standing
     assert topics(tmp_path)[0].content().note == "expected by ada: it is so"
     put(tmp_path, 2, builds=UPGRADE)

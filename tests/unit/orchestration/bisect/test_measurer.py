@@ -12,7 +12,7 @@ from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.measurer import Measurer, parse_contracts, timed_outcome
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.outcome_words import timed_words
-from hybridwatch.records.run import Failure, Phase, Surroundings
+from hybridwatch.records.run import Failure, MachineState, Phase
 from hybridwatch.scenarios.load import load_scenario
 from tests.builders import a_run, noisy, with_failures
 
@@ -101,7 +101,7 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
     run = a_run({"tpot": noisy(0.01, 10)}, {"tpot": noisy(0.011, 10, seed=2)})
     kernel = 0.01 * np.exp(scatter * rng.standard_normal(len(run.trials)))
     trials = tuple(
-        replace(trial, surroundings=Surroundings(0.01, float(seconds), 0.3))
+        replace(trial, surroundings=MachineState(0.01, float(seconds), 0.3))
         for trial, seconds in zip(run.trials, kernel, strict=True)
     )
     found = timed_outcome(replace(run, trials=trials), find_metric("tpot"), 2.0)

@@ -23,7 +23,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.nightly.asv_plugin import gpus_here, list_commits
-from hybridwatch.records.run import Surroundings
+from hybridwatch.records.run import MachineState
 from hybridwatch.records.store import write_run
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
 from tests.pretended_nvml import Card, pretend
@@ -243,7 +243,7 @@ def test_asv_calls_worse_what_is_beyond_the_noise_between_runs(project):
 
 def restless(run):
     """The same run where the calibration kernel took 1 to 2 ms."""
-    seen = (Surroundings(0.001, 0.001 * (1 + at % 2)) for at in range(len(run.trials)))
+    seen = (MachineState(0.001, 0.001 * (1 + at % 2)) for at in range(len(run.trials)))
     trials = zip(run.trials, seen, strict=True)
     return replace(run, trials=tuple(replace(one, surroundings=now) for one, now in trials))
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.analysis.alerts import Act, AlertGroup, Deed, TriageConflict
-from hybridwatch.analysis.alerts.act import LONGEST_TEXT, check_other, make_act
+from hybridwatch.analysis.alerts import AlertGroup, Decision, TriageAction, TriageConflict
+from hybridwatch.analysis.alerts.actions import LONGEST_TEXT, check_other, make_decision
 from hybridwatch.api import endpoints
 from hybridwatch.api.endpoints import Named
 from hybridwatch.api.problem import ProblemError, missing, unfit
@@ -56,12 +56,12 @@ class Done:
     location: str
 
 
-class Decision(BaseModel):
+class DecisionRequest(BaseModel):
     """A decision about an alert, as it was shown to the caller."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    deed: Deed
+    action: TriageAction
     text: str = Field("", max_length=LONGEST_TEXT, description="A reason, a note, a name, a URL.")
     until: AwareDatetime | None = Field(None, description="When a mute ends.")
     version: int = Field(ge=0, description="`version` of the alert, as it was shown.")
@@ -91,7 +91,7 @@ def decide(view: StoreView, named: Named, given: Given) -> Done:
     """Answer an alert as it was shown: every member that is not resolved."""
     key, now = named["alert"], datetime.now(UTC)
     try:
-        said = Decision.model_validate_json(given.files[DECISION])
+        said = DecisionRequest.model_validate_json(given.files[DECISION])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or DECISION
@@ -100,10 +100,10 @@ def decide(view: StoreView, named: Named, given: Given) -> Done:
     alert = view.now().alerts().found.get(key)
     if alert is None:
         raise missing("alert", "the key of an alert", key)
-    act = _act(said, key, now)
+    decision = _build_decision(said, key, now)
     _check_shown(said, alert)
     with open_triage(view.place.results, view.place.triage) as triage:
-        failed = triage.decide_all(alert.current, act, given.who, now)
+        failed = triage.decide_all(alert.current, decision, given.who, now)
     for trouble in failed.values():
         if isinstance(trouble, TriageConflict):
             raise ProblemError(HTTPStatus.CONFLICT, str(trouble), field="version") from trouble
@@ -113,16 +113,16 @@ def decide(view: StoreView, named: Named, given: Given) -> Done:
     return Done(HTTPStatus.CREATED, alerts.by_key[alerts.found[key].key], f"/alerts/{key}")
 
 
-def _act(said: Decision, key: str, now: datetime) -> Act:
+def _build_decision(said: DecisionRequest, key: str, now: datetime) -> Decision:
     try:
-        act = make_act(said.deed, said.text, said.until, now)
-        check_other(act, key)
+        decision = make_decision(said.action, said.text, said.until, now)
+        check_other(decision, key)
     except TriageError as error:
         raise _unfit(str(error)) from error
-    return act
+    return decision
 
 
-def _check_shown(said: Decision, alert: AlertGroup) -> None:
+def _check_shown(said: DecisionRequest, alert: AlertGroup) -> None:
     """Refuse an answer to an alert that has changed since it was shown."""
     there = {"version": alert.version, "newest_run_id": alert.newest.run_id}
     for field, value in there.items():
@@ -144,7 +144,7 @@ def _bulk(given: Given, name: str) -> bytes:
 
 
 def _unfit(said: str) -> ProblemError:
-    """Name the place that a reader of records, or of acts, found wrong."""
+    """Name the place that a reader of records, or of decisions, found wrong."""
     found = _FINDING.fullmatch(said)
     if found is None:
         return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, said)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from hybridwatch.analysis.alerts import (
-    Deed,
+    TriageAction,
     accept,
     acknowledge,
     assign,
@@ -17,7 +17,7 @@ from hybridwatch.analysis.alerts import (
     reopen,
     unmute,
 )
-from hybridwatch.analysis.alerts.act import LONGEST_MUTE, LONGEST_TEXT, checked_name
+from hybridwatch.analysis.alerts.actions import LONGEST_MUTE, LONGEST_TEXT, checked_name
 from hybridwatch.errors import TriageError
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -72,7 +72,7 @@ def test_a_name_is_one_line() -> None:
 
 
 def test_an_alert_can_be_given_to_nobody() -> None:
-    assert assign("").deed is Deed.ASSIGN
+    assert assign("").action is TriageAction.ASSIGN
 
 
 @pytest.mark.parametrize(

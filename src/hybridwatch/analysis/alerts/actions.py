@@ -1,7 +1,7 @@
 """What a person can do about an alert, checked before anything is kept.
 
 Texts are kept as they were written. They are a person's words: a screen shows them escaped.
-A ``TriageError`` says why an act may not be said as it is.
+A ``TriageError`` says why a decision may not be said as it is.
 """
 
 import re
@@ -30,7 +30,7 @@ _KEY: Final = re.compile(r"(?:[^\s]*[?&]alert=)?([0-9a-f]{32})(?:[&#][^\s]*)?")
 """The key of an alert, alone or in the address of its page."""
 
 
-class Deed(Enum):
+class TriageAction(Enum):
     """The kinds of acts; the values are stored."""
 
     ACKNOWLEDGE = "acknowledge"
@@ -53,52 +53,52 @@ class Deed(Enum):
     """Another alert, or an issue, speaks of the same."""
 
 
-CLOSING: Final = frozenset({Deed.ACCEPT, Deed.INVALID, Deed.DUPLICATE})
+CLOSING: Final = frozenset({TriageAction.ACCEPT, TriageAction.INVALID, TriageAction.DUPLICATE})
 """After these nothing is left to be done."""
-ANSWERS: Final = frozenset({Deed.ACKNOWLEDGE, Deed.REOPEN, *CLOSING})
+ANSWERS: Final = frozenset({TriageAction.ACKNOWLEDGE, TriageAction.REOPEN, *CLOSING})
 """What says what is to become of an alert; the newest counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """One act, fit to be kept; made by the functions below.
+class Decision:
+    """One decision, fit to be kept; made by the functions below.
 
     Attributes:
         text: A reason, a note, a name or a URL, as written.
         until: When a mute ends; ``None`` for everything else.
     """
 
-    deed: Deed
+    action: TriageAction
     text: str = ""
     until: datetime | None = None
 
 
-def acknowledge(reason: str) -> Act:
+def acknowledge(reason: str) -> Decision:
     """Say that the alert is known, and why it may stand."""
-    return Act(Deed.ACKNOWLEDGE, _checked("reason", reason))
+    return Decision(TriageAction.ACKNOWLEDGE, _checked("reason", reason))
 
 
-def accept(reason: str) -> Act:
+def accept(reason: str) -> Decision:
     """Say that the change is expected: what was measured is the new level."""
-    return Act(Deed.ACCEPT, _checked("reason", reason))
+    return Decision(TriageAction.ACCEPT, _checked("reason", reason))
 
 
-def invalid(reason: str) -> Act:
+def invalid(reason: str) -> Decision:
     """Say that the measurement was wrong; the next run that says the same opens the alert again."""
-    return Act(Deed.INVALID, _checked("reason", reason))
+    return Decision(TriageAction.INVALID, _checked("reason", reason))
 
 
-def duplicate(of: str) -> Act:
+def duplicate(of: str) -> Decision:
     """Say that another alert, or an issue, speaks of the same.
 
     ``of`` is the other alert's key or address, or the address of an issue. Where an alert is meant,
-    the act's text is its key.
+    the decision's text is its key.
     """
     found = _KEY.fullmatch(of.strip())
     if found is not None:
-        return Act(Deed.DUPLICATE, found[1])
+        return Decision(TriageAction.DUPLICATE, found[1])
     try:
-        return Act(Deed.DUPLICATE, link(of).text)
+        return Decision(TriageAction.DUPLICATE, link(of).text)
     except TriageError as error:
         raise TriageError(
             "duplicate of: expected the key or the address of an alert, or that of an issue, "
@@ -106,7 +106,7 @@ def duplicate(of: str) -> Act:
         ) from error
 
 
-def link(url: str) -> Act:
+def link(url: str) -> Decision:
     """Name the issue in which the alert is worked on.
 
     The address is ``https``, of a host, without a user's name or password.
@@ -118,15 +118,15 @@ def link(url: str) -> Act:
             "issue: expected an address such as https://github.com/vllm-project/vllm/issues/1, "
             f"without spaces, user or password, found {url[:LONGEST_NAME]!r}"
         )
-    return Act(Deed.LINK, url)
+    return Decision(TriageAction.LINK, url)
 
 
-def assign(name: str) -> Act:
+def assign(name: str) -> Decision:
     """Say who sees to the alert; an empty name means that no person does."""
-    return Act(Deed.ASSIGN, checked_name("assignee", name) if name else "")
+    return Decision(TriageAction.ASSIGN, checked_name("assignee", name) if name else "")
 
 
-def mute(until: datetime, now: datetime, reason: str = "") -> Act:
+def mute(until: datetime, now: datetime, reason: str = "") -> Decision:
     """Ask for silence until a date, which is at most a year ahead; both times have a time zone."""
     if until.tzinfo is None:
         raise TriageError(f"mute: expected a date with a time zone, found {until.isoformat()}")
@@ -135,57 +135,61 @@ def mute(until: datetime, now: datetime, reason: str = "") -> Act:
             f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
             f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         )
-    return Act(Deed.MUTE, _reason(reason), until.astimezone(UTC))
+    return Decision(TriageAction.MUTE, _reason(reason), until.astimezone(UTC))
 
 
-def unmute(reason: str = "") -> Act:
+def unmute(reason: str = "") -> Decision:
     """End the silence now."""
-    return Act(Deed.UNMUTE, _reason(reason))
+    return Decision(TriageAction.UNMUTE, _reason(reason))
 
 
-def note(text: str) -> Act:
+def note(text: str) -> Decision:
     """Add something that others should know."""
-    return Act(Deed.NOTE, _checked("note", text))
+    return Decision(TriageAction.NOTE, _checked("note", text))
 
 
-def reopen(reason: str = "") -> Act:
+def reopen(reason: str = "") -> Decision:
     """Take back what was acknowledged or muted, or doubt that the alert is resolved."""
-    return Act(Deed.REOPEN, _reason(reason))
+    return Decision(TriageAction.REOPEN, _reason(reason))
 
 
-_MAKE: Final[Mapping[Deed, Callable[[str], Act]]] = {
-    Deed.ACKNOWLEDGE: acknowledge,
-    Deed.ACCEPT: accept,
-    Deed.INVALID: invalid,
-    Deed.DUPLICATE: duplicate,
-    Deed.NOTE: note,
-    Deed.ASSIGN: assign,
-    Deed.LINK: link,
-    Deed.UNMUTE: unmute,
-    Deed.REOPEN: reopen,
+_MAKE: Final[Mapping[TriageAction, Callable[[str], Decision]]] = {
+    TriageAction.ACKNOWLEDGE: acknowledge,
+    TriageAction.ACCEPT: accept,
+    TriageAction.INVALID: invalid,
+    TriageAction.DUPLICATE: duplicate,
+    TriageAction.NOTE: note,
+    TriageAction.ASSIGN: assign,
+    TriageAction.LINK: link,
+    TriageAction.UNMUTE: unmute,
+    TriageAction.REOPEN: reopen,
 }
 
 
-def make_act(deed: Deed, text: str, until: datetime | None, now: datetime) -> Act:
-    """Make an act of any kind.
+def make_decision(
+    action: TriageAction, text: str, until: datetime | None, now: datetime
+) -> Decision:
+    """Make a decision of any kind.
 
     ``until`` is when a mute ends, with a time zone, and ``None`` for all else.
 
     Raises:
         TriageError: It may not be said like this.
     """
-    if deed is not Deed.MUTE:
+    if action is not TriageAction.MUTE:
         if until is not None:
-            raise TriageError(f"until: expected no end of {deed.value}, found {until.isoformat()}")
-        return _MAKE[deed](text)
+            raise TriageError(
+                f"until: expected no end of {action.value}, found {until.isoformat()}"
+            )
+        return _MAKE[action](text)
     if until is None:
         raise TriageError("mute: expected a day, found none")
     return mute(until, now, text)
 
 
-def check_other(act: Act, key: str) -> None:
+def check_other(decision: Decision, key: str) -> None:
     """Check that an alert is not called a duplicate of itself."""
-    if act.deed is Deed.DUPLICATE and act.text == key:
+    if decision.action is TriageAction.DUPLICATE and decision.text == key:
         raise TriageError("duplicate of: expected another alert, found this one")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hybridwatch.analysis.alerts import actions
 from hybridwatch.api.routes import Upload
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.tokens import Scope
@@ -197,7 +198,7 @@ def answer(client: httpx.Client, alert: dict[str, Any], **said: Any) -> httpx.Re
 
 def test_an_alert_is_answered_under_the_name_of_the_token(robot, results) -> None:
     alert = the_alert(robot)
-    made = answer(robot, alert, deed="acknowledge", text="known")
+    made = answer(robot, alert, action="acknowledge", text="known")
     assert made.status_code == 201
     after = made.json()
     assert (after["status"], after["version"]) == ("acknowledged", 1)
@@ -210,17 +211,15 @@ def test_an_alert_is_answered_under_the_name_of_the_token(robot, results) -> Non
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ({"deed": "mute", "until": "2026-12-01T00:00:00Z", "text": ""}, "muted"),
-        ({"deed": "accept", "text": "the new level"}, "closed"),
-        ({"deed": "assign", "text": "ada"}, "open"),
-        ({"deed": "link", "text": "https://github.com/a/b/issues/1"}, "open"),
-        ({"deed": "duplicate", "text": "0" * 32}, "closed"),
+        ({"action": "mute", "until": "2026-12-01T00:00:00Z", "text": ""}, "muted"),
+        ({"action": "accept", "text": "the new level"}, "closed"),
+        ({"action": "assign", "text": "ada"}, "open"),
+        ({"action": "link", "text": "https://github.com/a/b/issues/1"}, "open"),
+        ({"action": "duplicate", "text": "0" * 32}, "closed"),
     ],
 )
 def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said, status) -> None:
-    from hybridwatch.analysis.alerts import act
-
-    monkeypatch.setattr(act, "LONGEST_MUTE", act.LONGEST_MUTE * 100)
+    monkeypatch.setattr(actions, "LONGEST_MUTE", actions.LONGEST_MUTE * 100)
     if "until" in said:
         said = said | {"until": "2099-12-01T00:00:00Z"}
     assert answer(robot, the_alert(robot), **said).json()["status"] == status
@@ -229,15 +228,15 @@ def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said,
 @pytest.mark.parametrize(
     ("said", "field"),
     [
-        ({"deed": "forgive", "text": "x"}, "deed"),
-        ({"text": "x"}, "deed"),
-        ({"deed": "note", "text": ""}, "note"),
-        ({"deed": "note", "text": "a\x07"}, "note"),
-        ({"deed": "mute", "text": ""}, "mute"),
-        ({"deed": "mute", "until": "2026-12-01T00:00:00"}, "until"),
-        ({"deed": "note", "text": "x", "until": "2099-12-01T00:00:00Z"}, "until"),
-        ({"deed": "note", "text": "x", "version": "0"}, "version"),
-        ({"deed": "note", "text": "x", "who": "eve"}, "who"),
+        ({"action": "forgive", "text": "x"}, "action"),
+        ({"text": "x"}, "action"),
+        ({"action": "note", "text": ""}, "note"),
+        ({"action": "note", "text": "a\x07"}, "note"),
+        ({"action": "mute", "text": ""}, "mute"),
+        ({"action": "mute", "until": "2026-12-01T00:00:00"}, "until"),
+        ({"action": "note", "text": "x", "until": "2099-12-01T00:00:00Z"}, "until"),
+        ({"action": "note", "text": "x", "version": "0"}, "version"),
+        ({"action": "note", "text": "x", "who": "eve"}, "who"),
     ],
 )
 def test_an_answer_that_is_none_is_told_where(robot, results, said, field) -> None:
@@ -249,23 +248,23 @@ def test_an_answer_that_is_none_is_told_where(robot, results, said, field) -> No
 
 def test_an_alert_is_no_duplicate_of_itself(robot) -> None:
     alert = the_alert(robot)
-    assert answer(robot, alert, deed="duplicate", text=alert["key"]).status_code == 422
+    assert answer(robot, alert, action="duplicate", text=alert["key"]).status_code == 422
 
 
 def test_whoever_was_overtaken_is_told(robot, results) -> None:
     alert = the_alert(robot)
-    answer(robot, alert, deed="note", text="first")
-    late = answer(robot, alert, deed="note", text="second")
+    answer(robot, alert, action="note", text="first")
+    late = answer(robot, alert, action="note", text="second")
     assert (late.status_code, late.json()["field"]) == (409, "version")
     add(results, 3, slower=2.0, builds=(BASELINE, NIGHTLY))
-    late = answer(robot, alert | {"version": 1}, deed="acknowledge", text="as I saw it")
+    late = answer(robot, alert | {"version": 1}, action="acknowledge", text="as I saw it")
     assert (late.status_code, late.json()["field"]) == (409, "newest_run_id")
-    assert answer(robot, the_alert(robot), deed="note", text="third").status_code == 201
+    assert answer(robot, the_alert(robot), action="note", text="third").status_code == 201
 
 
 def test_no_alert_of_this_key(robot) -> None:
     alert = the_alert(robot) | {"key": "nobody"}
-    assert answer(robot, alert, deed="note", text="x").status_code == 404
+    assert answer(robot, alert, action="note", text="x").status_code == 404
     assert robot.get("/v1/alerts/nobody").status_code == 404
 
 
@@ -275,10 +274,10 @@ def test_an_answer_to_a_cause_is_kept_with_each_of_its_members(robot, results) -
     write_run(results, there)
     alert = the_alert(robot)
     assert [one["testbed"] for one in alert["members"]] == [run.testbed.id, "h100"]
-    after = answer(robot, alert, deed="acknowledge", text="known").json()
+    after = answer(robot, alert, action="acknowledge", text="known").json()
     assert [one["status"] for one in after["members"]] == ["acknowledged"] * 2
     assert (after["version"], len(after["decisions"])) == (2, 1)
     for member in after["members"]:
         assert robot.get(f"/v1/alerts/{member['key']}").json() == after
-    again = answer(robot, alert, deed="note", text="too late")
+    again = answer(robot, alert, action="note", text="too late")
     assert again.status_code == 409
