@@ -20,7 +20,7 @@ from hybridwatch.pages.csv_export import file_name
 from hybridwatch.pages.document import (
     Block,
     Chart,
-    Choice,
+    ChoiceField,
     Columns,
     Command,
     Document,
@@ -177,7 +177,7 @@ def _filters(filters: Filters) -> None:
                 _pick(choice)
 
 
-def _pick(choice: Choice) -> None:
+def _pick(choice: ChoiceField) -> None:
     key, options = choice.parameter, list(choice.options)
     told = (key, choice.default)
     if choice.many:

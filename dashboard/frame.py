@@ -27,7 +27,7 @@ from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import FieldKind, Notice
-from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
 from hybridwatch.system.plain_text import visible
@@ -142,13 +142,13 @@ def open_early() -> None:
         _shelf(_results()).index(_FRESH_S, lambda _done, _new: None)
 
 
-def source_here(*, filtered: bool = False) -> Source:
+def source_here(*, filtered: bool = False) -> ScreenSource:
     """Give what the screens look at; for a filter, it may be as old as the page."""
     results = _results()
     bar = _Bar()
     index = _shelf(results).index(_FILTERED_S if filtered else _FRESH_S, bar.say)
     bar.clear()
-    return Source(
+    return ScreenSource(
         results=results,
         index=index,
         now=datetime.now(UTC),
@@ -182,7 +182,7 @@ def told_if_away() -> Iterator[None]:
             st.session_state[key] = st.session_state[key]
 
 
-def draw_screen(screen: str) -> Source:
+def draw_screen(screen: str) -> ScreenSource:
     """Draw one screen.
 
     Args:
@@ -215,14 +215,14 @@ def _tab_title(view: str, screen: str) -> str:
     return visible(" \N{MIDDLE DOT} ".join((*names, _NAME)))
 
 
-def _lay_out(source: Source, likely: Iterable[Address]) -> None:
+def _lay_out(source: ScreenSource, likely: Iterable[Address]) -> None:
     """Lay out, while the reader reads, what comes next; what is slow about it is kept."""
     later = threading.Timer(_DRAWN_S, _open, (source, likely))
     later.daemon = True
     later.start()
 
 
-def _open(source: Source, views: Iterable[Address]) -> None:
+def _open(source: ScreenSource, views: Iterable[Address]) -> None:
     for each in views:
         open_view(source, each)
 

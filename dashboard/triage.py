@@ -19,7 +19,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import FieldKind, Notice, Section, When
-from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerting import alerts_here
 
 _NAME: Final = "triage name"
@@ -64,7 +64,7 @@ _LONG: Final = frozenset(
 _WEEK: Final = timedelta(days=7)
 
 
-def picked(source: Source) -> AlertGroup | None:
+def picked(source: ScreenSource) -> AlertGroup | None:
     """Give the alert that the address names, or a member of it.
 
     To be asked before the page is drawn: what is drawn is then at least as new as what the reader
@@ -79,7 +79,7 @@ def picked(source: Source) -> AlertGroup | None:
     return next((group for group, key in keyed if key in wanted), None)
 
 
-def offer(alert: AlertGroup, source: Source) -> None:
+def offer(alert: AlertGroup, source: ScreenSource) -> None:
     """Draw the forms under an alert, which is as it was shown."""
     st.session_state[_SHOWN] = alert
     draw_more((Section("Answer it", ()),), "answer")
@@ -139,7 +139,7 @@ def _login() -> str:
     return str(user.get("name") or user.get("email") or "")
 
 
-def _form(action: TriageAction, alert: AlertGroup, source: Source) -> None:
+def _form(action: TriageAction, alert: AlertGroup, source: ScreenSource) -> None:
     place = f"{action.value} {alert.key} {round_of_forms()}"
     with st.form(f"form {place}", border=False):
         ask(action, place)
@@ -185,7 +185,7 @@ def who_answers() -> str:
     return _login() or st.session_state.get(_NAME, "")
 
 
-def _decide(action: TriageAction, place: str, source: Source) -> None:
+def _decide(action: TriageAction, place: str, source: ScreenSource) -> None:
     """Keep what the reader did about the alert, as it was shown before the click."""
     alert: AlertGroup = st.session_state[_SHOWN]
     now = datetime.now(UTC)

@@ -16,7 +16,7 @@ from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import FieldKind, Line, Link, Notice, Section, When
-from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
 
 _SHOWN: Final = "triage list shown"
@@ -25,7 +25,7 @@ _FEWEST: Final = 2
 """Alerts that make a list; a single one is answered on its page."""
 
 
-def listed_here(source: Source) -> tuple[AlertGroup, ...]:
+def listed_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
     """Give the alerts that the page lists; none on the page of one.
 
     To be asked before the page is drawn, as ``triage.picked``.
@@ -38,7 +38,7 @@ def listed_here(source: Source) -> tuple[AlertGroup, ...]:
         return ()  # the page says so
 
 
-def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
+def offer_many(alerts: Sequence[AlertGroup], source: ScreenSource) -> None:
     """Draw the form under a list of alerts, which are as they were shown."""
     with st.container():  # there also when empty: what stands below stays what it is
         if (outcome := st.session_state.pop(_OUTCOME, None)) is not None:
@@ -67,7 +67,7 @@ def offer_many(alerts: Sequence[AlertGroup], source: Source) -> None:
         st.form_submit_button("Answer", on_click=_decide, args=(action, place, source))
 
 
-def _decide(action: TriageAction, place: str, source: Source) -> None:
+def _decide(action: TriageAction, place: str, source: ScreenSource) -> None:
     """Keep one answer to every alert that is ticked, as it was shown before the click."""
     shown: Sequence[AlertGroup] = st.session_state[_SHOWN]
     state, now, who = st.session_state, datetime.now(UTC), who_answers()

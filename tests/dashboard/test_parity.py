@@ -17,7 +17,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
-from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.journal import append_entry
 from hybridwatch.reports.releases.cell import cells_file
@@ -83,7 +83,7 @@ def shown(store: Path) -> Iterator[Callable[[str], Shown]]:
     """Draws a screen live, once; gives the document that was drawn, too."""
     drawn: list[Document] = []
 
-    def spy(source: Source, address: Address) -> Document:
+    def spy(source: ScreenSource, address: Address) -> Document:
         drawn.append(open_view(replace(source, now=NOW), address))
         return drawn[-1]
 

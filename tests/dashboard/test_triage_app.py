@@ -16,7 +16,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.errors import DatabaseError, TriageError
-from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
@@ -67,7 +67,7 @@ def run_again(page: AppTest) -> AppTest:
 
 
 def alerts_in(results: Path) -> tuple[Alert, ...]:
-    groups = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
+    groups = alerts_here(ScreenSource(results, open_index(results), datetime.now(UTC)))
     return tuple(one for group in groups for one in group.members)
 
 
@@ -390,7 +390,7 @@ def test_an_answer_on_the_page_of_one_member_is_kept_with_all(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     write_run(results, broken_run(id="0000beef", scenario="smoke/second"))
-    (group,) = alerts_here(Source(results, open_index(results), datetime.now(UTC)))
+    (group,) = alerts_here(ScreenSource(results, open_index(results), datetime.now(UTC)))
     page = page_of("alerts")
     page.query_params["alert"] = group.members[1].subject.key
     do(run_again(page), TriageAction.ACKNOWLEDGE, "Acknowledge", "known")

@@ -21,7 +21,7 @@ from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.pages.screens.machine import changes_on
 from hybridwatch.pages.screens.suspects import list_suspects
 from tests.dashboard.parity import words_of
@@ -96,7 +96,7 @@ def is_gap(message: Message) -> bool:
     return message.content.area == "gap"
 
 
-def commits_of(alert: AlertGroup, source: Source, world: World) -> tuple[str, ...] | None:
+def commits_of(alert: AlertGroup, source: ScreenSource, world: World) -> tuple[str, ...] | None:
     """The commits among which an alert's page says that the cause is; ``None`` if it names none."""
     suspects = list_suspects(alert.lead, source)
     named = suspects.culprits.commits if suspects else None
@@ -179,7 +179,7 @@ def names_range_to(commit: str, text: str) -> bool:
     return f"...{commit[:_SHA]}" in text
 
 
-def _text(source: Source, screen: str, **parameters: str) -> str:
+def _text(source: ScreenSource, screen: str, **parameters: str) -> str:
     return "\n".join(words_of(open_view(source, address(screen, **parameters)))).lower()
 
 

@@ -30,7 +30,7 @@ from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.records.naming import parse_start
 from tests.planted_world.plan import World, morning, read_truth
 
@@ -50,7 +50,7 @@ class Morning:
     """
 
     night: int
-    source: Source
+    source: ScreenSource
     alerts: tuple[AlertGroup, ...]
     messages: tuple[Message, ...]
 
@@ -89,12 +89,14 @@ def replay(results: Path, since: int = 0) -> Replay:
     return Replay(world, mornings)
 
 
-def sources_of(results: Path) -> Iterator[Source]:
+def sources_of(results: Path) -> Iterator[ScreenSource]:
     """Give the folder as it was on the morning after each night."""
     whole, world = open_index(results), read_truth(results)
     last = _last_records(whole, world)
     for night in range(world.nights):
-        yield Source(results, _as_of(whole, last[night]), morning(night), checkout=lambda: CHECKOUT)
+        yield ScreenSource(
+            results, _as_of(whole, last[night]), morning(night), checkout=lambda: CHECKOUT
+        )
 
 
 def cut_off(results: Path, night: int, folder: Path) -> Path:
@@ -108,12 +110,12 @@ def cut_off(results: Path, night: int, folder: Path) -> Path:
     return folder
 
 
-def _morning(night: int, source: Source, outbox: Outbox) -> Morning:
+def _morning(night: int, source: ScreenSource, outbox: Outbox) -> Morning:
     alerts = find_groups(source.results, source.index, CHECKOUT, source.now)
     return Morning(night, source, alerts, tuple(_messages(source, outbox, source.now)))
 
 
-def _messages(source: Source, outbox: Outbox, now: datetime) -> Iterator[Message]:
+def _messages(source: ScreenSource, outbox: Outbox, now: datetime) -> Iterator[Message]:
     """Find what is news, and keep it for heard, as ``notify`` does."""
     topics = gather_topics(TopicPlace(source.results, source.index, CHECKOUT), now)
     steps = outbox.plan(_CHANNEL, topics, now)

@@ -54,7 +54,7 @@ TYPICAL: Final = frozenset({"median", "value", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CausePart:
     """One verdict that belongs to a cause.
 
     Attributes:
@@ -86,10 +86,10 @@ class Cause:
 
     area: Area
     is_better: bool
-    parts: tuple[Part, ...]
+    parts: tuple[CausePart, ...]
 
     @property
-    def lead(self) -> Part:
+    def lead(self) -> CausePart:
         """The metric to name: what the gate acts on, then what users feel, then the largest."""
         return self.parts[0]
 
@@ -124,7 +124,7 @@ def find_area(metric: str, verdict: Verdict) -> Area:
 def causes_in(report: Report, policy: Policy = STRICT) -> tuple[Cause, ...]:
     """Find what changed, as ``find_causes``; what the policy only watches is left out."""
     return find_causes(
-        Part(c.metric.id, c.statistic, c.verdict, c.effect, action, c)
+        CausePart(c.metric.id, c.statistic, c.verdict, c.effect, action, c)
         for c in report.comparisons
         if _matters(c, action := consequence(c, report, policy), report, policy)
     )
@@ -136,13 +136,13 @@ def _matters(comparison: Comparison, action: Action, report: Report, policy: Pol
     return action is not Action.WATCH
 
 
-def find_causes(parts: Iterable[Part]) -> tuple[Cause, ...]:
+def find_causes(parts: Iterable[CausePart]) -> tuple[Cause, ...]:
     """Put together what has one cause.
 
     Parts are bad verdicts and improvements between the same two sides; others are no change. What
     got worse comes before what got better; within these the most severe area first.
     """
-    groups: defaultdict[tuple[bool, Area], list[Part]] = defaultdict(list)
+    groups: defaultdict[tuple[bool, Area], list[CausePart]] = defaultdict(list)
     for part in parts:
         if part.is_better or part.verdict.is_bad_news:
             groups[part.is_better, find_area(part.metric, part.verdict)].append(part)
@@ -153,13 +153,13 @@ def find_causes(parts: Iterable[Part]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (cause.is_better, _SEVERITY[cause.area])))
 
 
-def _prominence(part: Part) -> tuple[int, bool, bool, float]:
+def _prominence(part: CausePart) -> tuple[int, bool, bool, float]:
     # A tail, and the drafts at one position, explain what the whole metric says.
     explains = part.statistic not in TYPICAL or part.metric.startswith(_ONE_POSITION)
     return _ACTIONS[part.action], part.metric not in _FELT, explains, -_size(part)
 
 
-def _size(part: Part) -> float:
+def _size(part: CausePart) -> float:
     """How large a change is; halved and doubled are alike."""
     if part.effect is None:
         return 0.0

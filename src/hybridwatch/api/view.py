@@ -114,7 +114,7 @@ class KeptAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorePlace:
     """What is served.
 
     Attributes:
@@ -153,7 +153,7 @@ class Snapshot:
         alerts: Gives the alerts in it.
     """
 
-    place: Place
+    place: StorePlace
     index: Index
     alerts: Callable[[], Alerts]
 
@@ -165,7 +165,7 @@ class StoreView:
         place: What is served.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self._place = place
         self._index = Aging(self._looked, _LOOK_S)
         self._checkout = Aging[Checkout](lambda _: place.checkout(), _READ_S)
@@ -180,7 +180,7 @@ class StoreView:
         return Snapshot(self._place, self._index.get(), self._alerts.get)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StorePlace:
         """What is served."""
         return self._place
 

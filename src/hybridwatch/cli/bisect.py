@@ -45,7 +45,7 @@ _MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _BisectOptions:
     """What the command line asks for.
 
     Attributes:
@@ -145,7 +145,7 @@ def command(
     it differs, and with fixes switched. Run the same command to resume a call that was stopped.
     The exit status is 0 when one change was found and confirmed, else 1.
     """
-    options = _Options(**chosen)
+    options = _BisectOptions(**chosen)
     if options.metric:
         require_metric(options.metric)
     if options.fleet:
@@ -191,7 +191,7 @@ def _one(named: str) -> Scenario:
     return found[0]
 
 
-def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, str]:
+def _question(scenario: Scenario, options: _BisectOptions, ends: Ends) -> dict[str, str]:
     """All that makes two searches the same, so that one resumes the other."""
     return {
         "scenario": scenario.id,
@@ -206,7 +206,7 @@ def _question(scenario: Scenario, options: _Options, ends: Ends) -> dict[str, st
 
 def _backends(
     scenario: Scenario,
-    options: _Options,
+    options: _BisectOptions,
     journal: SearchJournal,
     results: Path,
     tell: Tell,
@@ -245,7 +245,7 @@ def _run_bisector(bisector: Bisector) -> BisectResult:
     return found
 
 
-def _repeat(scenario: Scenario, options: _Options, found: BisectResult, results: Path) -> str:
+def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, results: Path) -> str:
     """Write the command that measures the answer again."""
     first, last = (one.key for one in found.answer.pair)
     good, bad = (last, first) if options.wanted is ChangeDirection.FIX else (first, last)

@@ -11,7 +11,7 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
 from hybridwatch.metrics import Direction, Kind
-from hybridwatch.reports.detection import Detection, detections_to_json, print_detections
+from hybridwatch.reports.detection import DetectionReport, detections_to_json, print_detections
 
 _BAD_NEWS = 1
 
@@ -53,7 +53,7 @@ def command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
     """
     known = None if kind is None else Kind(kind)
     detections = [
-        Detection(series, _examined(file, series, known), known, Direction(better))
+        DetectionReport(series, _examined(file, series, known), known, Direction(better))
         for series in _read(file)
     ]
     if as_json:

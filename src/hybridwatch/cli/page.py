@@ -12,7 +12,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
-from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.system.console_text import say
 
 
@@ -45,7 +45,7 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
         raise RecordError(f"{results}: no such folder; name one with --results")
     now = datetime.now(UTC)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
-    source = Source(results, open_index(results), now, triage, checkout=cache(checkout_here))
+    source = ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
     document = open_view(source, read_query(screen, query))
     written = static_page(document, now).encode()
     write_file(out, written)

@@ -10,7 +10,7 @@ import uvicorn
 from hybridwatch.api.access import Access, Limits
 from hybridwatch.api.app import make_app
 from hybridwatch.api.serving import AppState
-from hybridwatch.api.view import Place, StoreView
+from hybridwatch.api.view import StorePlace, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import examples, require_folder, takes_results
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
@@ -61,7 +61,7 @@ def command(
     if not is_loopback(host):
         click.echo(f"warning: {host}:{port}: tokens pass in the clear: put TLS in front", err=True)
     access = Access(open_tokens(results), reads_need_one=require_token or not is_loopback(host))
-    view = StoreView(Place(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
+    view = StoreView(StorePlace(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
     app = make_app(AppState(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)

@@ -220,7 +220,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceField:
     """Something that the reader may pick; part of the view's address.
 
     Made by ``ViewQuery``, which has checked what is chosen.
@@ -268,7 +268,7 @@ class SearchBox:
 class Filters:
     """Choices side by side."""
 
-    choices: tuple[Choice | SearchBox, ...]
+    choices: tuple[ChoiceField | SearchBox, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from hybridwatch.errors import MissingError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Choice, Line, SearchBox
+from hybridwatch.pages.document import ChoiceField, Line, SearchBox
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
@@ -44,7 +44,7 @@ class ViewQuery:
 
     def one(
         self, label: str, parameter: str, options: Mapping[str, str], default: str | None = None
-    ) -> Choice:
+    ) -> ChoiceField:
         """Read a choice of one.
 
         ``options`` are what there is: the value in the address, and the reader's word for it.
@@ -61,7 +61,7 @@ class ViewQuery:
         if chosen in options and chosen != default:
             self._resolved.append((parameter, chosen))
         picked = (chosen,) if chosen in options else ()
-        return Choice(label, parameter, options, picked, default=default)
+        return ChoiceField(label, parameter, options, picked, default=default)
 
     def subject(
         self,
@@ -70,7 +70,7 @@ class ViewQuery:
         options: Mapping[str, str],
         instead: tuple[Line, ...],
         default: str | None = None,
-    ) -> Choice:
+    ) -> ChoiceField:
         """Read what the whole view is about, as ``one``: nothing else is shown in its place.
 
         ``instead`` is what there is, for a reader who asked for something else.
@@ -89,7 +89,7 @@ class ViewQuery:
         parameter: str,
         options: Mapping[str, str],
         also: Mapping[str, str] = MappingProxyType({}),
-    ) -> Choice:
+    ) -> ChoiceField:
         """Read a choice of any number; none asked for means all.
 
         The parameter may stand several times in the address. ``also`` has other words for an option
@@ -101,7 +101,7 @@ class ViewQuery:
                 self._complain(label, each)
         chosen = tuple(each for each in wanted if each in options)
         self._resolved += [(parameter, each) for each in chosen]
-        return Choice(label, parameter, options, chosen, many=True)
+        return ChoiceField(label, parameter, options, chosen, many=True)
 
     def text(self, label: str, parameter: str) -> SearchBox:
         """Read a text that the reader types."""

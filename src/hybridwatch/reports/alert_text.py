@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Timeline, TriageAction
-from hybridwatch.analysis.cause import Part
+from hybridwatch.analysis.cause import CausePart
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Report
@@ -90,7 +90,7 @@ def own_report(alert: Alert, entry: Entry | Broken | None) -> Report | None:
     return replace(report, comparisons=tuple(own))
 
 
-def describe_change(part: Part) -> str:
+def describe_change(part: CausePart) -> str:
     """Write the change of a metric, ``-`` without one."""
     kind = kind_of(part.metric)
     return numbers.effect(part.effect, kind) if kind else numbers.ABSENT

@@ -30,7 +30,7 @@ _NAMED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
+class DetectionReport:
     """A series, and what was found in it."""
 
     series: WrittenSeries
@@ -47,7 +47,7 @@ class Detection:
         return bool(found) and self.better.is_worse(max(found)[1])
 
 
-def print_detections(detections: Sequence[Detection], console: Console) -> None:
+def print_detections(detections: Sequence[DetectionReport], console: Console) -> None:
     """Print every change point, what is to be held against the others, and a closing sentence.
 
     Detections without a change are only counted. Lines are wrapped to the console's width, never
@@ -64,7 +64,7 @@ def print_detections(detections: Sequence[Detection], console: Console) -> None:
     console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))
 
 
-def _doubts(detections: Sequence[Detection]) -> Iterator[str]:
+def _doubts(detections: Sequence[DetectionReport]) -> Iterator[str]:
     """Say each doubt once, with the series that it is about."""
     doubtful: dict[str, list[str]] = {}
     for detection in detections:
@@ -75,7 +75,7 @@ def _doubts(detections: Sequence[Detection]) -> Iterator[str]:
         yield f"{who}: {line}"
 
 
-def _placing(detection: Detection) -> Iterator[str]:
+def _placing(detection: DetectionReport) -> Iterator[str]:
     """Say where a change may have been instead, and what is no change at one place."""
     labels = detection.series.labels
     for point in detection.history.points:
@@ -85,7 +85,7 @@ def _placing(detection: Detection) -> Iterator[str]:
     yield from describe_drifts(detection.history, labels, is_ratio=_is_relative(detection))
 
 
-def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
+def detections_to_json(detections: Sequence[DetectionReport]) -> dict[str, Any]:
     """Turn detections into plain values; fields as in ``docs/json.md``."""
     return {
         "schema_version": DETECTION_SCHEMA,
@@ -94,7 +94,7 @@ def detections_to_json(detections: Sequence[Detection]) -> dict[str, Any]:
     }
 
 
-def _to_json(detection: Detection) -> dict[str, Any]:
+def _to_json(detection: DetectionReport) -> dict[str, Any]:
     history = detection.history
     goes_on = [one for one in history.drifts if one.end == len(detection.series.values) - 1]
     return {
@@ -135,7 +135,7 @@ def _placed(series: WrittenSeries, found: ChangePoint | Drift) -> dict[str, Any]
     }
 
 
-def _table(changed: Sequence[Detection]) -> StackedTable:
+def _table(changed: Sequence[DetectionReport]) -> StackedTable:
     table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("series", overflow="fold")
     table.add_column("since", no_wrap=True)
@@ -148,7 +148,7 @@ def _table(changed: Sequence[Detection]) -> StackedTable:
     return table
 
 
-def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
+def _cells(detection: DetectionReport, point: ChangePoint) -> Iterator[Text]:
     series = detection.series
     worse, sure = detection.better.is_worse(point.effect), point.state is HistoryState.CONFIRMED
     style = ("bold red" if worse else "bold green") if sure else "yellow"
@@ -160,14 +160,16 @@ def _cells(detection: Detection, point: ChangePoint) -> Iterator[Text]:
     yield Text(f"{point.state.value}, {'worse' if worse else 'better'}", style=style)
 
 
-def _is_relative(detection: Detection) -> bool:
+def _is_relative(detection: DetectionReport) -> bool:
     """Whether the detector gave shares of the level; see ``ChangePoint.effect``."""
     by_difference = detection.kind is not None and not detection.kind.has_noise
     return not by_difference and min(detection.series.values) > 0
 
 
 def _conclusion(
-    detections: Sequence[Detection], changed: Sequence[Detection], worse: Sequence[Detection]
+    detections: Sequence[DetectionReport],
+    changed: Sequence[DetectionReport],
+    worse: Sequence[DetectionReport],
 ) -> str:
     total = f"{len(detections)} series"
     if worse:

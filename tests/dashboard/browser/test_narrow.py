@@ -12,7 +12,7 @@ from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Code, Document, Paragraph
 from hybridwatch.pages.saved_page import static_page
-from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from tests.dashboard.browser.browsing import TABLES, WHOLE, opened, too_wide
 
 pytestmark = pytest.mark.browser
@@ -32,14 +32,14 @@ def opened_document(page: Page, document: Document, folder: Path) -> Page:
 
 
 @pytest.fixture(scope="module")
-def source(records: Path) -> Source:
+def source(records: Path) -> ScreenSource:
     """The committed records, whose columns all screens read."""
-    return Source(records, open_index(records), NOW, checkout=checkout_here)
+    return ScreenSource(records, open_index(records), NOW, checkout=checkout_here)
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_no_saved_view_scrolls_sideways(
-    screen: str, source: Source, reader: Page, tmp_path: Path
+    screen: str, source: ScreenSource, reader: Page, tmp_path: Path
 ) -> None:
     opened_document(reader, open_view(source, Address(screen, ())), tmp_path)
     assert too_wide(reader, WHOLE) == 0

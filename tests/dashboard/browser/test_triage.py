@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.update import open_index
-from hybridwatch.pages.screens import Source
+from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, a_run
@@ -39,7 +39,7 @@ def address(results: Path) -> Iterator[str]:
 
 
 def alert_in(results: Path) -> Alert:
-    source = Source(results, open_index(results), datetime.now(UTC))
+    source = ScreenSource(results, open_index(results), datetime.now(UTC))
     (group,) = alerts_here(source)
     return group.lead
 

@@ -1,11 +1,11 @@
-from hybridwatch.analysis.cause import Area, Part, causes_in, find_area, find_causes
+from hybridwatch.analysis.cause import Area, CausePart, causes_in, find_area, find_causes
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from tests.situations import equivalent, failed, improvement, regression
 
 
 def part(metric, verdict=Verdict.REGRESSION, effect=0.1, action=Action.BLOCK, statistic="median"):
-    return Part(metric, statistic, verdict, effect, action)
+    return CausePart(metric, statistic, verdict, effect, action)
 
 
 def test_a_dead_engine_is_one_cause_whatever_it_left_unmeasured():

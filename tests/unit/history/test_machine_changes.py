@@ -22,7 +22,7 @@ from hybridwatch.integrations.notify.topic import TopicStatus, find_news
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.identity import ScenarioRef, Testbed
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, TESTBED, a_comparison, noisy
@@ -86,15 +86,15 @@ def nothing(night: int, scenario: str) -> tuple[float, float]:
     return 1.0, 1.0
 
 
-def source_of(results: Path) -> Source:
-    return Source(results, open_index(results), NOW)
+def source_of(results: Path) -> ScreenSource:
+    return ScreenSource(results, open_index(results), NOW)
 
 
-def said(source: Source, screen: str, **parameters: Any) -> str:
+def said(source: ScreenSource, screen: str, **parameters: Any) -> str:
     return "\n".join(words_of(open_view(source, address(screen, **parameters))))
 
 
-def charts(source: Source) -> Iterator[Chart]:
+def charts(source: ScreenSource) -> Iterator[Chart]:
     blocks = all_blocks(open_view(source, address("scenario", scenario=SCENARIOS[1])))
     return (block for block in blocks if isinstance(block, Chart))
 

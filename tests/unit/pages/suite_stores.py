@@ -10,7 +10,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, build_cell, plain
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.store import write_run
@@ -59,10 +59,10 @@ def put(
     return run.id
 
 
-def source_of(results: Path, checkout: Checkout | None = None) -> Source:
+def source_of(results: Path, checkout: Checkout | None = None) -> ScreenSource:
     """What screens look at."""
     found = checkout or Checkout()
-    return Source(results, open_index(results), NOW, checkout=lambda: found)
+    return ScreenSource(results, open_index(results), NOW, checkout=lambda: found)
 
 
 def view(

@@ -19,7 +19,7 @@ from hybridwatch.metrics import Kind
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Chart,
-    Choice,
+    ChoiceField,
     Code,
     Command,
     Document,
@@ -31,7 +31,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
@@ -55,7 +55,7 @@ HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) `=1+1`"
 
 
 def view(results: Path, **parameters: str) -> Document:
-    source = Source(results, open_index(results), NOW)
+    source = ScreenSource(results, open_index(results), NOW)
     return open_view(source, address("compare", **parameters))
 
 
@@ -69,7 +69,7 @@ def every(document: Document, kind: type[Any]) -> list[Any]:
     return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
 
 
-def choices(document: Document) -> dict[str, Choice]:
+def choices(document: Document) -> dict[str, ChoiceField]:
     return {c.parameter: c for filters in every(document, Filters) for c in filters.choices}
 
 
@@ -131,7 +131,7 @@ def test_a_control_alone_is_offered_but_not_chosen(tmp_path):
 def test_a_link_to_what_is_shown_shows_the_same(tmp_path):
     write_run(tmp_path, run(REGRESSED))
     document = view(tmp_path)
-    source = Source(tmp_path, open_index(tmp_path), NOW)
+    source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     again = open_view(source, document.address)
     assert words_of(again) == words_of(document)
     assert not again.complaints
@@ -231,7 +231,7 @@ def test_both_runs_are_a_click_away(tmp_path):
 
 def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
     write_run(tmp_path, run(WORSE))
-    source = Source(tmp_path, open_index(tmp_path), NOW)
+    source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     list_records(tmp_path)[0].write_bytes(b"{")
     document = open_view(source, address("compare"))
     (notice,) = every(document, Notice)

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Table
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.store import write_run
 from tests.curves import a_swept_run, even, tilted
 from tests.dashboard.parity import blocks_of, words_of
@@ -23,7 +23,7 @@ def show(tmp_path):
 
     def of(run, page):
         write_run(tmp_path, run)
-        source = Source(tmp_path, open_index(tmp_path), NOW)
+        source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
         wanted = {"run": run.id} if page == "run" else {"contender": f"{run.id}#1"}
         return open_view(source, address(page, **wanted))
 

@@ -8,7 +8,7 @@ from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import (
     Cell,
     Chart,
-    Choice,
+    ChoiceField,
     Column,
     Document,
     FieldKind,
@@ -87,9 +87,9 @@ def test_a_file_has_a_harmless_name(title: str, name: str) -> None:
 
 def test_a_choice_tells_in_words_and_many_of_none_is_all() -> None:
     options = {"a": "first", "b": "second"}
-    assert Choice("L", "p", options, ("a", "b"), many=True).chosen_text == "first, second"
-    assert Choice("L", "p", options, (), many=True).chosen_text == "all"
-    assert Choice("L", "p", {}, ()).value == ""
+    assert ChoiceField("L", "p", options, ("a", "b"), many=True).chosen_text == "first, second"
+    assert ChoiceField("L", "p", options, (), many=True).chosen_text == "all"
+    assert ChoiceField("L", "p", {}, ()).value == ""
 
 
 def test_complaints_stand_first_and_loud() -> None:

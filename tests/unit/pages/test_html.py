@@ -17,7 +17,7 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     Chart,
-    Choice,
+    ChoiceField,
     Code,
     Column,
     Columns,
@@ -54,7 +54,7 @@ def everything(text: str) -> tuple[Block, ...]:
     line = (text, Link(text, text), Link(text, address("run", x=text)))
     cell = Cell(line, text, text, sparkline=(1.0,))
     when = When(datetime(2026, 1, 1, tzinfo=UTC), text)
-    choice = Choice(text, text, {text: text}, (text,))
+    choice = ChoiceField(text, text, {text: text}, (text,))
     return (
         Heading(text),
         Paragraph(line),

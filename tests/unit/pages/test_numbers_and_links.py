@@ -32,7 +32,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.screens import Source, open_view, overview_news
+from hybridwatch.pages.screens import ScreenSource, open_view, overview_news
 from hybridwatch.records.identity import EngineBuild, ScenarioRef
 from hybridwatch.records.run import Failure, Run
 from hybridwatch.records.store import write_run
@@ -97,11 +97,11 @@ def fill(results: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+def source(tmp_path_factory: pytest.TempPathFactory) -> ScreenSource:
     results = tmp_path_factory.mktemp("results")
     fill(results)
     read = lru_cache(maxsize=None)(load_entry)
-    return Source(results, open_index(results), NOW, read=read, checkout=Checkout)
+    return ScreenSource(results, open_index(results), NOW, read=read, checkout=Checkout)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Claim:
     links: tuple[Address, ...]
 
 
-def every_page(source: Source) -> dict[Address, Document]:
+def every_page(source: ScreenSource) -> dict[Address, Document]:
     """Open everything that can be reached from the overview."""
     found: dict[Address, Document] = {}
     ahead = [address("overview", since=30), address("runs"), address("alerts", status="all")]
@@ -213,7 +213,7 @@ def wrong(pages: dict[Address, Document]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def pages(source: Source) -> dict[Address, Document]:
+def pages(source: ScreenSource) -> dict[Address, Document]:
     return every_page(source)
 
 
@@ -230,7 +230,7 @@ def test_every_link_shows_what_it_asks_for(pages: dict[Address, Document]) -> No
 
 
 def test_a_row_that_links_another_run_would_be_found(
-    source: Source, pages: dict[Address, Document], monkeypatch: pytest.MonkeyPatch
+    source: ScreenSource, pages: dict[Address, Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the news of a night lead to the run of another."""
     turned = overview_news._transition_news

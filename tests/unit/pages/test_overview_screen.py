@@ -26,7 +26,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario
@@ -49,7 +49,7 @@ def candidate(plan: Plan) -> Run:
 
 
 def opened(results: Path, query: str = "", checkout: Checkout | None = None) -> Document:
-    source = Source(results, open_index(results), NOW, checkout=lambda: CHECKOUT)
+    source = ScreenSource(results, open_index(results), NOW, checkout=lambda: CHECKOUT)
     if checkout is not None:
         source = replace(source, checkout=lambda: checkout)
     return open_view(source, read_query("overview", query))
@@ -140,7 +140,7 @@ def test_a_regression_stands_in_the_grid_with_links_to_its_run_and_history(tmp_p
 def test_the_linked_history_shows_that_metric_without_complaint(tmp_path: Path) -> None:
     write_run(tmp_path, candidate(SLOW))
     row = table(opened(tmp_path), "Where everything stands").rows[0]
-    source = Source(tmp_path, open_index(tmp_path), NOW)
+    source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     for cell in row[1:]:
         for view in links(cell):
             assert open_view(source, view).complaints == ()
@@ -207,7 +207,7 @@ WAITING = timedelta(days=4)
 
 
 def opened_later(results: Path, policy: Policy = STRICT) -> Document:
-    source = Source(results, open_index(results), NOW + WAITING)
+    source = ScreenSource(results, open_index(results), NOW + WAITING)
     later = replace(source, checkout=lambda: Checkout(policy=policy))
     return open_view(later, read_query("overview", ""))
 
@@ -246,7 +246,7 @@ def test_open_alerts_are_counted_named_and_linked(tmp_path: Path) -> None:
         "1 open alert, 1 of them would block: smoke/padded-graph-rows: slower (opened 3 h ago)"
     )
     views = [piece.to for piece in pieces(first.line) if isinstance(piece, Link)]
-    source = Source(tmp_path, open_index(tmp_path), NOW)
+    source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     assert all(isinstance(to, Address) and not open_view(source, to).complaints for to in views)
 
 
@@ -311,7 +311,7 @@ def test_a_red_that_starts_explain_is_said_to_be_no_more_than_that(tmp_path: Pat
     said = []
     for night in (4, 20):  # young, and known for two modes of starts
         folder = cut_off(whole, night, tmp_path / str(night))
-        source = Source(folder, open_index(folder), morning(night), checkout=lambda: CHECKOUT)
+        source = ScreenSource(folder, open_index(folder), morning(night), checkout=lambda: CHECKOUT)
         view = open_view(source, read_query("overview", ""))
         said.append("(may be chance)" in "\n".join(words_of(view)))
     assert said == [False, True]

@@ -15,7 +15,7 @@ from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
     Chart,
-    Choice,
+    ChoiceField,
     Columns,
     Document,
     Filters,
@@ -27,7 +27,7 @@ from hybridwatch.pages.document import (
     build_cell,
     plain,
 )
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.records.store import write_run
 from tests.store_builders import REGRESSED, STARTED, Plan, build, run
@@ -73,7 +73,7 @@ def level(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(results: Path, query: str = "") -> Document:
-    source = Source(results, open_index(results), NOW)
+    source = ScreenSource(results, open_index(results), NOW)
     return open_view(source, read_query("scenario", query))
 
 
@@ -263,7 +263,7 @@ def test_no_other_scenario_is_shown_for_one_that_is_not_there(stepped: Path) -> 
 def test_what_is_drawn_by_default_is_shown_as_chosen_but_not_pinned(stepped: Path) -> None:
     document = opened(stepped)
     (filters,) = of_kind(document, Filters)
-    chosen = {c.parameter: c.chosen for c in filters.choices if isinstance(c, Choice)}
+    chosen = {c.parameter: c.chosen for c in filters.choices if isinstance(c, ChoiceField)}
     assert len(chosen["metric"]) == len(of_kind(document, Chart)) == 4
     assert document.address.values("metric") == ()
     assert document.address.values("scenario") == ("smoke/padded-graph-rows",)

@@ -29,7 +29,7 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.saved_page import static_page
-from hybridwatch.pages.screens import SCREENS, Source, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
 from tests.dashboard.parity import blocks_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
@@ -39,7 +39,7 @@ NOW = STARTED + timedelta(hours=5)
 
 
 def view(store: Path, screen: str, **parameters: str | list[str] | int) -> Document:
-    return open_view(Source(store, open_index(store), NOW), address(screen, **parameters))
+    return open_view(ScreenSource(store, open_index(store), NOW), address(screen, **parameters))
 
 
 def of_kind(document: Document, kind: type[B]) -> list[B]:
@@ -97,7 +97,7 @@ def test_every_link_in_a_list_opens_what_it_names_without_complaint(store: Path)
     followed = [*links(runs)]
     assert len(followed) == 3
     for to in followed:
-        opened = open_view(Source(store, open_index(store), NOW), to)
+        opened = open_view(ScreenSource(store, open_index(store), NOW), to)
         assert opened.complaints == ()
         assert opened.address == to
     assert "xeon-8c" in column(testbeds, "testbed")
@@ -226,7 +226,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
     index = open_index(store)
     path = next(path for path in store.rglob("*.json") if run(REGRESSED).id in path.name)
     path.write_bytes(b"{")
-    document = open_view(Source(store, index, NOW), address("run", run=run(REGRESSED).id))
+    document = open_view(ScreenSource(store, index, NOW), address("run", run=run(REGRESSED).id))
     [notice] = of_kind(document, Notice)
     assert notice.kind is FieldKind.LOUD
     assert path.name in plain(notice.lines[0])

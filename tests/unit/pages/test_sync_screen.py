@@ -10,7 +10,7 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Chart,
-    Choice,
+    ChoiceField,
     Command,
     Document,
     Filters,
@@ -21,7 +21,7 @@ from hybridwatch.pages.document import (
     build_cell,
     plain,
 )
-from hybridwatch.pages.screens import Source, open_view
+from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
@@ -65,7 +65,7 @@ def without_host_sync(made: Run) -> Run:
 
 
 def view(results: Path, **parameters: str) -> Document:
-    source = Source(results, open_index(results), NOW)
+    source = ScreenSource(results, open_index(results), NOW)
     return open_view(source, address("sync", **parameters))
 
 
@@ -73,7 +73,7 @@ def every(document: Document, kind: type[Any]) -> list[Any]:
     return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
 
 
-def choices(document: Document) -> dict[str, Choice]:
+def choices(document: Document) -> dict[str, ChoiceField]:
     return {c.parameter: c for filters in every(document, Filters) for c in filters.choices}
 
 

@@ -40,7 +40,7 @@ from hybridwatch.orchestration.bisect.search import CandidateOutcome, SearchResu
 from hybridwatch.orchestration.bisect.words import to_json as search_to_json
 from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.overview import (
-    Batch,
+    BatchOverview,
     HostLine,
     Overview,
     Trouble,
@@ -51,7 +51,7 @@ from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
 from hybridwatch.records.store.retention import PrunePlan, Removal, What
-from hybridwatch.reports.detection import Detection, detections_to_json
+from hybridwatch.reports.detection import DetectionReport, detections_to_json
 from hybridwatch.reports.jsonform import (
     alert_to_json,
     control_to_json,
@@ -77,7 +77,7 @@ FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
 REPLAYED = VerdictReplay((Deviation("tests", 1, 2),), (), ())
 CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), HistoryState.CONFIRMED, 1, 1)
 DRIFT = Drift(0, 0, 1, 1, 0.1)
-DETECTED = Detection(
+DETECTED = DetectionReport(
     WrittenSeries("ttft", ("1", "2"), (1.0, 2.0), None),
     History((CHANGE,), (DRIFT,)),
     None,
@@ -114,7 +114,7 @@ def a_fleet() -> Overview:
     at = a_job().planned_at
     return Overview(
         at,
-        (Batch("first", at, {}),),
+        (BatchOverview("first", at, {}),),
         (Underway(a_job(), "h0", at, None),),
         {},
         (Trouble(a_job(), JobState.FAILED, "why", "a.txt"),),

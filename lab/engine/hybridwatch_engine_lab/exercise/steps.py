@@ -14,7 +14,7 @@ _INPUTS: Final = 2
 """Inputs that the convolution looks back on."""
 
 
-class _Group:
+class _StepGroup:
     """The attention group of a builder, in any release."""
 
     layer_names = (LAYER,)
@@ -105,7 +105,7 @@ def _runner(mode: str, lengths: Sequence[int], *, tokens: int) -> Any:
     table = batch.block_table.__getitem__.return_value
     table.get_device_tensor = lambda count: blocks[:count]
     runner = stand_in(
-        attn_groups=[[_Group(make_builder(mode, DRAFTS, mamba2=True))]],
+        attn_groups=[[_StepGroup(make_builder(mode, DRAFTS, mamba2=True))]],
         input_batch=batch,
         mamba_prev_last_scheduled_idx=SimpleNamespace(gpu=torch.arange(2, 2 + rows)),
         mamba_state_idx={},

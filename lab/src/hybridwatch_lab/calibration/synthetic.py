@@ -24,7 +24,7 @@ _EDGE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SyntheticCase:
     """One series asked about twice: as it is, and with a step.
 
     Attributes:
@@ -54,14 +54,14 @@ class Case:
 
 def ask(
     detector: Detector, kind: RecordedNoise, cv: float, n: int, change: float, rng: Generator
-) -> Case:
+) -> SyntheticCase:
     """Simulate one series and ask about it with a step of either sign and without."""
     drawn = noise.shape(kind, rng, n)
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
     level = noise.step(n, place, float(rng.choice((-change, change))))
     loud = detector(noise.series(kind, drawn, cv, level))
     still = detector(noise.series(kind, drawn, cv))
-    return Case(
+    return SyntheticCase(
         noise=kind,
         cv=cv,
         n=n,
@@ -75,9 +75,9 @@ def ask(
     )
 
 
-def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[Case, ...]:
+def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[SyntheticCase, ...]:
     """Ask about every kind, spread and length, equally often."""
-    cases: list[Case] = []
+    cases: list[SyntheticCase] = []
     for kind, change in product(RecordedNoise, _CHANGES):
         rng = lab.rng(f"synthetic {kind.value} {change}")
         lab.tell(f"histories: {kind.value}, {percent(change)}")
@@ -140,10 +140,10 @@ def _table(
     caption: str,
     heading: str,
     names: Sequence[str],
-    cases: Iterable[Case],
-    name_of: Callable[[Case], str],
+    cases: Iterable[SyntheticCase],
+    name_of: Callable[[SyntheticCase], str],
 ) -> LabTable:
-    by_name: dict[str, list[Case]] = {name: [] for name in names}
+    by_name: dict[str, list[SyntheticCase]] = {name: [] for name in names}
     for case in cases:
         by_name[name_of(case)].append(case)
     header = (
@@ -156,7 +156,7 @@ def _table(
     return LabTable(caption, header, tuple(rows))
 
 
-def _cells(cases: Sequence[Case]) -> tuple[str, ...]:
+def _cells(cases: Sequence[SyntheticCase]) -> tuple[str, ...]:
     found = []
     for change in _CHANGES:
         some = [case for case in cases if case.change == change]
@@ -166,15 +166,15 @@ def _cells(cases: Sequence[Case]) -> tuple[str, ...]:
     return (*found, alerting, part([case.sure_alerting for case in cases]))
 
 
-def _kind_of(case: Case) -> str:
+def _kind_of(case: SyntheticCase) -> str:
     return case.noise.value
 
 
-def _write_spread(case: Case) -> str:
+def _write_spread(case: SyntheticCase) -> str:
     return percent(case.cv)
 
 
-def _write_length(case: Case) -> str:
+def _write_length(case: SyntheticCase) -> str:
     return str(case.n)
 
 

@@ -43,7 +43,7 @@ _BETWEEN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _FuzzOptions:
     """How long a call looks, for what, and from which seed."""
 
     seed: int
@@ -53,12 +53,12 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _FuzzJob:
     """What a call asks for."""
 
     scenario: Scenario
     side: BuildRequest
-    options: _Options
+    options: _FuzzOptions
 
 
 @click.command(
@@ -109,7 +109,7 @@ def command(
     contract may break. A case that fails is made smaller and written as a scenario file; the exit
     status then is 1. The same seed gives the same cases.
     """
-    wanted, looked_for = _one(scenario, build), _Options(**options)
+    wanted, looked_for = _one(scenario, build), _FuzzOptions(**options)
     label = build if as_released else equipped_label(build, wanted.needed_fixes)
     mutant = looked_for.mutant
     if mutant is not None and mutant not in catalogue():
@@ -119,7 +119,7 @@ def command(
     begin = time.monotonic()
     with stoppable():
         make_ready(wanted, (side,), home() / "models")
-        job = _Job(wanted, side, looked_for)
+        job = _FuzzJob(wanted, side, looked_for)
         failure, counts = _search(job, lambda line: say(line, err=True))
     seconds = time.monotonic() - begin
     path = None if failure is None else _keep(job, failure, out)
@@ -140,7 +140,7 @@ def _one(name: str, build: str) -> Scenario:
     return found[0]
 
 
-def _search(job: _Job, tell: Callable[[str], None]) -> tuple[FuzzFailure | None, FuzzCounts]:
+def _search(job: _FuzzJob, tell: Callable[[str], None]) -> tuple[FuzzFailure | None, FuzzCounts]:
     models, scenario = home() / "models", job.scenario
     seed, minutes = job.options.seed, job.options.minutes
     tell(f"{scenario.id} on {job.side.label}, seed {seed}, {minutes:g} minutes")
@@ -174,7 +174,7 @@ def _counted(counts: FuzzCounts) -> str:
     return ", ".join(f"{value} {name}" for name, value in asdict(counts).items())
 
 
-def _keep(job: _Job, failure: FuzzFailure, out: Path) -> Path:
+def _keep(job: _FuzzJob, failure: FuzzFailure, out: Path) -> Path:
     """Write the scenario file of a failing case."""
     seed, mutant = job.options.seed, job.options.mutant
     on, mark = ("", "") if mutant is None else (f" with the mutant {mutant}", f"-{mutant}")
@@ -187,7 +187,11 @@ def _keep(job: _Job, failure: FuzzFailure, out: Path) -> Path:
 
 
 def _lines(
-    job: _Job, counts: FuzzCounts, seconds: float, failure: FuzzFailure | None, path: Path | None
+    job: _FuzzJob,
+    counts: FuzzCounts,
+    seconds: float,
+    failure: FuzzFailure | None,
+    path: Path | None,
 ) -> list[str]:
     told = f"{_counted(counts)} in {seconds:.0f} s"
     if failure is None:
@@ -196,7 +200,11 @@ def _lines(
 
 
 def _json(
-    job: _Job, counts: FuzzCounts, seconds: float, failure: FuzzFailure | None, path: Path | None
+    job: _FuzzJob,
+    counts: FuzzCounts,
+    seconds: float,
+    failure: FuzzFailure | None,
+    path: Path | None,
 ) -> dict[str, object]:
     found = None
     if failure is not None:

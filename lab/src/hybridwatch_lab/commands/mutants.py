@@ -39,7 +39,7 @@ _Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _MutantOptions:
     """What the command line wants to be measured.
 
     Attributes:
@@ -81,10 +81,10 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _MutantJob:
     """What all scenarios of a call have in common."""
 
-    options: _Options
+    options: _MutantOptions
     mutants: Mapping[str, Mutant]
     path: Path
     say: _Say
@@ -139,12 +139,12 @@ def command(
     not measured again. The exit status is 1 when something is found in an engine in which no mutant
     acted.
     """
-    wanted = _Options(**options)
+    wanted = _MutantOptions(**options)
     mutants, work = wanted.mutants(), wanted.scenarios(scenarios)
     path = table_file(results, parse_label(wanted.build).engine_name)
     console = Console(stderr=as_json or as_markdown)
     if not show:
-        job = _Job(wanted, mutants, path, _sayer(console))
+        job = _MutantJob(wanted, mutants, path, _sayer(console))
         with stoppable():
             for scenario in work:
                 make_ready(scenario, (_side(scenario, wanted.build),), home() / "models")
@@ -169,7 +169,7 @@ def _sayer(console: Console) -> _Say:
     return say
 
 
-def _kept(job: _Job, scenario: Scenario) -> dict[str, MutantCell]:
+def _kept(job: _MutantJob, scenario: Scenario) -> dict[str, MutantCell]:
     """Cells of a scenario that need not be measured again, by mutant."""
     if job.options.anew:
         return {}
@@ -197,7 +197,7 @@ def _digests(mutants: Mapping[str, Mutant]) -> dict[str, str]:
     return {HEALTHY: "", **{name: one.digest for name, one in mutants.items()}}
 
 
-def _measure(job: _Job, scenario: Scenario) -> None:
+def _measure(job: _MutantJob, scenario: Scenario) -> None:
     """Fill in the cells of a scenario that are not there."""
     kept = _kept(job, scenario)
     lacking = {name: one for name, one in job.mutants.items() if name not in kept}

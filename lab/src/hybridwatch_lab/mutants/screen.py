@@ -20,7 +20,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import MutantCell, MutantState
@@ -34,7 +34,7 @@ _LEAD: Final = (
 )
 
 
-def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show the kill table of every build that has one."""
     try:
         mutants = catalogue()

@@ -21,7 +21,7 @@ from hybridwatch.analysis.alerts.decisions import (
     SeenPart,
 )
 from hybridwatch.analysis.alerts.timeline import RunVerdict, Timeline, Transition, build_timelines
-from hybridwatch.analysis.cause import Area, Cause, Part
+from hybridwatch.analysis.cause import Area, Cause, CausePart
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 
 _GREW: Final = 2.0
@@ -196,7 +196,7 @@ def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
     return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 
-def _answer(part: Part, timeline: Timeline, decisions: Decisions) -> TriageAction | None:
+def _answer(part: CausePart, timeline: Timeline, decisions: Decisions) -> TriageAction | None:
     """Say how a bad metric was answered; ``None`` if it was not, or the answer no longer holds."""
     entry = decisions.about(part.metric, part.statistic).answer
     if entry is None or entry.decision.action is TriageAction.REOPEN:
@@ -207,7 +207,7 @@ def _answer(part: Part, timeline: Timeline, decisions: Decisions) -> TriageActio
     return entry.decision.action if _still_holds(entry, part, timeline) else None
 
 
-def _still_holds(entry: DecisionEntry, part: Part, timeline: Timeline) -> bool:
+def _still_holds(entry: DecisionEntry, part: CausePart, timeline: Timeline) -> bool:
     """Whether an answer covers what came after it."""
     after = list(_after(entry.seen, timeline))
     if entry.decision.action is TriageAction.INVALID:
@@ -222,7 +222,7 @@ def _after(seen: Seen, timeline: Timeline) -> Iterator[RunVerdict]:
     return (one for one in timeline.run_verdicts if one.place > place)
 
 
-def _is_worse(one: RunVerdict, part: Part, seen: Seen) -> bool:
+def _is_worse(one: RunVerdict, part: CausePart, seen: Seen) -> bool:
     """Whether a run is worse than what a person saw, as far as this metric goes."""
     if one.cause is None:
         return False

@@ -38,7 +38,7 @@ from hybridwatch.analysis.alerts.alert_key import (
     JudgedMetric,
     area_for,
 )
-from hybridwatch.analysis.cause import Area, Cause, Part, find_causes
+from hybridwatch.analysis.cause import Area, Cause, CausePart, find_causes
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import outcome
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
@@ -214,8 +214,8 @@ def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
 def _timeline(
     subject: AlertSubject, runs: Iterable[tuple[list[JudgedMetric], list[_Bad]]]
 ) -> Timeline:
-    left: dict[AlertQuestion, Part] = {}
-    last: dict[AlertQuestion, Part] = {}
+    left: dict[AlertQuestion, CausePart] = {}
+    last: dict[AlertQuestion, CausePart] = {}
     ever: dict[AlertQuestion, None] = {}
     run_verdicts: list[RunVerdict] = []
     transitions: list[Transition] = []
@@ -251,7 +251,9 @@ def _timeline(
     return Timeline(subject, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
 
 
-def _gone(run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, Part]) -> set[AlertQuestion]:
+def _gone(
+    run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, CausePart]
+) -> set[AlertQuestion]:
     """Find what was bad once and is not there any more, though this run alone proves nothing."""
     found = set()
     for one in run:
@@ -263,17 +265,17 @@ def _gone(run: Iterable[JudgedMetric], left: Mapping[AlertQuestion, Part]) -> se
     return found
 
 
-def _has_luck(question: AlertQuestion, part: Part) -> bool:
+def _has_luck(question: AlertQuestion, part: CausePart) -> bool:
     """Whether it may have been bad by chance."""
     kind = kind_of(question.metric)
     return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
 
 
-def _part(one: JudgedMetric, rank: Action) -> Part:
-    return Part(one.question.metric, one.question.statistic, one.verdict, one.effect, rank)
+def _part(one: JudgedMetric, rank: Action) -> CausePart:
+    return CausePart(one.question.metric, one.question.statistic, one.verdict, one.effect, rank)
 
 
-def _cause(parts: Iterable[Part], area: Area) -> Cause:
+def _cause(parts: Iterable[CausePart], area: Area) -> Cause:
     # ``find_causes`` knows nothing of controls, which fail without an engine that did.
     found = tuple(part for cause in find_causes(parts) for part in cause.parts)
     return Cause(area, is_better=False, parts=found)

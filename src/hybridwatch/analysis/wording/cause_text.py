@@ -6,7 +6,7 @@ Plain text from records; what shows it as Markdown or HTML escapes it.
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.analysis.cause import TYPICAL, Area, Cause, Part
+from hybridwatch.analysis.cause import TYPICAL, Area, Cause, CausePart
 from hybridwatch.analysis.death import Death, find_death
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording import numbers
@@ -74,7 +74,7 @@ def cause_text(cause: Cause, report: Report | None = None) -> CauseText:
     return CauseText(_what(cause), f"{_lead(cause.lead)}{_more(cause)}")
 
 
-def name_of_part(part: Part) -> str:
+def name_of_part(part: CausePart) -> str:
     """Name a metric, and the statistic only where it is not the typical one."""
     return part.metric if part.statistic in TYPICAL else f"{part.metric} {part.statistic}"
 
@@ -97,7 +97,7 @@ def _what(cause: Cause) -> str:
     return pair[cause.is_better]
 
 
-def _is_of_drafts(part: Part) -> bool:
+def _is_of_drafts(part: CausePart) -> bool:
     return part.metric.partition(".")[0] in _DRAFT_METRICS
 
 
@@ -111,7 +111,7 @@ def _odd_contract(cause: Cause) -> str:
     return ""
 
 
-def _lead(part: Part) -> str:
+def _lead(part: CausePart) -> str:
     name, compared = name_of_part(part), part.comparison
     kind = _kind_of(part)
     both = _both(compared) if compared is not None else ""
@@ -137,7 +137,7 @@ def _parting(compared: Comparison | None) -> str:
     return f" (first at token {first.position + 1} of request {first.request + 1}{near})"
 
 
-def _kind_of(part: Part) -> Kind:
+def _kind_of(part: CausePart) -> Kind:
     if part.comparison is not None:
         return part.comparison.metric.kind
     try:

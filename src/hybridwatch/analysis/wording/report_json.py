@@ -83,7 +83,7 @@ class Shape(BaseModel):
     )
 
 
-class Scenario(Shape):
+class ScenarioItem(Shape):
     """What was measured."""
 
     id: str
@@ -112,7 +112,7 @@ class Build(Shape):
     flags: _ByName
 
 
-class Testbed(Shape):
+class TestbedItem(Shape):
     """A machine."""
 
     id: str
@@ -133,16 +133,16 @@ class Testbed(Shape):
         return {name: found[name] for name in found if self.gpus or not name.startswith("gpu_")}
 
 
-class Side(Shape):
+class SideItem(Shape):
     """One side of a report."""
 
     run_id: str
     build: Build
-    testbed: Testbed
+    testbed: TestbedItem
     started_at: Moment | None
 
 
-class InterimAnalyses(Shape):
+class InterimAnalysesItem(Shape):
     """When a run was judged that went on until it was decided."""
 
     planned: list[int]
@@ -157,7 +157,7 @@ class InterimAnalyses(Shape):
         return {"planned": found.planned, "made": found.made, "level": level_of(found)}
 
 
-class Summary(Shape):
+class SummaryItem(Shape):
     """The values of a side."""
 
     center: Number
@@ -165,7 +165,7 @@ class Summary(Shape):
     values: list[Number]
 
 
-class Interval(Shape):
+class IntervalItem(Shape):
     """Where an effect lies."""
 
     low: Number
@@ -180,7 +180,7 @@ class GivenAnswer(Shape):
     correct: bool
 
 
-class Flip(Shape):
+class FlipItem(Shape):
     """A document that one side alone got right."""
 
     task: str = kept_at("baseline.task")
@@ -193,7 +193,7 @@ class Flip(Shape):
     contender: GivenAnswer
 
 
-class Comparison(Shape):
+class ComparisonItem(Shape):
     """A metric of both sides, and the verdict."""
 
     metric: str = kept_at("metric.id")
@@ -207,10 +207,10 @@ class Comparison(Shape):
     test: str
     design: str = kept_at("design.value")
     assumption: str
-    baseline: Summary | None
-    contender: Summary | None
+    baseline: SummaryItem | None
+    contender: SummaryItem | None
     effect: Number
-    interval: Interval | None
+    interval: IntervalItem | None
     pairs: int | None
     relevance: float
     noise: Number
@@ -222,31 +222,31 @@ class Comparison(Shape):
     minimum_detectable_effect: Number
     trials_needed: int | None
     doubts: list[str]
-    flips: list[Flip]
+    flips: list[FlipItem]
     changes: list[TokenChange] = Field([], exclude_if=not_)
     family: _TextOrNull
 
 
-class Factor(Shape):
+class FactorItem(Shape):
     """A part of a change."""
 
     name: str
     effect: Number
-    interval: Interval | None
+    interval: IntervalItem | None
     share: Number
     moved: bool
 
 
-class Attribution(Shape):
+class AttributionItem(Shape):
     """Why throughput changed."""
 
     metric: str
     effect: Number
-    factors: list[Factor]
+    factors: list[FactorItem]
     movers: list[_Name]
 
 
-class LoadPoint(Shape):
+class LoadPointItem(Shape):
     """What a side gave under one load."""
 
     load: Annotated[int | float, WithJsonSchema({"type": "number"})]
@@ -256,7 +256,7 @@ class LoadPoint(Shape):
     joules_per_token: Spread | None
 
 
-class SideCurve(Shape):
+class SideCurveItem(Shape):
     """The curve of one side of a sweep."""
 
     build: str
@@ -264,12 +264,12 @@ class SideCurve(Shape):
     gpus: int
     slo: dict[str, float]
     trials: int
-    points: list[LoadPoint]
+    points: list[LoadPointItem]
     # Verdicts stored before there was another are to be had again to the letter.
     clock: Clock = Field("wall", exclude_if=lambda clock: clock == "wall")
 
 
-class Stretch(Shape):
+class StretchItem(Shape):
     """Interactivities at which one side is better."""
 
     better: str
@@ -277,13 +277,13 @@ class Stretch(Shape):
     high: float
 
 
-class Tradeoff(Shape):
+class TradeoffItem(Shape):
     """Both curves of a sweep, where one is better, and where they cross."""
 
-    baseline: SideCurve
-    contender: SideCurve
+    baseline: SideCurveItem
+    contender: SideCurveItem
     common: tuple[float, float] | None
-    stretches: list[Stretch]
+    stretches: list[StretchItem]
     crossings: list[tuple[float, float]]
 
 
@@ -294,23 +294,23 @@ class _Versioned(Shape):
 class _Verdicts(Shape):
     """A report as it is stored: without words that a later hybridwatch may choose better."""
 
-    scenario: Scenario
-    baseline: Side
-    contender: Side
+    scenario: ScenarioItem
+    baseline: SideItem
+    contender: SideItem
     bad_news: Annotated[bool, BeforeValidator(bool)]
     tests: int
     families: list[Family]
     false_discovery_rate: float
-    looks: InterimAnalyses | None
-    comparisons: list[Comparison]
+    looks: InterimAnalysesItem | None
+    comparisons: list[ComparisonItem]
     differences: list[str]
     failures: list[str]
-    attribution: Attribution | None
+    attribution: AttributionItem | None
     # Left out of a report without one: verdicts stored before are to be had to the letter.
-    tradeoff: Tradeoff | None = Field(None, exclude_if=not_)
+    tradeoff: TradeoffItem | None = Field(None, exclude_if=not_)
 
 
-class Failure(Shape):
+class FailureItem(Shape):
     """Why an engine failed."""
 
     reason: str
@@ -329,7 +329,7 @@ class PartItem(Shape):
     action: Action
 
 
-class Cause(Shape):
+class CauseItem(Shape):
     """One thing that changed."""
 
     area: Area
@@ -337,13 +337,13 @@ class Cause(Shape):
     action: Action
     sentence: str
     parts: list[PartItem]
-    failure: Failure | None
+    failure: FailureItem | None
 
 
 class ReportAnswer(_Verdicts, _Versioned):
     """Every verdict of a run of two builds, as ``hybridwatch compare RUN --json`` prints it."""
 
-    causes: list[Cause]
+    causes: list[CauseItem]
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -359,7 +359,7 @@ def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any
     since it is to be had again to the letter by a later hybridwatch with better words.
     """
     causes = [
-        Cause.model_validate(
+        CauseItem.model_validate(
             {
                 "area": cause.area,
                 "better": cause.is_better,

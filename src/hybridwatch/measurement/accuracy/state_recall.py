@@ -40,7 +40,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RecallShape:
     """How long a listing is, in bytes, and where its pairs are; the default is the evaluation's.
 
     Attributes:
@@ -61,12 +61,12 @@ def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
     documents: list[EmbeddedQuestion] = []
     while len(documents) < count:
-        listing, pairs = draw_listing(rng, Shape())
+        listing, pairs = draw_listing(rng, RecallShape())
         documents += [EmbeddedQuestion(f"{listing}?{key}=", value) for key, value in pairs]
     return documents[:count]
 
 
-def draw_listing(rng: random.Random, shape: Shape) -> tuple[str, list[Pair]]:
+def draw_listing(rng: random.Random, shape: RecallShape) -> tuple[str, list[Pair]]:
     """Draw a listing of whole lines, and its pairs of key and value in a random order."""
     pairs = _draw_pairs(rng)
     lines = [f"{key}={value}\n" for key, value in pairs]

@@ -22,7 +22,7 @@ _NEWEST_BATCHES: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchOverview:
     """A round of measuring: how many of its jobs stand how."""
 
     name: str
@@ -97,7 +97,7 @@ class Overview:
     """
 
     at: datetime
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[BatchOverview, ...] = ()
     underway: tuple[Underway, ...] = ()
     waiting: Mapping[str, int] | None = None
     troubles: tuple[Trouble, ...] = ()
@@ -175,7 +175,7 @@ class _Times:
         return self.series.get(series, self.usual)
 
 
-def _batches(connection: Connection) -> Iterator[Batch]:
+def _batches(connection: Connection) -> Iterator[BatchOverview]:
     first = func.min(JOB.c.planned_at).label("first")
     newest = select(JOB.c.night, first).group_by(JOB.c.night).order_by(first.desc())
     rows = connection.execute(newest.limit(_NEWEST_BATCHES)).fetchall()
@@ -186,7 +186,7 @@ def _batches(connection: Connection) -> Iterator[Batch]:
     for row in connection.execute(counted.group_by(JOB.c.night, JOB.c.state)):
         states[row.night][JobState(row.state)] = row.n
     for row in rows:
-        yield Batch(row.night, row.first, states[row.night])
+        yield BatchOverview(row.night, row.first, states[row.night])
 
 
 def _underway(connection: Connection, times: _Times) -> Iterator[Underway]:

@@ -13,7 +13,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Document, FieldKind, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
 from hybridwatch.pages.screen import Screen
-from hybridwatch.pages.screens.screen import Show, Source
+from hybridwatch.pages.screens.screen import ScreenSource, Show
 from hybridwatch.system.extensions import extended
 
 _OWN: Final[Mapping[str, Screen]] = {
@@ -38,7 +38,7 @@ SCREENS: Final[Mapping[str, Screen]] = extended(_OWN, "hybridwatch.screens")
 """In the order of the navigation; the first is the home page. Other distributions add some."""
 
 
-def open_view(source: Source, address: Address) -> Document:
+def open_view(source: ScreenSource, address: Address) -> Document:
     """Give what a view says.
 
     It has the whole address and what could not be shown as asked. When the store cannot be read,
@@ -67,4 +67,4 @@ def open_view(source: Source, address: Address) -> Document:
     return replace(document, address=query.resolved(), complaints=complaints)
 
 
-__all__ = ["SCREENS", "Screen", "Show", "Source", "open_view"]
+__all__ = ["SCREENS", "Screen", "ScreenSource", "Show", "open_view"]

@@ -24,7 +24,7 @@ from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
-    Choice,
+    ChoiceField,
     Code,
     Column,
     Command,
@@ -45,7 +45,7 @@ from hybridwatch.pages.screens.alerting import run_line
 from hybridwatch.pages.screens.empty import broken_notice
 from hybridwatch.pages.screens.machine import notice_beside
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
@@ -69,7 +69,9 @@ _CHANGED: Final = {
 }
 
 
-def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: Source) -> Document:
+def alert_page(
+    alert: Alert, picked: ChoiceField, above: tuple[Block, ...], source: ScreenSource
+) -> Document:
     """Tell everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
@@ -91,7 +93,7 @@ def alert_page(alert: Alert, picked: Choice, above: tuple[Block, ...], source: S
     return Document(f"{subject.scenario}: {text.what.lower()}", blocks, lead=lead)
 
 
-def _sentence(alert: Alert, detail: str, source: Source) -> tuple[Inline, ...]:
+def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, ...]:
     opened = alert.opened_by
     when = source.ago(opened.started_at)
     last = ("since ", when, ", ", *run_line(opened, source), ".")
@@ -162,7 +164,7 @@ def _again(report: Report | None) -> Iterator[Block]:
     yield Section("Measure it again", blocks)
 
 
-def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
+def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
     decided, newest = alert.decisions, alert.newest
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
@@ -172,7 +174,7 @@ def _facts(alert: Alert, source: Source) -> Iterator[tuple[str, Line]]:
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 
-def _timeline(alert: Alert, source: Source) -> Iterator[Block]:
+def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     """Tell what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = [
         (

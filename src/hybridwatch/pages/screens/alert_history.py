@@ -13,7 +13,7 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Block, Chart, Link, Paragraph, Section
 from hybridwatch.pages.screens.histories import build_chart
 from hybridwatch.pages.screens.machine import changes_on, with_machine
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.figures.marks import mark_moment, mark_place
 
 _NEWEST: Final = 50
@@ -21,7 +21,7 @@ _NEWEST: Final = 50
 _FEWEST: Final = 2
 
 
-def history_section(alert: Alert, source: Source) -> Iterator[Block]:
+def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     """Draw the leading metric of both builds over time; over releases where a build has one run."""
     subject, opened = alert.subject, alert.opened_by
     lead = alert.cause.lead

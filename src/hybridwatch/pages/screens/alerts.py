@@ -12,7 +12,7 @@ from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
-    Choice,
+    ChoiceField,
     Column,
     Document,
     Filters,
@@ -34,7 +34,7 @@ from hybridwatch.pages.screens.alerting import (
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.pager import PagePart, find_page
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.reports.alert_text import (
     alert_text,
@@ -51,7 +51,7 @@ _ALL: Final = "all"
 _NONE: Final = "none picked"
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """List the alerts that are asked for, or show one with its history."""
     alerts = alerts_here(source)
     by_key = {one.subject.key: (group, one) for group in alerts for one in group.members}
@@ -78,7 +78,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document("Alerts", (*loud, choices, *listed), lead=lead)
 
 
-def listed(source: Source, here: Address) -> tuple[AlertGroup, ...]:
+def listed(source: ScreenSource, here: Address) -> tuple[AlertGroup, ...]:
     """Give the alerts that the list at an address shows; none where it shows one of them."""
     query = ViewQuery(here)
     alerts = alerts_here(source)
@@ -97,7 +97,7 @@ def _name(place: str, alert: Alert) -> str:
     return f"{place}: {what} \N{MIDDLE DOT} {alert.subject.contender}"
 
 
-def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> Choice:
+def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> ChoiceField:
     """Let the reader pick one; a member has an address of its own."""
     members = (one for group in alerts for one in group.members)
     named = {one.subject.key: _name(one.subject.scenario, one) for one in members}
@@ -106,7 +106,7 @@ def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> Choice:
     return query.subject("Alert", "alert", {"": _NONE, **named}, (instead,), "")
 
 
-def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[Choice, ...]:
+def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceField, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
     standing = sum(alert.status not in _SETTLED for alert in alerts)
     statuses = {
@@ -128,7 +128,7 @@ def _same(names: Iterable[str]) -> dict[str, str]:
     return {name: name for name in sorted(names)}
 
 
-def _is_chosen(alert: AlertGroup, filters: Sequence[Choice]) -> bool:
+def _is_chosen(alert: AlertGroup, filters: Sequence[ChoiceField]) -> bool:
     status, scenario, assigned = filters
     fits = {_STANDING: alert.status not in _SETTLED, _ALL: True}
     return (
@@ -146,7 +146,7 @@ def render_address(key: str, here: Address) -> Address:
     return Address(here.screen, (("alert", key), *here.without("alert", "page").parameters))
 
 
-def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
+def _lead(alerts: Sequence[AlertGroup], source: ScreenSource) -> Line:
     standing = [alert for alert in alerts if alert.status is Status.OPEN]
     if not standing:
         return f"Nothing is open in {plural(source.index.counts['runs'], 'run')}."
@@ -158,7 +158,9 @@ def _lead(alerts: Sequence[AlertGroup], source: Source) -> Line:
     )
 
 
-def _list(part: PagePart[AlertGroup], count: str, here: Address, source: Source) -> Iterator[Block]:
+def _list(
+    part: PagePart[AlertGroup], count: str, here: Address, source: ScreenSource
+) -> Iterator[Block]:
     if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return
@@ -179,7 +181,7 @@ def _list(part: PagePart[AlertGroup], count: str, here: Address, source: Source)
     yield from part.ways(count, here, ("worse", "further"))
 
 
-def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inline, ...]:
+def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     alert, last = group.lead, group.decisions.all[-1:]
     subjects = [one.subject for one in group.current]
     against = common((subject.baseline for subject in subjects), "build")
@@ -199,7 +201,7 @@ def _row(group: AlertGroup, here: Address, source: Source) -> tuple[Cell | Inlin
     )
 
 
-def _happened(group: AlertGroup, source: Source) -> str:
+def _happened(group: AlertGroup, source: ScreenSource) -> str:
     """Say what happened; of an engine that failed as its run's headline does, with the reason."""
     text = group_text(group).sentence()
     if group.lead.subject.area is Area.ENGINE:
@@ -207,7 +209,9 @@ def _happened(group: AlertGroup, source: Source) -> str:
     return shortened(text)
 
 
-def _members(group: AlertGroup, shown: Alert, here: Address, source: Source) -> Iterator[Block]:
+def _members(
+    group: AlertGroup, shown: Alert, here: Address, source: ScreenSource
+) -> Iterator[Block]:
     """List where else one cause shows; an answer goes to all of these."""
     if len(group.members) == 1:
         return
@@ -238,7 +242,7 @@ def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
     return f"{name} (below)" if one is shown else Link(name, render_address(one.subject.key, here))
 
 
-def _shown_by(alert: Alert, source: Source) -> Line:
+def _shown_by(alert: Alert, source: ScreenSource) -> Line:
     """Name the run that the change is of, where it is not the one since which it is bad."""
     shown = alert.timeline.shown_by
     return "" if shown == alert.opened_by else run_line(shown, source)

@@ -27,7 +27,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here, since
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, describe_place, group_text
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
@@ -71,7 +71,7 @@ class ScreenBuild:
         return bool({FixState.APPLIED, FixState.REVERTED} & set(self.fixes.values()))
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show every fix in every build, and every build, measured or not."""
     checkout = source.checkout()
     builds = list_screen_builds(source.index.runs())
@@ -148,7 +148,7 @@ def _matrix(
     shown: Sequence[ScreenBuild],
     builds: Sequence[ScreenBuild],
     proofs: Mapping[str, _Proofs],
-    source: Source,
+    source: ScreenSource,
 ) -> Iterator[Block]:
     known = [*FIXES, *sorted({fix for build in builds for fix in build.fixes} - set(FIXES))]
     columns = (
@@ -165,7 +165,7 @@ def _matrix(
 
 
 def _fix(
-    fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: Source
+    fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: ScreenSource
 ) -> tuple[Cell | Inline, ...]:
     whole = _WHOLES.get(fix)
     return (
@@ -175,7 +175,7 @@ def _fix(
     )
 
 
-def _proved(proofs: _Proofs, source: Source) -> Cell:
+def _proved(proofs: _Proofs, source: ScreenSource) -> Cell:
     if not proofs:
         return Cell("-", title="No scenario is run with and without this fix.")
     line: list[Inline] = []
@@ -185,7 +185,7 @@ def _proved(proofs: _Proofs, source: Source) -> Cell:
     return Cell(tuple(line))
 
 
-def _proof(scenario: str, control: ControlRun | None, source: Source) -> Iterator[Inline]:
+def _proof(scenario: str, control: ControlRun | None, source: ScreenSource) -> Iterator[Inline]:
     if control is None or control.detection is None:
         yield f"{scenario}, not run"
         return
@@ -203,7 +203,7 @@ def _state(fix: str, build: ScreenBuild) -> Cell:
     return Cell(word, under, title=means, raw=state.value)
 
 
-def _between_releases(source: Source) -> Iterator[Section]:
+def _between_releases(source: ScreenSource) -> Iterator[Section]:
     """List what comparisons of two releases found: it never ends, so no alert is open for it."""
     found = [
         group
@@ -239,7 +239,7 @@ def _between_releases(source: Source) -> Iterator[Section]:
 
 
 def _all(
-    builds: Sequence[ScreenBuild], listed: Mapping[str, str], source: Source
+    builds: Sequence[ScreenBuild], listed: Mapping[str, str], source: ScreenSource
 ) -> Iterator[Section]:
     """List every build that was measured, and every one that could be."""
     columns = (
@@ -260,7 +260,7 @@ def _all(
         yield Section("Builds", (Table("Builds", columns, rows),))
 
 
-def _measured(build: ScreenBuild, source: Source) -> tuple[Cell | Inline, ...]:
+def _measured(build: ScreenBuild, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     return (
         Link(build.label, address("runs", build=build.label)),
         build.release,

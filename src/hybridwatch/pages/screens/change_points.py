@@ -24,14 +24,14 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.figures.lines import describe_change
 
 
 def change_points(
     drawn: Sequence[tuple[Subject, list[Line], Chart]],
     machines: Sequence[MachineChange],
-    source: Source,
+    source: ScreenSource,
 ) -> Iterator[Block]:
     """Every change point of what is drawn: confirmed and worse first, the newest of them first.
 
@@ -96,7 +96,11 @@ def _breaks(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Mapping[str, 
 
 
 def _change(
-    point: Any, line: Line, subject: Subject, machines: Sequence[MachineChange], source: Source
+    point: Any,
+    line: Line,
+    subject: Subject,
+    machines: Sequence[MachineChange],
+    source: ScreenSource,
 ) -> tuple[Cell | Inline, ...]:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
@@ -122,7 +126,9 @@ def _change(
     )
 
 
-def _drift(drift: Any, line: Line, subject: Subject, source: Source) -> tuple[Cell | Inline, ...]:
+def _drift(
+    drift: Any, line: Line, subject: Subject, source: ScreenSource
+) -> tuple[Cell | Inline, ...]:
     first: Any = line.levels.iloc[drift.index]
     worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
     return (

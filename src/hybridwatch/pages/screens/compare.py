@@ -34,7 +34,7 @@ from hybridwatch.pages.screens.pair import (
     repeat_section,
 )
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.run import Run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.run_notes import render_notes
@@ -46,7 +46,7 @@ _DIFFERENCES: Final = "What differs between the two sides"
 """As ``render_notes`` calls it; here it is a table."""
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Compare the two sides that are asked for, else those of the newest run that has two."""
     pair = choose(runs_by_id(source.index), query)
     if pair is None:

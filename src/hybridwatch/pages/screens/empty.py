@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Block, Command, FieldKind, Notice, Paragraph
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.store import Broken
 
 
@@ -15,7 +15,7 @@ def broken_notice(broken: Sequence[Broken]) -> Notice:
     return Notice(FieldKind.LOUD, title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
 
 
-def broken_in(source: Source) -> tuple[Notice, ...]:
+def broken_in(source: ScreenSource) -> tuple[Notice, ...]:
     """Name what could not be read of a store; nothing when all of it could."""
     if not source.index.counts["broken"]:
         return ()
@@ -27,7 +27,7 @@ def broken_in(source: Source) -> tuple[Notice, ...]:
     return (broken_notice(found),)
 
 
-def empty_store(source: Source) -> tuple[Block, ...]:
+def empty_store(source: ScreenSource) -> tuple[Block, ...]:
     """Say what to do when there is nothing to show."""
     broken = broken_in(source)
     state = "No run can be read." if broken else "No runs yet."

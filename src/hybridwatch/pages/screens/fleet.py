@@ -10,7 +10,7 @@ from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.overview import (
-    Batch,
+    BatchOverview,
     HostLine,
     Overview,
     Trouble,
@@ -34,13 +34,13 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 
 TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
 
 
-def open_source_queue(source: Source) -> JobQueue:
+def open_source_queue(source: ScreenSource) -> JobQueue:
     """Open the queue of a store, as of the moment that the page is of."""
     return JobQueue(Database(find_database_url(source.results)), lambda: source.now)
 
@@ -50,7 +50,7 @@ def job_link(job: Job) -> Link:
     return Link(job.scenario, address("job", job=job.key))
 
 
-def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show how the queue stands."""
     try:
         overview = read_overview(open_source_queue(source))
@@ -65,7 +65,7 @@ def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing
     return Document(TITLE, tuple(_blocks(overview, source)), lead=_LEAD)
 
 
-def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
+def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     barred = [host for host in overview.hosts if host.standing is HostStatus.QUARANTINED]
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
@@ -93,7 +93,7 @@ def _blocks(overview: Overview, source: Source) -> Iterator[Block]:
         yield _hosts(overview.hosts, source)
 
 
-def _underway(jobs: Sequence[Underway], source: Source) -> Table:
+def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
     columns = tuple(map(Column, ("scenario", "builds", "host", "begun", "ends")))
     rows: list[tuple[Cell | Inline, ...]] = []
     for one in jobs:
@@ -103,7 +103,7 @@ def _underway(jobs: Sequence[Underway], source: Source) -> Table:
     return Table("Measured now", columns, tuple(rows), visible=True)
 
 
-def _batches(batches: Sequence[Batch], source: Source) -> Table:
+def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
     counts = tuple(Column(state.value, number=True) for state in JobState)
     rows: list[tuple[Cell | Inline, ...]] = []
     for batch in batches:
@@ -128,7 +128,7 @@ def _troubles(troubles: Sequence[Trouble]) -> Table:
     return Table("Without a record", (*columns, Column("why", wide=True)), rows, visible=True)
 
 
-def _hosts(hosts: Sequence[HostLine], source: Source) -> Table:
+def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
     columns = (
         Column("host"),
         Column("state"),

@@ -5,7 +5,7 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.cause import Part, find_causes
+from hybridwatch.analysis.cause import CausePart, find_causes
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
@@ -32,7 +32,7 @@ def _said(verdicts: pd.DataFrame) -> str:
     return summary(causes, [Verdict(one) for one in verdicts["verdict"]], doubts)
 
 
-def _parts(verdicts: pd.DataFrame) -> Iterator[Part]:
+def _parts(verdicts: pd.DataFrame) -> Iterator[CausePart]:
     """Take what matters to a gate without a policy."""
     columns = (verdicts[name].tolist() for name in _READ)
     for scenario, metric, statistic, word, effect, gate in zip(*columns, strict=True):
@@ -40,4 +40,4 @@ def _parts(verdicts: pd.DataFrame) -> Iterator[Part]:
         if verdict is Verdict.IMPROVEMENT:
             action = STRICT.rule_for(scenario, metric).action
         if action is not Action.WATCH:
-            yield Part(metric, statistic, verdict, None if pd.isna(effect) else effect, action)
+            yield CausePart(metric, statistic, verdict, None if pd.isna(effect) else effect, action)

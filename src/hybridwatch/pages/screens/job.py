@@ -23,14 +23,14 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.fleet import open_source_queue
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Job of a fleet"
 _LOG_LINES: Final = 400
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show the job that the address names."""
     key = query.text("Job", "job").text
     fleet: Inline = Link("all jobs", address("fleet"))
@@ -46,7 +46,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(TITLE, tuple(_blocks(history, source)), lead=fleet)
 
 
-def _blocks(history: JobHistory, source: Source) -> Iterator[Block]:
+def _blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
     job = history.job
     record: Inline = "-"
     if history.record:
@@ -70,7 +70,7 @@ def _blocks(history: JobHistory, source: Source) -> Iterator[Block]:
         yield Code(_tail(source.results / logged[-1].log), f"Log of attempt {logged[-1].number}")
 
 
-def _attempts(attempts: tuple[AttemptRecord, ...], source: Source) -> Table:
+def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
     names = ("attempt", "host", "begun", "ended", "how")
     columns = (*map(Column, names), Column("why", wide=True))
     rows: list[tuple[Cell | Inline, ...]] = []

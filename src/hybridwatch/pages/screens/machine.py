@@ -9,7 +9,7 @@ from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.queries import Index
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes
 from hybridwatch.pages.document import Chart, FieldKind, Line, Notice
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.figures.marks import mark_machine
 
 _RECENT: Final = timedelta(days=7)
@@ -23,7 +23,7 @@ _BESIDE: Final = (
 )
 
 
-def machine_notice(source: Source, since: datetime) -> Iterator[Notice]:
+def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
     """Say which machines changed since a moment, or within the last week; nothing without any."""
     found = changes_since(source.index, min(since, source.now - _RECENT))
     if found:
@@ -33,7 +33,7 @@ def machine_notice(source: Source, since: datetime) -> Iterator[Notice]:
         yield Notice(FieldKind.LOUD, "The machine changed, and not the code", tuple(lines))
 
 
-def notice_beside(alert: Alert, source: Source) -> Iterator[Notice]:
+def notice_beside(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
     """Say that the machine changed on the night on which an alert opened."""
     opened = alert.opened_by.started_at
     for one in changes_on(alert.subject.testbed, source.index):

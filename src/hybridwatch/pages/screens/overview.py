@@ -25,7 +25,7 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Cell,
-    Choice,
+    ChoiceField,
     Column,
     Document,
     FieldKind,
@@ -47,7 +47,7 @@ from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_st
 from hybridwatch.pages.screens.machine import machine_notice
 from hybridwatch.pages.screens.overview_grid import standings
 from hybridwatch.pages.screens.overview_news import news_section
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
@@ -59,7 +59,7 @@ _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "
 _TITLE: Final = "hybridwatch"
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show what holds of the scenarios, builds and testbeds that are asked for."""
     index = source.index
     runs = index.runs()
@@ -100,7 +100,7 @@ def _options(names: pd.Series) -> Mapping[str, str]:
     return {str(name): str(name) for name in sorted(names.unique())}
 
 
-def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
+def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame:
     """Keep what is asked for."""
     group, build, testbed = (choice.chosen for choice in filters)
     kept = pd.Series(data=True, index=frame.index)
@@ -113,7 +113,7 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[Choice]) -> pd.DataFrame:
     return frame[kept]
 
 
-def _is_chosen(filters: Sequence[Choice], subject: AlertSubject) -> bool:
+def _is_chosen(filters: Sequence[ChoiceField], subject: AlertSubject) -> bool:
     """Whether a subject is among what is asked for."""
     group, build, testbed = (set(choice.chosen) for choice in filters)
     return (
@@ -123,7 +123,7 @@ def _is_chosen(filters: Sequence[Choice], subject: AlertSubject) -> bool:
     )
 
 
-def _lead(runs: pd.DataFrame, source: Source) -> Line:
+def _lead(runs: pd.DataFrame, source: ScreenSource) -> Line:
     newest = runs["started_at"].max().to_pydatetime()
     records = plural(source.index.counts["runs"], "record")
     return (
@@ -134,7 +134,7 @@ def _lead(runs: pd.DataFrame, source: Source) -> Line:
     )
 
 
-def _open_alerts(source: Source) -> Iterator[Block]:
+def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     """Count the causes that have no answer, and lead to the newest ones."""
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
@@ -174,7 +174,9 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
         )
 
 
-def _controls(controls: Sequence[ControlRun], source: Source, *, folded: bool) -> Iterator[Block]:
+def _controls(
+    controls: Sequence[ControlRun], source: ScreenSource, *, folded: bool
+) -> Iterator[Block]:
     """Runs that are red on purpose, and those of equal sides: kept apart, and said quietly."""
     newest = find_newest(controls).values()
     equal = [control for control in controls if control.role is Role.A_A]

@@ -34,7 +34,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 
 _ROWS: Final = 30
 _QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
@@ -45,7 +45,7 @@ class _Stands:
     """Knows how a row stands: what was not measured in time, and since when a verdict holds."""
 
     unmeasured: Sequence[Gap]
-    source: Source
+    source: ScreenSource
 
     def gap(self, row: GridRow) -> Gap | None:
         """What was not measured in time of a row."""
@@ -94,7 +94,7 @@ def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
 
 
 def standings(
-    rows: Sequence[GridRow], latest: pd.DataFrame, unmeasured: Sequence[Gap], source: Source
+    rows: Sequence[GridRow], latest: pd.DataFrame, unmeasured: Sequence[Gap], source: ScreenSource
 ) -> Iterator[Block]:
     """Lay out the grid, the loudest rows first: what is not settled, and folded what is.
 

@@ -20,7 +20,7 @@ from hybridwatch.analysis.alerts import (
     Transition,
     TransitionKind,
 )
-from hybridwatch.analysis.cause import Area, Part, find_area, find_causes
+from hybridwatch.analysis.cause import Area, CausePart, find_area, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
@@ -32,7 +32,7 @@ from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
-    Choice,
+    ChoiceField,
     Column,
     Folded,
     Inline,
@@ -43,7 +43,7 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.screens.alerting import engine_message
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.alert_text import alert_text, is_control
 
 _SHOWN: Final = 12
@@ -92,9 +92,9 @@ class _Change:
 def news_section(
     latest: pd.DataFrame,
     is_wanted: Callable[[AlertSubject], bool],
-    since: Choice,
+    since: ChoiceField,
     moment: datetime,
-    source: Source,
+    source: ScreenSource,
 ) -> Section:
     """Lay out what got worse, failed, recovered or improved.
 
@@ -124,7 +124,7 @@ def news_section(
     return Section(title, tuple(blocks))
 
 
-def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
+def _row(one: _Change, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     subject = one.subject
     sides = f"{subject.baseline} → {subject.contender} · {subject.testbed}"
     return (
@@ -139,7 +139,7 @@ def _row(one: _Change, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _transition_news(timeline: Timeline, transition: Transition, source: Source) -> _Change:
+def _transition_news(timeline: Timeline, transition: Transition, source: ScreenSource) -> _Change:
     """A run that opened an alert, opened it again, or resolved it."""
     by, ended = transition.by, transition.change.is_end
     stands = transition is timeline.transitions[-1] and not ended
@@ -155,7 +155,7 @@ def _transition_news(timeline: Timeline, transition: Transition, source: Source)
     )
 
 
-def _worse(timeline: Timeline, by: RunVerdict, source: Source) -> str:
+def _worse(timeline: Timeline, by: RunVerdict, source: ScreenSource) -> str:
     if is_control(timeline) or by.cause is None:
         return alert_text(timeline).sentence()
     message = engine_message(by.run_id, source) if timeline.subject.area is Area.ENGINE else ""
@@ -181,16 +181,16 @@ def _ended(timeline: Timeline, transition: Transition) -> str:
     return f"{word}: {', '.join(names[:_NAMED])}{more}"
 
 
-def _improved(latest: pd.DataFrame, moment: datetime, source: Source) -> Iterator[_Change]:
+def _improved(latest: pd.DataFrame, moment: datetime, source: ScreenSource) -> Iterator[_Change]:
     """What one run shows better in one area, and was not before a moment."""
-    found: dict[tuple[str, AlertSubject], list[tuple[Part, VerdictRow]]] = {}
+    found: dict[tuple[str, AlertSubject], list[tuple[CausePart, VerdictRow]]] = {}
     since = since_when(source.index)
     for row in verdict_rows(latest):
         if since[row.question] >= moment:
             area = find_area(row.metric, Verdict.IMPROVEMENT)
             subject = AlertSubject(row.scenario, area, row.baseline, row.contender, row.testbed)
             effect = None if math.isnan(row.effect) else row.effect
-            part = Part(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
+            part = CausePart(row.metric, row.statistic, Verdict.IMPROVEMENT, effect, Action.WATCH)
             found.setdefault((row.run, subject), []).append((part, row))
     for (run, subject), parts in found.items():
         (cause,) = find_causes(part for part, _ in parts)

@@ -12,7 +12,7 @@ from hybridwatch.history.runs import CONTROL, RunRow
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
-    Choice,
+    ChoiceField,
     Command,
     FieldKind,
     Filters,
@@ -24,7 +24,7 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.store import Broken, read_run
 from hybridwatch.reports.sentence import repeat_command
@@ -79,8 +79,8 @@ class PairView:
         across: Whether testbeds are compared; offered where they differ.
     """
 
-    choices: tuple[Choice, ...]
-    across: Choice
+    choices: tuple[ChoiceField, ...]
+    across: ChoiceField
     baseline: PairSide
     contender: PairSide
 
@@ -101,7 +101,7 @@ class PairView:
 class Obstacle:
     """Why two sides are not judged."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[ChoiceField, ...]
     blocks: tuple[Block, ...]
 
 
@@ -130,7 +130,7 @@ def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
     return PairView((scenario, baseline, contender), across, left, right)
 
 
-def judged(source: Source, pair: PairView) -> JudgedReport | Obstacle:
+def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
     """Judge two sides as ``hybridwatch compare`` does, or say why that is not done."""
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
@@ -152,7 +152,7 @@ def judged(source: Source, pair: PairView) -> JudgedReport | Obstacle:
         return Obstacle(pair.choices, (notice,))
 
 
-def _read(source: Source, pair: PairView) -> JudgedReport | tuple[Chosen, Chosen]:
+def _read(source: ScreenSource, pair: PairView) -> JudgedReport | tuple[Chosen, Chosen]:
     left, right = pair.baseline, pair.contender
     paths = [source.results / side.row.record for side in (left, right)]
     if left.row is right.row and (left.index, right.index) == (0, 1):

@@ -17,7 +17,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.release_card import (
     cell_words,
     column_words,
@@ -37,7 +37,7 @@ _LEAD: Final = (
 )
 
 
-def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show every release that was measured, what differs between two, and why."""
     try:
         card = read_card(source.results, find(home_or_shipped() / "scenarios", []))

@@ -15,7 +15,7 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     Chart,
-    Choice,
+    ChoiceField,
     Code,
     Column,
     Columns,
@@ -37,7 +37,7 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import stories_with
 from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
@@ -62,7 +62,7 @@ _CANDIDATES: Final = 10
 ALL: Final = "all"
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show the run that is asked for, or the newest that is not bad on purpose."""
     rows = runs_by_id(source.index)
     if not rows:
@@ -83,7 +83,7 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
 
 
-def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> Choice:
+def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> ChoiceField:
     wanted = "".join(query.address.values("run")[-1:])
     fitting = [row for name, row in rows.items() if wanted and name.startswith(wanted)]
     seen = rows.get(wanted) or (fitting[0] if len(fitting) == 1 else None)
@@ -107,7 +107,7 @@ def _instead(rows: Mapping[str, RunRow], fitting: Sequence[RunRow]) -> tuple[Lin
     return (f"{len(fitting)} runs have an id that begins so{more}:", *named, every_run(rows))
 
 
-def _metric(series: Collection[str], entry: Entry | None, query: ViewQuery) -> Choice:
+def _metric(series: Collection[str], entry: Entry | None, query: ViewQuery) -> ChoiceField:
     """Let the reader pick what is drawn; without a wish the worst, which a record never changes."""
     worst = worst_first(entry.report.comparisons) if entry and entry.report else []
     names = [*(name for name in map(name_of, worst) if name in series), *sorted(series)]
@@ -126,7 +126,7 @@ def _lead(entry: Entry) -> Line:
     )
 
 
-def _ways(entry: Entry, metric: str, source: Source) -> Paragraph:
+def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
     """Lead to what else is known of the run: its history, its comparison and its alerts."""
     run = entry.run
     history = address(
@@ -229,7 +229,7 @@ def _flip(flip: Flip) -> Columns:
     return Columns(tuple((Code(text, title),) for title, text in texts))
 
 
-def _trials(everything: list[Trials], metric: Choice) -> Iterator[Block]:
+def _trials(everything: list[Trials], metric: ChoiceField) -> Iterator[Block]:
     chosen = [one for one in everything if metric.value in {ALL, one.subject.label}]
     if chosen:
         hint = "A point is a trial, a bar the median of a side."

@@ -12,7 +12,7 @@ from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
-    Choice,
+    ChoiceField,
     Column,
     Document,
     Filters,
@@ -27,7 +27,7 @@ from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import build_headlines
 from hybridwatch.pages.screens.pager import PagePart, find_page
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
@@ -53,7 +53,7 @@ def _gpus(testbed: Testbed) -> str:
     return "; ".join(listed) or "none"
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
@@ -81,7 +81,7 @@ def _options(names: Iterable[str]) -> Mapping[str, str]:
     return {name: name for name in sorted(set(names))}
 
 
-def _is_chosen(row: RunRow, filters: Sequence[Choice]) -> bool:
+def _is_chosen(row: RunRow, filters: Sequence[ChoiceField]) -> bool:
     scenario, build, testbed = (frozenset(choice.chosen) for choice in filters)
     return (
         (not scenario or row.scenario in scenario)
@@ -90,7 +90,7 @@ def _is_chosen(row: RunRow, filters: Sequence[Choice]) -> bool:
     )
 
 
-def _lead(rows: Sequence[RunRow], source: Source) -> Line:
+def _lead(rows: Sequence[RunRow], source: ScreenSource) -> Line:
     newest = rows[0].started_at
     testbeds = plural(len({row.testbed for row in rows}), "testbed")
     return (
@@ -100,7 +100,9 @@ def _lead(rows: Sequence[RunRow], source: Source) -> Line:
     )
 
 
-def _list(part: PagePart[RunRow], count: str, here: Address, source: Source) -> Iterable[Block]:
+def _list(
+    part: PagePart[RunRow], count: str, here: Address, source: ScreenSource
+) -> Iterable[Block]:
     if not part.shown:
         yield Paragraph("No run is of this scenario, build and testbed.")
         return
@@ -119,7 +121,7 @@ def _list(part: PagePart[RunRow], count: str, here: Address, source: Source) -> 
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: RunRow, said: str, source: Source) -> tuple[Cell | Inline, ...]:
+def _row(row: RunRow, said: str, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
@@ -130,7 +132,7 @@ def _row(row: RunRow, said: str, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _testbeds(rows: Sequence[RunRow], source: Source) -> Section:
+def _testbeds(rows: Sequence[RunRow], source: ScreenSource) -> Section:
     newest: dict[str, RunRow] = {}
     counts: dict[str, int] = {}
     for row in rows:
@@ -157,7 +159,7 @@ def _testbeds(rows: Sequence[RunRow], source: Source) -> Section:
     )
 
 
-def _facts(source: Source, row: RunRow) -> tuple[str, ...]:
+def _facts(source: ScreenSource, row: RunRow) -> tuple[str, ...]:
     try:
         testbed = read_run(source.results / row.record, bulk=False).testbed
     except RecordError:  # gone since it was listed; the list says what was known

@@ -25,7 +25,7 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     Chart,
-    Choice,
+    ChoiceField,
     Column,
     Document,
     Filters,
@@ -43,7 +43,7 @@ from hybridwatch.pages.screens.empty import broken_in, empty_store
 from hybridwatch.pages.screens.headlines import build_headlines
 from hybridwatch.pages.screens.histories import build_chart, build_charts
 from hybridwatch.pages.screens.machine import changes_on, with_machine
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.table_of_runs import verdict_cell
 from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
 from hybridwatch.reports.figures.marks import mark_gap
@@ -141,7 +141,7 @@ def _histories(index: Index) -> _Histories:
     return _Histories(index)
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show the scenario that is asked for, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
     instead = ("See ", Link("the scenarios of this store", address("overview")), ".")
@@ -185,14 +185,14 @@ def show(source: Source, query: ViewQuery) -> Document:
     return Document(scenario.value, blocks, lead=_lead(runs, place, source), likely=likely)
 
 
-def _hole(gap: Gap | None, source: Source) -> tuple[datetime, datetime] | None:
+def _hole(gap: Gap | None, source: ScreenSource) -> tuple[datetime, datetime] | None:
     """Say from when to when nothing was measured; to the hour, so that charts can be kept."""
     if gap is None or gap.last is None or gap.testbed != gap.last.testbed:
         return None
     return gap.last.started_at, source.now.replace(minute=0, second=0, microsecond=0)
 
 
-def _turned(here: Address, choice: Choice) -> Address:
+def _turned(here: Address, choice: ChoiceField) -> Address:
     """The same with the option after the one that is chosen."""
     options = list(choice.options)
     then = options[(options.index(choice.value) + 1) % len(options)]
@@ -224,7 +224,9 @@ def _subjects(cells: pd.DataFrame) -> list[Subject]:
     return sorted(known, key=ranks.__getitem__)
 
 
-def _default(subjects: Sequence[Subject], place: _LoadPlace, source: Source) -> tuple[str, ...]:
+def _default(
+    subjects: Sequence[Subject], place: _LoadPlace, source: ScreenSource
+) -> tuple[str, ...]:
     """What is drawn when nothing is chosen: of the contracts the one that was broken most."""
 
     def broken(subject: Subject) -> float:
@@ -239,7 +241,7 @@ def _default(subjects: Sequence[Subject], place: _LoadPlace, source: Source) -> 
 
 def _builds(
     query: ViewQuery, runs: pd.DataFrame, *, over_releases: bool
-) -> tuple[Choice, tuple[str, ...]]:
+) -> tuple[ChoiceField, tuple[str, ...]]:
     """Read which builds are wanted; else the last measured, engines bad on purpose last."""
     is_bad = runs["bad"].to_numpy()[::-1]
     every = runs["line"].astype(object).to_numpy()[::-1]
@@ -255,7 +257,7 @@ def _builds(
     return choice if over_releases else replace(choice, chosen=lines), lines
 
 
-def _lead(runs: pd.DataFrame, place: _LoadPlace, source: Source) -> Words:
+def _lead(runs: pd.DataFrame, place: _LoadPlace, source: ScreenSource) -> Words:
     last = runs["started_at"].max().to_pydatetime()
     counted = plural(runs["record"].nunique(), "run")
     return (
@@ -266,10 +268,10 @@ def _lead(runs: pd.DataFrame, place: _LoadPlace, source: Source) -> Words:
 
 def _others(
     subjects: Mapping[str, Subject],
-    metric: Choice,
+    metric: ChoiceField,
     place: _LoadPlace,
     name: str,
-    source: Source,
+    source: ScreenSource,
 ) -> Iterator[Block]:
     """The metrics that are not drawn, of the build measured last, each with a link that does."""
     rest = [subject for label, subject in subjects.items() if label not in metric.chosen]
@@ -310,7 +312,7 @@ def _other(subject: Subject, line: Line, place: _LoadPlace) -> tuple[Cell | Inli
 def _table_of_runs(
     runs: pd.DataFrame,
     names: Sequence[str],
-    source: Source,
+    source: ScreenSource,
     *,
     over_releases: bool,
 ) -> Block:

@@ -17,7 +17,7 @@ from hybridwatch.records.store import Broken
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScreenSource:
     """Everything that a screen may look at.
 
     Attributes:
@@ -45,6 +45,6 @@ class Source:
         return When(moment, age(moment, self.now))
 
 
-Show: TypeAlias = Callable[[Source, ViewQuery], Document]
+Show: TypeAlias = Callable[[ScreenSource, ViewQuery], Document]
 """A screen: what it says of a store, for one address. Leave ``address`` and ``complaints`` of the
 document alone: ``open_view`` fills them in."""

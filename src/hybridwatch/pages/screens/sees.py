@@ -33,7 +33,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -46,7 +46,7 @@ _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
 
 
-def show(source: Source, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show what the controls, the runs of equal sides and the calibration say of the suite."""
     checkout = source.checkout()
     controls = list_controls(source.index, checkout.scenarios)
@@ -108,7 +108,7 @@ def _summary(
 
 
 def _known_bad(
-    newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: Source
+    newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: ScreenSource
 ) -> Iterator[Block]:
     ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
     found = sorted(
@@ -139,7 +139,7 @@ def _known_bad(
         yield Folded(title, (Table("Scenarios without a control run", heads, rows),))
 
 
-def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
+def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
@@ -149,7 +149,7 @@ def _seen(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
     )
 
 
-def _when(control: ControlRun, source: Source) -> Cell:
+def _when(control: ControlRun, source: ScreenSource) -> Cell:
     return Cell(source.ago(control.started_at), f"run\N{NO-BREAK SPACE}{control.run}")
 
 
@@ -165,7 +165,7 @@ def _reading_text(reading: ControlReading) -> str:
     return f"{name} {numbers.value(reading.old, metric)} → {numbers.value(reading.new, metric)}"
 
 
-def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
+def _equal(equal: Sequence[ControlRun], source: ScreenSource) -> Iterator[Block]:
     if not equal:
         yield Paragraph("No build has been measured against itself in this store yet:")
         yield Command("hybridwatch run smoke --build cpu-0.27.1 --build cpu-0.27.1")
@@ -189,7 +189,7 @@ def _equal(equal: Sequence[ControlRun], source: Source) -> Iterator[Block]:
         yield Table("Newest false alarms", columns, shown)
 
 
-def _alarm(control: ControlRun, source: Source) -> tuple[Cell | Inline, ...]:
+def _alarm(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     return (
         Link(control.scenario, address("run", run=control.run)),
         control.builds[0],

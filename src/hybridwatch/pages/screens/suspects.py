@@ -29,7 +29,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import is_control
 from hybridwatch.reports.sentence import bisect_command
@@ -76,7 +76,7 @@ class Suspects:
     words: tuple[str, str, str]
 
 
-def list_suspects(alert: Alert, source: Source) -> Suspects | None:
+def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
     """Find what changed between two runs of which the first is good and the second bad.
 
     Where enough runs of the same builds say by how much a value differs, these hold the first bad
@@ -93,7 +93,7 @@ def list_suspects(alert: Alert, source: Source) -> Suspects | None:
     return Suspects(culprit_between(good, bad), ends.words) if good else None
 
 
-def suspects_section(alert: Alert, source: Source) -> Iterator[Block]:
+def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     """Lay out what changed, with the commits and a way to compare both runs.
 
     A control that was not caught has nothing of the kind: its fix was taken out on purpose.
@@ -153,7 +153,7 @@ def _table(found: Suspects) -> Block:
     return Table(title, columns, rows)
 
 
-def _named(side: OneSide, source: Source) -> Iterator[Inline]:
+def _named(side: OneSide, source: ScreenSource) -> Iterator[Inline]:
     run, build = side.run, side.build
     yield Link(f"run\N{NO-BREAK SPACE}{run.id}", address("run", run=run.id))
     release = "" if build.release in build.label else f", {build.release}"
@@ -162,7 +162,7 @@ def _named(side: OneSide, source: Source) -> Iterator[Inline]:
     yield ")"
 
 
-def _side(run_id: str, source: Source) -> OneSide | None:
+def _side(run_id: str, source: ScreenSource) -> OneSide | None:
     """Read the contender of a run."""
     entry = source.entry(run_id)
     if entry is None or isinstance(entry, Broken):
@@ -170,7 +170,7 @@ def _side(run_id: str, source: Source) -> OneSide | None:
     return OneSide(entry.run, len(entry.run.builds) - 1)
 
 
-def _ends(alert: Alert, source: Source) -> _Ends | None:
+def _ends(alert: Alert, source: ScreenSource) -> _Ends | None:
     """Choose the two runs; ``None`` where it may have come slowly."""
     opened = alert.opened_by
     answers = _answers(alert, source)
@@ -196,7 +196,7 @@ def _ends(alert: Alert, source: Source) -> _Ends | None:
     return _Ends("", opened.run_id, _BESIDE)
 
 
-def _answers(alert: Alert, source: Source) -> pd.DataFrame | None:
+def _answers(alert: Alert, source: ScreenSource) -> pd.DataFrame | None:
     """Give every answer of the testbed to what opened an alert, oldest first."""
     opened = alert.opened_by
     row = runs_by_id(source.index).get(opened.run_id)

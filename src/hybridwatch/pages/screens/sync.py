@@ -44,7 +44,7 @@ from hybridwatch.pages.screens.pair import (
     repeat_section,
 )
 from hybridwatch.pages.screens.run import comparisons_table
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.figures.steps import figure_phases, figure_steps
 
@@ -52,7 +52,7 @@ _TITLE: Final = "CPU sync"
 _SIDES: Final = ("baseline", "contender")
 
 
-def show(source: Source, query: ViewQuery) -> Document:
+def show(source: ScreenSource, query: ViewQuery) -> Document:
     """Show the two sides that are asked for, else those of the newest run that has two."""
     rows, watched = runs_by_id(source.index), _watched(source.index)
     pair = choose({run: row for run, row in rows.items() if run in watched}, query)
@@ -86,7 +86,7 @@ def _nothing() -> tuple[Block, ...]:
     return (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
 
 
-def _alone(source: Source, pair: PairView) -> Iterator[Block]:
+def _alone(source: ScreenSource, pair: PairView) -> Iterator[Block]:
     """A side that has nothing to be compared with still tells of itself."""
     if pair.baseline.named != pair.contender.named:
         return

@@ -8,18 +8,18 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import FieldKind, Inline, Line, Link, Notice
-from hybridwatch.pages.screens.screen import Source
+from hybridwatch.pages.screens.screen import ScreenSource
 
 _NAMED: Final = 8
 """Lines of a notice; the grid marks every scenario."""
 
 
-def gaps_here(source: Source) -> tuple[Gap, ...]:
+def gaps_here(source: ScreenSource) -> tuple[Gap, ...]:
     """Find what the policy expects of this store and was not measured in time."""
     return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
-def render_gap(scenario: str, testbed: str, source: Source) -> Gap | None:
+def render_gap(scenario: str, testbed: str, source: ScreenSource) -> Gap | None:
     """Find whether a scenario was not measured in time on a testbed."""
     places = {(scenario, testbed), (scenario, "")}
     return next((gap for gap in gaps_here(source) if (gap.scenario, gap.testbed) in places), None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.analysis.cause import Part, causes_in, find_causes
+from hybridwatch.analysis.cause import CausePart, causes_in, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
@@ -30,7 +30,7 @@ def sentences(run) -> list[str]:
 
 
 def part(metric, effect=0.1, verdict=Verdict.REGRESSION, statistic="median"):
-    return Part(metric, statistic, verdict, effect, Action.BLOCK)
+    return CausePart(metric, statistic, verdict, effect, Action.BLOCK)
 
 
 def sentence_without_report(*parts) -> str:

@@ -37,7 +37,7 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class ScanInputs:
     """What the tokens add to the states, in 32 bits; tokens first.
 
     Attributes:
@@ -54,7 +54,7 @@ class Inputs:
     c: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, sizes: Tensor, a: Tensor, b: Tensor, c: Tensor) -> "Inputs":
+    def of(cls, x: Tensor, sizes: Tensor, a: Tensor, b: Tensor, c: Tensor) -> "ScanInputs":
         """Prepare all tokens.
 
         Args:
@@ -80,7 +80,7 @@ def step_sizes(
     return sizes.clamp(*limits)
 
 
-def scan(chunks: Chunks, inputs: Inputs, initial: Tensor | None) -> tuple[Tensor, Tensor]:
+def scan(chunks: Chunks, inputs: ScanInputs, initial: Tensor | None) -> tuple[Tensor, Tensor]:
     """Run the recurrence over all rows.
 
     Args:

@@ -112,7 +112,7 @@ def _chunk_scan(original: Callable[..., Any]) -> Callable[..., Any]:
             softplus=named.get("dt_softplus", False),
             limits=named.get("dt_limit", (0.0, float("inf"))),
         )
-        inputs = chunk_scan.Inputs.of(x, sizes, a, b, c)
+        inputs = chunk_scan.ScanInputs.of(x, sizes, a, b, c)
         output, states = chunk_scan.scan(chunks, inputs, named.get("initial_states"))
         out.copy_(Ending(x, named.get("D"), named.get("z")).apply(output))
         return states.to(named.get("state_dtype") or c.dtype)
@@ -171,7 +171,7 @@ def advance(state: Any, *operands: Any, **named: Any) -> None:
     counts = named.get("num_accepted_tokens"), named.get("cu_seqlens")
     rows = state_update.rows_of(sources, targets, *counts, null_block)
     softplus = named.get("dt_softplus", False)
-    step = state_update.Inputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
+    step = state_update.UpdateInputs.of(x, dt, a, b, c, bias=dt_bias, softplus=softplus)
     ending = Ending(x, d, named.get("z"))
     state_update.update(state, step, rows, ending, named["out"], null_block)
 

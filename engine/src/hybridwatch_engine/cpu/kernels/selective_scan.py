@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hybridwatch_engine.cpu.kernels.ending import Ending
 from hybridwatch_engine.cpu.kernels.slots import column_slots
-from hybridwatch_engine.cpu.kernels.state_update import Inputs, advance, rows_of
+from hybridwatch_engine.cpu.kernels.state_update import UpdateInputs, advance, rows_of
 
 
 class Prefill(NamedTuple):
@@ -80,10 +80,10 @@ class Prefill(NamedTuple):
         self.cached[mine[is_fresh].long()] = 0
 
     @property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> UpdateInputs:
         """What changes the states."""
         added = self.a.new_zeros(len(self.a)) if self.bias is None else self.bias
-        return Inputs.of(
+        return UpdateInputs.of(
             self.by_token(self.u),
             self.by_token(self.delta),
             self.a.reshape(self.groups, -1, self.a.shape[-1]),

@@ -69,7 +69,7 @@ def rows_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class UpdateInputs:
     """What the tokens add to the states, in 32 bits; an axis of one stands for all of its kind.
 
     Heads are split by groups that share B and C.
@@ -97,7 +97,7 @@ class Inputs:
         *,
         bias: Tensor,
         softplus: bool,
-    ) -> "Inputs":
+    ) -> "UpdateInputs":
         """Prepare all tokens at once.
 
         Args:
@@ -130,7 +130,9 @@ def _once(tensor: Tensor, dim: int = -1) -> Tensor:
     return tensor.narrow(dim, 0, 1) if tensor.stride(dim) == 0 else tensor
 
 
-def advance(states: Tensor, step: Inputs, rows: Sequence[StateRow], null_block: int = 0) -> Tensor:
+def advance(
+    states: Tensor, step: UpdateInputs, rows: Sequence[StateRow], null_block: int = 0
+) -> Tensor:
     """Run rows of tokens through the recurrence and store their states.
 
     Row by row and token by token, since one state fits into a processor's cache and many do not.
@@ -170,7 +172,7 @@ def advance(states: Tensor, step: Inputs, rows: Sequence[StateRow], null_block: 
 
 def update(
     states: Tensor,
-    step: Inputs,
+    step: UpdateInputs,
     rows: Sequence[StateRow],
     ending: Ending,
     out: Tensor,

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.draw import Draw, int32
 
 GROUPS = 2
@@ -34,7 +34,7 @@ def _stacked(draw: Draw, slots: int, shape: tuple[int, ...], dtype: torch.dtype)
     return memory[..., :numbers].unflatten(-1, shape)
 
 
-def draw_before(draw: Draw) -> Case:
+def draw_before(draw: Draw) -> KernelCase:
     """Requests that begin, stay in their block or move to the next."""
     requests, drafts = draw.count(1, 5), draw.count(0, 5)
     sources = [draw.count(-1, 2) for _ in range(requests)]
@@ -46,12 +46,12 @@ def draw_before(draw: Draw) -> Case:
         "later": int32([draw.count(0, drafts) for _ in range(requests)]),
     }
     nothing = torch.zeros(0, dtype=torch.bool)
-    return Case(
+    return KernelCase(
         "align_before", "", call, str(call["conv"].dtype), ("conv", "temporal"), "", nothing
     )
 
 
-def draw_after(draw: Draw) -> Case:
+def draw_after(draw: Draw) -> KernelCase:
     """Steps with and without drafts, some of which have passed a block end."""
     requests, size, drafts = draw.count(1, 5), draw.one((4, 8)), draw.count(0, 3)
     steps = [_step(draw, size, drafts) for _ in range(requests)]
@@ -65,7 +65,7 @@ def draw_after(draw: Draw) -> Case:
         "block_size": size,
     }
     every = torch.ones(requests, dtype=torch.bool)
-    return Case(
+    return KernelCase(
         "align_after", "", call, str(call["conv"].dtype), ("conv", "temporal"), "returned", every
     )
 

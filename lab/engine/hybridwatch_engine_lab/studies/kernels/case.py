@@ -11,7 +11,7 @@ Kernels = Mapping[str, Callable[..., Tensor | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class KernelCase:
     """One call.
 
     Attributes:

@@ -17,17 +17,17 @@ from torch import Tensor
 
 from hybridwatch_engine_lab.studies.kernels import plain
 from hybridwatch_engine_lab.studies.kernels.calls import Functions, collect_kernels
-from hybridwatch_engine_lab.studies.kernels.case import Case, Kernels
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase, Kernels
 from hybridwatch_engine_lab.studies.kernels.compare import errors, written_errors
 from hybridwatch_engine_lab.studies.kernels.drawing import draw_case
 from hybridwatch_engine_lab.studies.kernels.planted import DEFECTS
-from hybridwatch_engine_lab.studies.kernels.report import Report
+from hybridwatch_engine_lab.studies.kernels.report import KernelReport
 
 INTERPRETING_S: Final = 600
 """Longest time that the interpreter may take."""
 
 
-def check(cases: int, seed: int, interpreted: int, defect: str | None = None) -> Report:
+def check(cases: int, seed: int, interpreted: int, defect: str | None = None) -> KernelReport:
     """Draw cases and compare them all with the plain loop, some with Triton.
 
     Args:
@@ -40,7 +40,7 @@ def check(cases: int, seed: int, interpreted: int, defect: str | None = None) ->
         KeyError: No such defect.
         subprocess.CalledProcessError: The interpreter failed.
     """
-    report = Report(seed, cases)
+    report = KernelReport(seed, cases)
     planted = PatchSet(*([] if defect is None else [DEFECTS[defect]()]))
     planted.install()
     try:
@@ -50,7 +50,7 @@ def check(cases: int, seed: int, interpreted: int, defect: str | None = None) ->
     return report
 
 
-def _compare(report: Report, interpreted: int) -> None:
+def _compare(report: KernelReport, interpreted: int) -> None:
     ours, loops = installed_kernels(), _loops()
     drawn = [draw_case(number, report.seed) for number in range(report.cases)]
     for number, case in enumerate(drawn):
@@ -94,7 +94,7 @@ def _loops() -> Kernels:
     }
 
 
-def _sample(cases: Sequence[Case], most: int) -> list[int]:
+def _sample(cases: Sequence[KernelCase], most: int) -> list[int]:
     """Numbers of cases for Triton, as many of each kernel."""
     kernels = sorted({case.kernel for case in cases})
     numbers: list[int] = []

@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 
 LIMITS: Final = {"torch.float32": 1e-5, "torch.bfloat16": 1e-2}
 """Largest relative error of a tensor, by its type."""
@@ -36,7 +36,7 @@ class CompareError:
 
 
 def errors(
-    case: Case, found: Mapping[str, Tensor], reference: Mapping[str, Tensor]
+    case: KernelCase, found: Mapping[str, Tensor], reference: Mapping[str, Tensor]
 ) -> list[CompareError]:
     """The errors of every output and state of a case against the plain loop."""
     errors_found = []

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.draw import NULL_BLOCK, Draw, int32
 
 UPDATE_FORMS = ("drafts", "drafts in all mode", "all mode", "no drafts now", "plain")
@@ -30,7 +30,7 @@ def _cache(draw: Draw, slots: int, channels: int, entries: int) -> Tensor:
     return draw.cache(slots, entries, channels, dtype=dtype, values=draw.dtype).transpose(1, 2)
 
 
-def draw_update(draw: Draw) -> Case:
+def draw_update(draw: Draw) -> KernelCase:
     """A decode step in one of the forms."""
     form = draw.one(UPDATE_FORMS)
     rows, drafts = draw.count(1, 6), 0 if form in ("all mode", "plain") else draw.count(0, 5)
@@ -63,10 +63,10 @@ def draw_update(draw: Draw) -> Case:
     call |= {"x": draw.normal(len(tokens), channels), **_layer(draw, channels, width)}
     call["conv_state"] = _cache(draw, slots + 2, channels, width - 1 + drafts)
     checked = ("conv_state",), "returned", tokens
-    return Case("conv_update", form, call, str(draw.dtype), *checked, _interpretable(draw))
+    return KernelCase("conv_update", form, call, str(draw.dtype), *checked, _interpretable(draw))
 
 
-def draw_prefill(draw: Draw) -> Case:
+def draw_prefill(draw: Draw) -> KernelCase:
     """A prefill step in ``all`` mode; some rows go on in the middle of a block."""
     rows, channels, width = draw.count(1, 4), draw.count(1, 24), draw.count(2, 4)
     size = draw.one((8, 16, 32))
@@ -98,7 +98,7 @@ def draw_prefill(draw: Draw) -> Case:
     }
     fits = _interpretable(draw) and all(_triton_stores(c, n, size, width - 1) for c, n in spans)
     form = "whole blocks" if not any(c % size for c in computed) else "within a block"
-    return Case(
+    return KernelCase(
         "conv_prefill", form, call, str(draw.dtype), ("conv_states",), "returned", tokens, fits
     )
 

@@ -6,10 +6,10 @@ from typing import Final
 import torch
 
 from hybridwatch_engine_lab.studies.kernels import align_cases, convolution_cases, state_cases
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.draw import Draw
 
-_DRAWN: Final[Sequence[Callable[[Draw], Case]]] = (
+_DRAWN: Final[Sequence[Callable[[Draw], KernelCase]]] = (
     convolution_cases.draw_update,
     state_cases.draw_update,
     convolution_cases.draw_prefill,
@@ -22,7 +22,7 @@ _DRAWN: Final[Sequence[Callable[[Draw], Case]]] = (
 _DTYPES: Final = (torch.float32, torch.bfloat16)
 
 
-def draw_case(number: int, seed: int) -> Case:
+def draw_case(number: int, seed: int) -> KernelCase:
     """The case of this number; kernels and types take turns."""
     dtype = _DTYPES[number // len(_DRAWN) % len(_DTYPES)]
     return _DRAWN[number % len(_DRAWN)](Draw(seed * 1_000_003 + number, dtype))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.compare import LIMITS, CompareError
 
 MOST_SHOWN: Final = 20
@@ -46,7 +46,7 @@ class KernelFailure:
 
 
 @dataclass(slots=True)
-class Report:
+class KernelReport:
     """Errors as they come in.
 
     Attributes:
@@ -61,7 +61,9 @@ class Report:
     worst: dict[tuple[str, str, str], Worst] = field(default_factory=dict)
     failures: list[KernelFailure] = field(default_factory=list)
 
-    def add(self, number: int, case: Case, reference: str, errors: Iterable[CompareError]) -> None:
+    def add(
+        self, number: int, case: KernelCase, reference: str, errors: Iterable[CompareError]
+    ) -> None:
         """Take in the errors of one case against one reference."""
         by_type: dict[str, list[CompareError]] = {}
         for error in errors:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.draw import Draw, int32
 
 ROWS, ROOM, GROUPS, WIDTH, BLOCK = 8, 48, 2, 6, 8
@@ -21,7 +21,7 @@ Launch = tuple[tuple[int, ...], dict[str, Any], tuple[str, ...]]
 """The grid, the arguments, and the names of those that are written."""
 
 
-class Batch:
+class DrawnBatch:
     """Requests of a step: none, one or several, in any places, of any lengths."""
 
     def __init__(self, draw: Draw, *, absent: bool = False, least: int = 0) -> None:
@@ -47,7 +47,7 @@ class Batch:
 
 
 def _gather(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     padded = batch.requests + draw.count(0, ROWS - batch.requests)
     tables = {
         "batch_idx_to_req_idx": batch.idx_mapping,
@@ -62,7 +62,7 @@ def _gather(draw: Draw) -> Launch:
 
 
 def _slots(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     sizes = int32([BLOCK, draw.one((1, BLOCK))])
     call = {
         **batch.lookup,
@@ -85,7 +85,7 @@ def _slots(draw: Draw) -> Launch:
 
 
 def _writes(draw: Draw) -> Launch:
-    batch, several = Batch(draw), draw.chance(0.5)
+    batch, several = DrawnBatch(draw), draw.chance(0.5)
     ends = [0, *accumulate(draw.count(0, 3) for _ in batch.rows)]
     table = batch.numbers(1, 99, GROUPS, ROWS, WIDTH)
     call = {
@@ -103,7 +103,7 @@ def _writes(draw: Draw) -> Launch:
 
 
 def _zeros(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {
         "seg_addrs": batch.numbers(1, 99, GROUPS, ROWS, WIDTH),
         "seg_block_strides": torch.full((GROUPS,), WIDTH),
@@ -115,7 +115,7 @@ def _zeros(draw: Draw) -> Launch:
 
 
 def _prefill(draw: Draw) -> Launch:
-    batch, ahead = Batch(draw), draw.count(1, 3)
+    batch, ahead = DrawnBatch(draw), draw.count(1, 3)
     call = {
         **batch.lookup,
         "input_ids": batch.numbers(1, 99, ROOM),
@@ -131,7 +131,7 @@ def _prefill(draw: Draw) -> Launch:
 
 
 def _positions(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {
         **batch.lookup,
         "pos": torch.full((ROOM,), 7),
@@ -144,7 +144,7 @@ def _positions(draw: Draw) -> Launch:
 
 
 def _combine(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     begins, count = batch.draw_logits()
     call = {
         **batch.lookup,
@@ -162,7 +162,7 @@ def _combine(draw: Draw) -> Launch:
 
 
 def _counts(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {
         "idx_mapping": batch.idx_mapping,
         "num_sampled": batch.numbers(0, 4, batch.requests),
@@ -175,7 +175,7 @@ def _counts(draw: Draw) -> Launch:
 
 
 def _after(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     counted = draw.chance(0.5)
     call = {
         **batch.lookup,
@@ -194,13 +194,13 @@ def _after(draw: Draw) -> Launch:
 
 
 def _computed(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {**batch.lookup, "num_computed_tokens": batch.computed}
     return (batch.requests,), call, ("num_computed_tokens",)
 
 
 def _expand(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     begins, count = batch.draw_logits()
     call = {
         "idx_mapping": batch.idx_mapping,
@@ -213,7 +213,7 @@ def _expand(draw: Draw) -> Launch:
 
 
 def _accepted(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     call = {
         "idx_mapping": batch.idx_mapping,
         "num_sampled": batch.numbers(0, 4, batch.requests),
@@ -228,7 +228,7 @@ def _same_accepted(draw: Draw) -> Launch:
 
 
 def _advance(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {
         **batch.lookup,
         "state_idx": batch.numbers(-1, 4, ROWS),
@@ -244,7 +244,7 @@ def _advance(draw: Draw) -> Launch:
     return (-(-batch.requests // 4),), call, written
 
 
-def _states(draw: Draw, batch: Batch) -> dict[str, Any]:
+def _states(draw: Draw, batch: DrawnBatch) -> dict[str, Any]:
     """Caches of a convolution and of a recurrence for each group, and its tables."""
     channels, entries = 4 * draw.count(1, 3), draw.count(4, 6)
     dim_first = draw.chance(0.4)
@@ -265,7 +265,7 @@ def _states(draw: Draw, batch: Batch) -> dict[str, Any]:
 
 
 def _copied_before(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     sources = batch.numbers(-1, 2, ROWS)
     call = {
         **_states(draw, batch),
@@ -278,7 +278,7 @@ def _copied_before(draw: Draw) -> Launch:
 
 
 def _copied_after(draw: Draw) -> Launch:
-    batch = Batch(draw, absent=True)
+    batch = DrawnBatch(draw, absent=True)
     accepted, told = batch.numbers(1, 4, ROWS), draw.chance(0.5)
     drafts, computed = batch.numbers(0, 3, ROWS), batch.numbers(4, 2 * BLOCK + 4, ROWS)
     scheduled = drafts + 1
@@ -306,7 +306,7 @@ def _logits(draw: Draw, tokens: int, vocabulary: int) -> Tensor:
 
 def _sampler(draw: Draw, *, hot: float) -> dict[str, Any]:
     """Rows of logits with their requests; some have a temperature."""
-    batch = Batch(draw, absent=True, least=1)
+    batch = DrawnBatch(draw, absent=True, least=1)
     begins, count = batch.draw_logits()
     rows = [
         row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
@@ -418,7 +418,7 @@ def _of_verification(*written: str, by: str) -> Callable[[Draw], Launch]:
 
 
 def _flat(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     begins, count = batch.draw_logits()
     call = {
         "flat_sampled": torch.full((count,), -7),
@@ -430,7 +430,7 @@ def _flat(draw: Draw) -> Launch:
 
 
 def _gathered(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     begins, count = batch.draw_logits()
     rows = [
         row for row, n in zip(batch.rows, begins.diff().tolist(), strict=True) for _ in range(n)
@@ -451,7 +451,7 @@ def _gathered(draw: Draw) -> Launch:
 
 
 def _ngrams(draw: Draw) -> Launch:
-    batch, blocks = Batch(draw), 4
+    batch, blocks = DrawnBatch(draw), 4
     least = draw.count(1, 2)
     call = {
         "token_ids": batch.numbers(1, 3, ROWS, 16 * blocks),
@@ -484,7 +484,7 @@ def _proposed(draw: Draw) -> Launch:
 
 
 def _first_draft(draw: Draw) -> Launch:
-    batch = Batch(draw, least=1)
+    batch = DrawnBatch(draw, least=1)
     call = {
         **batch.lookup,
         "last_token_indices": batch.numbers(7, 9, ROWS).long(),
@@ -508,7 +508,7 @@ def _first_draft(draw: Draw) -> Launch:
 
 
 def _second_draft(draw: Draw) -> Launch:
-    batch = Batch(draw)
+    batch = DrawnBatch(draw)
     call = {
         "draft_tokens": batch.numbers(100, 199, ROWS, 3).long(),
         "target_seq_lens": batch.numbers(10, 30, ROWS),
@@ -529,7 +529,7 @@ def _second_draft(draw: Draw) -> Launch:
 
 def _next_draft(draw: Draw) -> Launch:
     (programs,), call, _ = _second_draft(draw)
-    batch, requests, steps = Batch(draw), programs - 1, 3
+    batch, requests, steps = DrawnBatch(draw), programs - 1, 3
     call |= {
         "output_draft_tokens": batch.numbers(1, 99, ROWS, steps).long(),
         "next_input_hidden_states": torch.zeros(ROOM, 10, dtype=draw.dtype),
@@ -583,9 +583,9 @@ DRAWN: Final[Mapping[str, Callable[[Draw], Launch]]] = {
 """A way to draw a launch for each stand-in."""
 
 
-def draw_launch(name: str, number: int, seed: int) -> Case:
+def draw_launch(name: str, number: int, seed: int) -> KernelCase:
     """The launch of this number; the same in any process."""
     dtype = (torch.float32, torch.bfloat16)[number % 2]
     grid, call, written = DRAWN[name](Draw(seed * 1_000_003 + number, dtype))
     nothing = torch.zeros(0, dtype=torch.bool)
-    return Case(name, "", {**call, "grid": grid}, str(dtype), written, "", nothing)
+    return KernelCase(name, "", {**call, "grid": grid}, str(dtype), written, "", nothing)

@@ -21,7 +21,7 @@ from hybridwatch_engine.patch import Patch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hybridwatch_engine_lab.studies.kernels.report import Report
+    from hybridwatch_engine_lab.studies.kernels.report import KernelReport
 
 _RUNNER: Final = "vllm.v1.worker.gpu"
 _CONSTANTS: Final = {"HAS_DRAFT_LOGITS", "SYNTHETIC_MODE", "USE_BLOCK_VERIFICATION", "WATERMARK"}
@@ -164,15 +164,15 @@ def planted(name: str) -> Patch:
     )
 
 
-def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int) -> "Report":
+def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int) -> "KernelReport":
     """Launch kernels both ways, so often each."""
     from triton.runtime.errors import InterpreterError
 
     from hybridwatch_engine_lab.studies.kernels.compare import CompareError, relative_error
-    from hybridwatch_engine_lab.studies.kernels.report import Report
+    from hybridwatch_engine_lab.studies.kernels.report import KernelReport
     from hybridwatch_engine_lab.studies.kernels.runner_cases import draw_launch
 
-    report, ours = Report(seed, each * len(names)), launch.stand_ins()
+    report, ours = KernelReport(seed, each * len(names)), launch.stand_ins()
     for kernel in names:
         launches = {kernel: launching(found[kernel])}
         for number in range(each):
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str]) -> int:
     return int(not report.ok or bool(told["unserved"]))
 
 
-def _with_defect(name: str, found: Mapping[str, Any], each: int, seed: int) -> "Report":
+def _with_defect(name: str, found: Mapping[str, Any], each: int, seed: int) -> "KernelReport":
     defect = planted(name)
     defect.install()
     try:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Case
+from hybridwatch_engine_lab.studies.kernels.case import KernelCase
 from hybridwatch_engine_lab.studies.kernels.draw import NULL_BLOCK, Draw, int32
 
 UPDATE_FORMS = ("drafts", "drafts in all mode", "all mode", "no drafts now", "plain")
@@ -38,7 +38,7 @@ def _layer(draw: Draw, tokens: int, *, tied: bool) -> dict[str, Any]:
     }
 
 
-def draw_update(draw: Draw) -> Case:
+def draw_update(draw: Draw) -> KernelCase:
     """A decode step in one of the forms."""
     form = draw.one(UPDATE_FORMS)
     rows, drafts = draw.count(1, 6), 0 if form in ("all mode", "plain") else draw.count(0, 5)
@@ -60,7 +60,7 @@ def draw_update(draw: Draw) -> Case:
     tokens = torch.cat((tokens, torch.zeros(behind, dtype=torch.bool)))
     call |= _layer(draw, len(tokens), tied=form == "plain" or draw.chance(0.7))
     call["state"] = draw.cache(slots + 2, *call["a"].shape, dtype=draw.state_dtype())
-    return Case("state_update", form, call, str(draw.dtype), ("state",), "out", tokens)
+    return KernelCase("state_update", form, call, str(draw.dtype), ("state",), "out", tokens)
 
 
 def _slots(draw: Draw, table: Tensor, drafts: int, form: str) -> dict[str, Tensor]:
@@ -77,7 +77,7 @@ def _slots(draw: Draw, table: Tensor, drafts: int, form: str) -> dict[str, Tenso
     return {"state_batch_indices": sources, "dst_state_batch_indices": targets}
 
 
-def draw_scan(draw: Draw) -> Case:
+def draw_scan(draw: Draw) -> KernelCase:
     """A prefill step cut into chunks as vLLM's metadata cuts it."""
     size, rows = draw.one((8, 16, 32)), draw.count(1, 4)
     computed = [draw.one((0, size, draw.count(1, 3 * size))) for _ in range(rows)]
@@ -113,7 +113,7 @@ def draw_scan(draw: Draw) -> Case:
     checked = ("returned",), "out", torch.ones(tokens, dtype=torch.bool)
     # Triton's interpreter cannot multiply 16-bit numbers, and this kernel does.
     interpretable = draw.dtype is torch.float32
-    return Case("chunk_scan", form, call, str(draw.dtype), *checked, interpretable)
+    return KernelCase("chunk_scan", form, call, str(draw.dtype), *checked, interpretable)
 
 
 def _cut(computed: int, length: int, size: int) -> list[int]:
@@ -123,7 +123,7 @@ def _cut(computed: int, length: int, size: int) -> list[int]:
     return [n for n in (first, *[size] * whole, rest) if n]
 
 
-def draw_selective_scan(draw: Draw) -> Case:
+def draw_selective_scan(draw: Draw) -> KernelCase:
     """A prefill step of Mamba1; of the real kernel there is no interpreter."""
     rows = draw.count(1, 4)
     lengths = [draw.one((1, 2, draw.count(1, 40))) for _ in range(rows)]
@@ -138,12 +138,12 @@ def draw_selective_scan(draw: Draw) -> Case:
     }
     form = "gated" if call["z"] is not None else "not gated"
     tokens = torch.tensor([a for a, n in zip(live, lengths, strict=True) for _ in range(n)]).bool()
-    return Case(
+    return KernelCase(
         "selective_scan", form, call, str(draw.dtype), ("states",), "returned", tokens, False
     )
 
 
-def draw_one_head_update(draw: Draw) -> Case:
+def draw_one_head_update(draw: Draw) -> KernelCase:
     """A decode step of Mamba1."""
     rows = draw.count(1, 6)
     table = [s if not draw.chance(0.15) else NULL_BLOCK for s in draw.slots(rows, rows + 2)]
@@ -157,7 +157,9 @@ def draw_one_head_update(draw: Draw) -> Case:
         "state": draw.cache(rows + 2, *call["a"].shape, dtype=draw.state_dtype()),
     }
     tokens = slots != NULL_BLOCK
-    return Case("state_update_one_head", "plain", call, str(draw.dtype), ("state",), "out", tokens)
+    return KernelCase(
+        "state_update_one_head", "plain", call, str(draw.dtype), ("state",), "out", tokens
+    )
 
 
 def _single_head(draw: Draw, tokens: int) -> dict[str, Any]:

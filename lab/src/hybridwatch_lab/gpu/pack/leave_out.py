@@ -38,7 +38,7 @@ class LeaveOutEntry(BaseModel):
     usual: bool = True
 
 
-class _Group(BaseModel):
+class _LeaveOutGroup(BaseModel):
     """Packages that are treated alike."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -51,8 +51,8 @@ class _LeaveOutFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     leave_out: list[LeaveOutEntry] = Field(default_factory=list)
-    as_it_is: list[_Group] = Field(default_factory=list)
-    source_only: list[_Group] = Field(default_factory=list)
+    as_it_is: list[_LeaveOutGroup] = Field(default_factory=list)
+    source_only: list[_LeaveOutGroup] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +108,5 @@ def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[st
     return LeftOut(entries, _names(found.as_it_is), _names(found.source_only))
 
 
-def _names(groups: Iterable[_Group]) -> frozenset[str]:
+def _names(groups: Iterable[_LeaveOutGroup]) -> frozenset[str]:
     return frozenset(canonicalize_name(name) for group in groups for name in group.packages)
