@@ -1,4 +1,4 @@
-"""A CPU's gated delta net keeps its window right in a step of few drafts (not upstream)."""
+"""A CPU's gated delta net keeps its window right in a step of few drafts, as in 0.33.0."""
 
 import ast
 from collections.abc import Callable
@@ -33,22 +33,13 @@ def _apply() -> PatchSet:
     from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def spec_forward(  # its caller gives eight of them in this order, all by place
-            layer: Any,
-            metadata: Any,
-            mixed: Any,
-            b: Any,
-            a: Any,
-            windows: Any,
-            states: Any,
-            width: int,
-            state_len: int,
-        ) -> Any:
+        def spec_forward(*operands: Any) -> Any:
+            layer, metadata, mixed, b, a, windows, states, width, state_len = operands
             starts = metadata.spec_query_start_loc[: metadata.num_spec_decodes + 1]
             lengths = starts.diff()
             longest = state_len - width + 2
             if bool((lengths == longest).all()):
-                return original(layer, metadata, mixed, b, a, windows, states, width, state_len)
+                return original(*operands)
             given = None
             for length in lengths[lengths > 0].unique().tolist():
                 rows = (lengths == length).nonzero().flatten()
