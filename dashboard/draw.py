@@ -16,7 +16,6 @@ from elements import draw_address, draw_chart, draw_command, draw_csv, markdown_
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.csv_export import file_name
 from hybridwatch.pages.document import (
     Block,
     Chart,
@@ -30,8 +29,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.html import HtmlContext, blocks_html, title_html
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import HtmlContext, blocks_html, file_name, static_page, title_html
 from hybridwatch.system.plain_text import visible
 
 _IN_A_ROW: Final = 2

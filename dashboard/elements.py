@@ -10,9 +10,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
-from hybridwatch.pages.html import HtmlContext, caption_html
+from hybridwatch.pages.html import (
+    KEPT_CHARTS,
+    HtmlContext,
+    caption_html,
+    csv_of_chart,
+    csv_of_table,
+    file_name,
+)
 from hybridwatch.pages.style import STYLE
 from hybridwatch.reports.figures.base import figure_on
 from hybridwatch.system.plain_text import visible

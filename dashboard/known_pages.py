@@ -53,7 +53,7 @@ class KnownPages:
 
 
 async def _refuse(asked: str, root: str, send: "Send") -> None:
-    from hybridwatch.pages.saved_page import static_page  # takes time, which few need
+    from hybridwatch.pages.html import static_page  # takes time, which few need
 
     shown = asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"
     blocks: tuple[Block, ...] = (

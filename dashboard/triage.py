@@ -17,10 +17,9 @@ from hybridwatch.analysis.alerts.actions import (
 )
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
-from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import FieldKind, Notice, Section, When
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.alerting import DONE, alerts_here, entry_line
 
 _NAME: Final = "triage name"
 """The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""

@@ -14,9 +14,9 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.alert_words import DONE, entry_line
 from hybridwatch.pages.document import FieldKind, Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import ScreenSource
+from hybridwatch.pages.screens.alerting import DONE, entry_line
 from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
 
 _SHOWN: Final = "triage list shown"

@@ -52,6 +52,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "get_active_torch_device": "Triton's driver interface",
     "map_python_to_cpp_type": "Triton's driver interface",
     "get_benchmarker": "Triton's driver interface",
+    "show_*": "a screen, which the list of screens names",
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "format_commands": "click calls it",

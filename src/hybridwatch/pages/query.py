@@ -4,17 +4,21 @@ Whatever an address says, a view comes of it: what is unknown, gone or not valid
 reader, and what the address leaves open is filled in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from math import ceil
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from hybridwatch.errors import MissingError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import ChoiceField, Line, SearchBox
+from hybridwatch.pages.document import ChoiceField, Inline, Line, Link, Paragraph, SearchBox
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
+_ROWS: Final = 50
+T = TypeVar("T")
 
 
 class NothingThereError(MissingError):
@@ -191,3 +195,35 @@ def _unknown(label: str, wanted: str) -> str:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart(Generic[T]):
+    """The part of a list that is asked for."""
+
+    shown: Sequence[T]
+    page: int
+    pages: int
+
+    def ways(self, contents: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
+        """Say which part is shown, with links to the parts next to it; nothing where it is all.
+
+        ``contents`` is what the list holds, such as ``120 runs``; ``words`` are what the links to
+        the page before and to the one after say.
+        """
+        if self.pages == 1:
+            return
+        kept = here.without("page").parameters
+        line: list[Inline] = [f"Page {self.page} of {self.pages}, {contents}"]
+        for text, to in zip(words, (self.page - 1, self.page + 1), strict=True):
+            if 1 <= to <= self.pages:
+                more = (("page", str(to)),) if to > 1 else ()
+                line += [" · ", Link(text, Address(here.screen, (*kept, *more)))]
+        yield Paragraph(tuple(line), quiet=True)
+
+
+def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
+    """Give the part of a list that the address asks for, else the first."""
+    pages = max(1, ceil(len(rows) / _ROWS))
+    page = query.whole("Page", "page", 1, 1, pages)
+    return PagePart(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)

@@ -22,19 +22,18 @@ from hybridwatch.analysis.wording.cause_text import cause_text
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.severity import ORDER
 from hybridwatch.reports import sentence
-from hybridwatch.reports.caught import bugs_caught
-from hybridwatch.reports.cause_rows import (
+from hybridwatch.reports.escape import Page, TextPart, cut_page, escape, fenced, in_html, one_line
+from hybridwatch.reports.markdown import (
     code,
     first_death,
     grouped,
+    render_comment,
     render_differences,
     render_log,
     render_rows,
 )
-from hybridwatch.reports.escape import escape, fenced, in_html, one_line
-from hybridwatch.reports.length_limit import Page, TextPart, cut_page
-from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.reason_text import blind_sentence, settling
+from hybridwatch.reports.sentence import bugs_caught
 
 LIMIT: Final = 65_535
 """GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in

@@ -28,8 +28,8 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line
+from hybridwatch.reports.reason_text import tradeoff_lines
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.reports.tradeoff_text import tradeoff_lines
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",

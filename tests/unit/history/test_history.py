@@ -15,8 +15,8 @@ from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
 from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.records.store import Broken, write_run
-from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import (
+from hybridwatch.reports.figures.base import figure_trials
+from hybridwatch.reports.sentence import (
     answer_title,
     render_flips,
     render_notes,

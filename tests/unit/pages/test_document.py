@@ -4,7 +4,6 @@ import pytest
 
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.pages.address import address
-from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import (
     Cell,
     Chart,
@@ -17,6 +16,7 @@ from hybridwatch.pages.document import (
     When,
     plain,
 )
+from hybridwatch.pages.html import csv_of_chart, csv_of_table, file_name
 
 MOMENT = datetime(2026, 11, 21, 10, 15, tzinfo=timezone(timedelta(hours=1)))
 

@@ -12,7 +12,6 @@ from jinja2 import UndefinedError
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.pages import html as html_module
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -36,7 +35,7 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.html import ENVIRONMENT, HtmlContext, blocks_html, line_html
+from hybridwatch.pages.html import ENVIRONMENT, HtmlContext, blocks_html, csv_of_table, line_html
 from hybridwatch.reports.sentence import MARKS
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'

@@ -2,7 +2,7 @@
 
 from hybridwatch.pages.document import FieldKind
 from hybridwatch.records.store.journal import append_entry
-from hybridwatch.reports.releases.cell import cells_file
+from hybridwatch.reports.releases import cells_file
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import notices, rows, view
 from tests.unit.reports.releases.cells import PADDED, TOKENS, a_cell

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Document, Link, Paragraph, Section
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import static_page
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

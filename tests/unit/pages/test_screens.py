@@ -11,7 +11,6 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Block,
     Chart,
@@ -28,7 +27,7 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import csv_of_table, static_page
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
 from tests.dashboard.parity import blocks_of
@@ -134,7 +133,7 @@ def test_gpus_of_a_testbed_are_told_by_kind(tmp_path: Path) -> None:
 def test_long_lists_have_pages_that_keep_the_filter(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.pages.screens.pager._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.query._ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
     [pager] = [
@@ -239,8 +238,8 @@ def test_trouble_meant_for_people_becomes_a_notice(
     def fail(*_: object) -> Document:
         raise RecordError("the disk is on fire")
 
-    module = SCREENS[screen].module or f"hybridwatch.pages.screens.{screen}"
-    monkeypatch.setattr(f"{module}.show", fail)
+    function = SCREENS[screen].show or f"hybridwatch.pages.screens.{screen}:show"
+    monkeypatch.setattr(function.replace(":", "."), fail)
     [notice] = of_kind(view(tmp_path, screen), Notice)
     assert notice.lines == ("the disk is on fire",)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Chart,
     ChoiceField,
@@ -21,6 +20,7 @@ from hybridwatch.pages.document import (
     build_cell,
     plain,
 )
+from hybridwatch.pages.html import csv_of_table
 from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase, Run

@@ -14,9 +14,13 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import Deviation, VerdictReplay, list_parameters
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.reports.explanation import print_explanation
+from hybridwatch.reports.explanation import (
+    conclusion,
+    print_explanation,
+    print_replay,
+    replay_to_json,
+)
 from hybridwatch.reports.reason_text import against, because
-from hybridwatch.reports.replay import conclusion, print_replay, replay_to_json
 from tests.builders import Trials, a_run, noisy
 from tests.situations import HOSTILE, SITUATIONS
 

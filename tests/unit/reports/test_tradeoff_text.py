@@ -8,8 +8,8 @@ from rich.console import Console
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json
 from hybridwatch.reports.markdown import render_comment
+from hybridwatch.reports.reason_text import tradeoff_lines
 from hybridwatch.reports.table import print_table
-from hybridwatch.reports.tradeoff_text import tradeoff_lines
 from tests.builders import a_comparison
 from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
 

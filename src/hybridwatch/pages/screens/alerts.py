@@ -8,7 +8,6 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -22,20 +21,26 @@ from hybridwatch.pages.document import (
     Paragraph,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page
 from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.alerting import (
+    NOBODY,
     alerts_here,
     engine_message,
+    entry_line,
     run_line,
     shortened,
     since,
+    status_line,
 )
-from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.machine import machine_notice
-from hybridwatch.pages.screens.pager import PagePart, find_page
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
+from hybridwatch.pages.screens.histories import machine_notice
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    empty_store,
+    gaps_here,
+    gaps_notice,
+)
 from hybridwatch.reports.alert_text import (
     alert_text,
     common,

@@ -1,6 +1,8 @@
-"""A fleet: what is measured now, what waits, what went wrong, and the hosts."""
+"""A fleet: what is measured now, what waits, what went wrong, the hosts; and each of its jobs."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
@@ -9,6 +11,7 @@ from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.lookup import AttemptRecord, JobHistory, load_job_history
 from hybridwatch.orchestration.fleet.overview import (
     BatchOverview,
     HostLine,
@@ -22,6 +25,7 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Cell,
+    Code,
     Column,
     Command,
     Document,
@@ -35,9 +39,12 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
+JOB: Final = "Job of a fleet"
+_LOG_LINES: Final = 400
 
 
 def open_source_queue(source: ScreenSource) -> JobQueue:
@@ -146,3 +153,62 @@ def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
         seen = source.ago(host.seen_at)
         rows.append((host.name, state, seen, str(host.series), proven, steady, host.reason))
     return Table("Hosts", columns, tuple(rows), visible=True)
+
+
+def show_job(source: ScreenSource, query: ViewQuery) -> Document:
+    """Show the job that the address names."""
+    key = query.text("Job", "job").text
+    fleet: Inline = Link("all jobs", address("fleet"))
+    try:
+        job_queue = open_source_queue(source)
+        history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
+    except HybridwatchError as error:
+        notice = Notice(FieldKind.LOUD, "There is no such job", tuple(str(error).splitlines()))
+        return Document(JOB, (notice,), lead=fleet)
+    if history is None:
+        notice = Notice(FieldKind.QUIET, "No job is named", ("The page of the fleet lists them.",))
+        return Document(JOB, (notice,), lead=fleet)
+    return Document(JOB, tuple(_job_blocks(history, source)), lead=fleet)
+
+
+def _job_blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
+    job = history.job
+    record: Inline = "-"
+    if history.record:
+        run = read_run_id(Path(history.record))
+        record = Link(run, address("run", run=run))
+    yield Facts(
+        (
+            ("Scenario", job.scenario),
+            ("Builds", " against ".join(job.builds)),
+            ("Testbed", job.testbed),
+            ("Night", job.batch_id),
+            ("For", job.purpose.value),
+            ("State", ": ".join(filter(None, (history.state.value, history.reason)))),
+            ("Run", record),
+        )
+    )
+    if history.attempts:
+        yield _attempts(history.attempts, source)
+    logged = [one for one in history.attempts if one.log]
+    if logged:
+        yield Code(_tail(source.results / logged[-1].log), f"Log of attempt {logged[-1].number}")
+
+
+def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
+    names = ("attempt", "host", "begun", "ended", "how")
+    columns = (*map(Column, names), Column("why", wide=True))
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for one in attempts:
+        ended = "-" if one.ended_at is None else source.ago(one.ended_at)
+        how = (ended, one.end or "it runs", one.reason)
+        rows.append((str(one.number), one.host, source.ago(one.started_at), *how))
+    return Table("Attempts", columns, tuple(rows), visible=True)
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return "".join(deque(file, maxlen=_LOG_LINES))
+    except OSError as error:
+        return f"{log.name} cannot be read: {error.strerror}"

@@ -24,8 +24,8 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.store import Broken, read_run
 from hybridwatch.reports.sentence import repeat_command
 

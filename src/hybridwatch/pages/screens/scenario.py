@@ -38,14 +38,21 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.document import Line as Words
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.change_points import change_points
-from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import build_headlines
-from hybridwatch.pages.screens.histories import build_chart, build_charts
-from hybridwatch.pages.screens.machine import changes_on, with_machine
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import verdict_cell
-from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
+from hybridwatch.pages.screens.histories import (
+    build_chart,
+    build_charts,
+    change_points,
+    changes_on,
+    with_machine,
+)
+from hybridwatch.pages.screens.runs import build_headlines, verdict_cell
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    empty_store,
+    gaps_notice,
+    render_gap,
+)
 from hybridwatch.reports.figures.marks import mark_gap
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")

@@ -32,8 +32,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import ScreenSource, broken_in, checkout_notice, empty_store
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 

@@ -14,7 +14,17 @@ from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
-from hybridwatch.reports.figures.base import base_figure, escaped, faint
+from hybridwatch.reports.figures.base import (
+    COLOURS,
+    HOVERS,
+    SIDES,
+    SYMBOLS,
+    base_figure,
+    compute_height,
+    escaped,
+    faint,
+    upright_axis,
+)
 from hybridwatch.reports.figures.marks import (
     AXIS,
     Mark,
@@ -23,14 +33,6 @@ from hybridwatch.reports.figures.marks import (
     labels,
     rules,
     short,
-)
-from hybridwatch.reports.figures.trials import (
-    COLOURS,
-    HOVERS,
-    SIDES,
-    SYMBOLS,
-    compute_height,
-    upright_axis,
 )
 
 _HEIGHT: Final = 350
