@@ -45,9 +45,7 @@ _WHOLE: Final = "whole address"
 def draw(document: Document, now: datetime) -> None:
     """Draw a document from top to bottom, and make the browser's address tell all of it.
 
-    Args:
-        document: What the view says.
-        now: Written into the file that the reader may save.
+    ``now`` is written into the file that the reader may save.
     """
     pen = _pen()
     with st.container(horizontal=True, vertical_alignment="top"):
@@ -65,12 +63,7 @@ def is_filtered() -> bool:
 
 
 def draw_more(blocks: Iterable[Block], place: str) -> None:
-    """Draw blocks below a document.
-
-    Args:
-        blocks: From top to bottom.
-        place: A name for them, unlike any other on the page.
-    """
+    """Draw blocks below a document; ``place`` names them, unlike any others on the page."""
     _draw(blocks, _pen(), 2, place)
 
 

@@ -21,7 +21,7 @@ def page_of(screen: str) -> AppTest:
 
 
 def _draw(screen: str) -> None:
-    from page import draw_page  # a script of its own, so it knows nothing of this module
+    from navigation import draw_page  # a script of its own, so it knows nothing of this module
 
     draw_page(screen)
 

@@ -8,7 +8,6 @@ escapes it. Nothing here knows HTML, Streamlit or plotly.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any, TypeAlias
 
 from hybridwatch.analysis.verdict import Verdict
@@ -131,22 +130,13 @@ class Paragraph:
     quiet: bool = False
 
 
-class FieldKind(Enum):
-    """How much a notice wants to be seen."""
-
-    LOUD = "loud"
-    """Something is wrong."""
-    QUIET = "quiet"
-    """Something to know."""
-
-
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that must not be overlooked, or a hint."""
+    """Something wrong, that must not be overlooked; if ``quiet``, something to know."""
 
-    kind: FieldKind
     title: str
     lines: tuple[Line, ...] = ()
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +323,7 @@ class Document:
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
         title = "This link cannot be shown quite as asked"
-        return (Notice(FieldKind.LOUD, title, self.complaints),) if self.complaints else ()
+        return (Notice(title, self.complaints),) if self.complaints else ()
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:

@@ -40,7 +40,6 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.style import STYLE
 from hybridwatch.reports.sentence import MARKS
 from hybridwatch.system.plain_text import csv_cell, visible
 
@@ -57,16 +56,16 @@ _SPARK_COLOUR: Final = "#5c86b8"
 """3:1 on white and on near-black: an image does not know the page's ground."""
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""
-_GROUND: Final = """
-:root { color-scheme: light dark; --ground: #ffffff; --type: #1b2430; }
-@media (prefers-color-scheme: dark) { :root { --ground: #11161d; --type: #e6eaf0; } }
-body { margin: 0; background: var(--ground); color: var(--type); font-size: 15px; line-height: 1.5;
-  font-family: "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; }
-main, footer { max-width: 80rem; margin: 0 auto; padding: 1.5rem clamp(0.8rem, 3vw, 2rem) 0; }
-footer { padding-bottom: 2rem; }
-@media print { .hw-file { display: none; } }
+_HERE: Final = files("hybridwatch.pages")
+_SCRIPT: Final = _HERE.joinpath("saved_page.js").read_text(encoding="utf-8")
+_GROUND: Final = _HERE.joinpath("saved_page.css").read_text(encoding="utf-8")
+STYLE: Final = _HERE.joinpath("style.css").read_text(encoding="utf-8")
+"""How blocks look, on the live page and on the static one.
+
+Colours are our own only where they mean something; ground and type are the page's. Loud is what a
+person must act on: solid pills. Everything else is drawn in outline, and its line differs, too.
+What is quiet has a soft colour, not ``opacity``: a browser composes each such element by itself.
 """
-_SCRIPT: Final = files("hybridwatch.pages").joinpath("saved_page.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.pages.document import FieldKind, Link, Paragraph, build_cell, plain
+from hybridwatch.pages.document import Link, Paragraph, build_cell, plain
 from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.records.identity import FixState
 from tests.builders import a_build
@@ -232,7 +232,7 @@ def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     (tmp_path / DATABASE_FILE).write_bytes(b"no database" * 100)
     notice = notices(view(tmp_path, "alerts"))[-1]
-    assert notice.kind is FieldKind.LOUD
+    assert not notice.quiet
     assert DATABASE_FILE in str(notice.lines[0])
 
 

@@ -10,7 +10,6 @@ from hybridwatch.pages.document import (
     ChoiceField,
     Column,
     Document,
-    FieldKind,
     Link,
     Table,
     When,
@@ -94,7 +93,7 @@ def test_a_choice_tells_in_words_and_many_of_none_is_all() -> None:
 
 def test_complaints_stand_first_and_loud() -> None:
     [warning] = Document("t", (), complaints=("no such run",)).warnings
-    assert warning.kind is FieldKind.LOUD
+    assert not warning.quiet
     assert warning.lines == ("no such run",)
     assert Document("t", ()).warnings == ()
 

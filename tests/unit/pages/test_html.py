@@ -22,7 +22,6 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Facts,
-    FieldKind,
     Filters,
     Folded,
     Heading,
@@ -57,7 +56,7 @@ def everything(text: str) -> tuple[Block, ...]:
     return (
         Heading(text),
         Paragraph(line),
-        Notice(FieldKind.LOUD, text, (line,)),
+        Notice(text, (line,)),
         Facts(((text, line),)),
         Table(text, (Column(text, title=text), Column(text)), ((cell, when),)),
         Chart(text, go.Figure(layout={"title": {"text": text}}), text, {text: [text]}),

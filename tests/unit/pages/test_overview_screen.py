@@ -13,7 +13,6 @@ from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (
     Cell,
     Document,
-    FieldKind,
     Folded,
     Grade,
     Link,
@@ -79,7 +78,7 @@ def captions(document: Document) -> list[str]:
 
 def loud(document: Document) -> list[Notice]:
     blocks = blocks_in(document.blocks)
-    return [b for b in blocks if isinstance(b, Notice) and b.kind is FieldKind.LOUD]
+    return [b for b in blocks if isinstance(b, Notice) and not b.quiet]
 
 
 def said(document: Document) -> str:

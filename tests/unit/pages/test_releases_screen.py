@@ -1,6 +1,5 @@
 """The card of releases as a screen tells it."""
 
-from hybridwatch.pages.document import FieldKind
 from hybridwatch.records.store.journal import append_entry
 from hybridwatch.reports.releases import cells_file
 from tests.dashboard.parity import words_of
@@ -17,7 +16,7 @@ def test_a_red_cell_without_a_reason_is_loud_and_differs_from_its_neighbour(tmp_
         append_entry(cells_file(tmp_path), cell)
     shown = view(tmp_path, "releases")
     loud = notices(shown)[0]
-    assert (loud.kind, loud.lines) == (FieldKind.LOUD, (f"{PADDED} 0.32.0 v2: {TOKENS}",))
+    assert (loud.quiet, loud.lines) == (False, (f"{PADDED} 0.32.0 v2: {TOKENS}",))
     told = "broken [not explained]"
     assert [PADDED, told, "owed", "clean", "owed"] in rows(shown, "Releases")
     assert [row[1:] for row in rows(shown, "Differences")] == [[PADDED, "clean", told]]

@@ -16,7 +16,6 @@ from hybridwatch.pages.document import (
     Chart,
     Command,
     Document,
-    FieldKind,
     Filters,
     Link,
     Notice,
@@ -227,7 +226,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
     path.write_bytes(b"{")
     document = open_view(ScreenSource(store, index, NOW), address("run", run=run(REGRESSED).id))
     [notice] = of_kind(document, Notice)
-    assert notice.kind is FieldKind.LOUD
+    assert not notice.quiet
     assert path.name in plain(notice.lines[0])
 
 

@@ -14,7 +14,6 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import list_controls
-from hybridwatch.pages.document import FieldKind
 from hybridwatch.records.role import Role
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
@@ -123,7 +122,7 @@ def test_a_planted_control_that_is_not_caught_is_loud_and_first(tmp_path: Path) 
     put(tmp_path, 3, slower=3.0, builds=KNOWN_BAD)
     document = view(tmp_path, "sees")
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (FieldKind.LOUD, "1 known-bad control not caught")
+    assert (loud.quiet, loud.title) == (False, "1 known-bad control not caught")
     seen = rows(document, "Newest known-bad controls")
     assert [row[0] for row in seen] == [
         "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
@@ -197,7 +196,7 @@ def test_a_promise_that_is_not_kept_is_loud(tmp_path: Path) -> None:
     found = Calibration("python -m x", (("One", (broken, replace(broken, value=0.01))),))
     document = view(tmp_path, "sees", Checkout(calibration=lambda: found))
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (FieldKind.LOUD, "1 promise not kept")
+    assert (loud.quiet, loud.title) == (False, "1 promise not kept")
     assert loud.lines == ("no change called one: 20.0 %, at most 5.0 %",)
     assert facts(document)["Promises of the rules kept"] == "1 of 2"
 
@@ -208,7 +207,7 @@ def test_a_calibration_that_cannot_be_read_is_loud_and_the_rest_is_shown(tmp_pat
     path.write_text("{")
     document = view(tmp_path, "sees", Checkout(calibration=lambda: read_calibration(path)))
     (loud,) = notices(document)
-    assert (loud.kind, loud.title) == (FieldKind.LOUD, "The calibration cannot be read")
+    assert (loud.quiet, loud.title) == (False, "The calibration cannot be read")
     assert len(rows(document, "Newest known-bad controls")) == 1
 
 

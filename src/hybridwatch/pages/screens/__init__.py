@@ -10,7 +10,7 @@ from typing import Final
 
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address, Screen
-from hybridwatch.pages.document import Document, FieldKind, Notice, Paragraph
+from hybridwatch.pages.document import Document, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource, Show
 from hybridwatch.system.extensions import extended
@@ -59,7 +59,7 @@ def open_view(source: ScreenSource, address: Address) -> Document:
         return Document(error.title, blocks, address=address, complaints=(str(error),))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        trouble = Notice(FieldKind.LOUD, "This view cannot be shown", lines)
+        trouble = Notice("This view cannot be shown", lines)
         return Document(screen.title, (trouble,), address=address)
     complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:

@@ -18,7 +18,6 @@ from hybridwatch.pages.document import (
     Column,
     Command,
     Document,
-    FieldKind,
     Filters,
     Inline,
     Link,
@@ -304,7 +303,7 @@ def show_releases(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: 
     try:
         card = read_card(source.results, find(home_or_shipped() / "scenarios", []))
     except RecordError as error:
-        wrong = Notice(FieldKind.LOUD, "The card cannot be read", tuple(str(error).splitlines()))
+        wrong = Notice("The card cannot be read", tuple(str(error).splitlines()))
         return Document("Releases", (wrong,), lead=_CARD_LEAD)
     if not card.cells:
         hint = "No release was measured yet. It takes hours; a run that is stopped goes on later:"
@@ -317,7 +316,7 @@ def _card_blocks(card: Card) -> Iterator[Block]:
     unexplained = list(card.unexplained())
     if unexplained:
         told = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
-        yield Notice(FieldKind.LOUD, f"{plural(len(told), 'cell')} not explained", told)
+        yield Notice(f"{plural(len(told), 'cell')} not explained", told)
     names = [Column(column_words(column)) for column in card.columns]
     rows = [
         (Cell(one), *(_card_cell(card, (one, *column)) for column in card.columns))

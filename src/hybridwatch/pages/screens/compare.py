@@ -28,7 +28,6 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
-    FieldKind,
     Filters,
     Folded,
     Inline,
@@ -313,7 +312,7 @@ def _unkept(sides: list[SideWork]) -> Notice:
     whose = "" if len(which) == len(sides) else f" of the {which[0]}"
     text = f"This record{whose} was measured before call sites and phases were kept"
     hint = "Measure it again to see which code reads, and how long each phase of a step takes."
-    return Notice(FieldKind.QUIET, text, (hint,))
+    return Notice(text, (hint,), quiet=True)
 
 
 def _steps(sides: list[SideWork]) -> Iterator[Chart]:

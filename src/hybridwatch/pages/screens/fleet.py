@@ -30,7 +30,6 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
-    FieldKind,
     Inline,
     Link,
     Notice,
@@ -63,9 +62,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
         overview = read_overview(open_source_queue(source))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        return Document(
-            TITLE, (Notice(FieldKind.LOUD, "The queue cannot be read", lines),), lead=_LEAD
-        )
+        return Document(TITLE, (Notice("The queue cannot be read", lines),), lead=_LEAD)
     if not overview.batches:
         hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
         return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
@@ -76,7 +73,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     barred = [host for host in overview.hosts if host.standing is HostStatus.QUARANTINED]
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
-        yield Notice(FieldKind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
+        yield Notice(title, tuple(f"{one.name}: {one.reason}" for one in barred))
     ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
     waiting = overview.waiting or {}
     yield Facts(
@@ -90,7 +87,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
     if held_up:
         lines = tuple(f"{plural(count, 'job')}: {reason}" for reason, count in held_up)
-        yield Notice(FieldKind.QUIET, "Why jobs wait", lines)
+        yield Notice("Why jobs wait", lines, quiet=True)
     if overview.underway:
         yield _underway(overview.underway, source)
     yield _batches(overview.batches, source)
@@ -163,10 +160,10 @@ def show_job(source: ScreenSource, query: ViewQuery) -> Document:
         job_queue = open_source_queue(source)
         history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
     except HybridwatchError as error:
-        notice = Notice(FieldKind.LOUD, "There is no such job", tuple(str(error).splitlines()))
+        notice = Notice("There is no such job", tuple(str(error).splitlines()))
         return Document(JOB, (notice,), lead=fleet)
     if history is None:
-        notice = Notice(FieldKind.QUIET, "No job is named", ("The page of the fleet lists them.",))
+        notice = Notice("No job is named", ("The page of the fleet lists them.",), quiet=True)
         return Document(JOB, (notice,), lead=fleet)
     return Document(JOB, tuple(_job_blocks(history, source)), lead=fleet)
 

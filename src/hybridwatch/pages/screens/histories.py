@@ -23,7 +23,6 @@ from hybridwatch.pages.document import (
     Chart,
     Column,
     Columns,
-    FieldKind,
     Grade,
     Heading,
     Inline,
@@ -55,7 +54,7 @@ def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator
     Each metric has at least one line, and the chart of its lines.
     """
     if not drawn:
-        yield Notice(FieldKind.QUIET, "Nothing to draw: these builds have none of these metrics")
+        yield Notice("Nothing to draw: these builds have none of these metrics", quiet=True)
         return
     yield Paragraph(
         "A line joins medians of one line of builds; the band is where each median lies with 95 % "
@@ -270,7 +269,7 @@ def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
         lines: list[Words] = [f"{one.testbed}: {one.text}." for one in found[:_NAMED]]
         lines += [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
         lines.append(f"{_NOT_THE_CODE}: the unchanged baseline moved with the contender.")
-        yield Notice(FieldKind.LOUD, "The machine changed, and not the code", tuple(lines))
+        yield Notice("The machine changed, and not the code", tuple(lines))
 
 
 def notice_beside(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
@@ -279,7 +278,7 @@ def notice_beside(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
     for one in changes_on(alert.subject.testbed, source.index):
         if one.slower and one.before < opened <= one.at + _NIGHT:
             lines = (_sentence(one), _BESIDE)
-            yield Notice(FieldKind.QUIET, "The machine changed on that night, too", lines)
+            yield Notice("The machine changed on that night, too", lines, quiet=True)
 
 
 def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:

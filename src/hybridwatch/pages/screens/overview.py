@@ -38,7 +38,6 @@ from hybridwatch.pages.document import (
     ChoiceField,
     Column,
     Document,
-    FieldKind,
     Filters,
     Folded,
     Grade,
@@ -155,7 +154,7 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield Notice(FieldKind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        yield Notice("The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
     if not found:
@@ -185,9 +184,7 @@ def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
             (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
             for c in missed
         )
-        yield Notice(
-            FieldKind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines
-        )
+        yield Notice(f"{plural(len(missed), 'known-bad control')} not caught", lines)
 
 
 def _controls(

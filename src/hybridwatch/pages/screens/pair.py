@@ -14,7 +14,6 @@ from hybridwatch.pages.document import (
     Block,
     ChoiceField,
     Command,
-    FieldKind,
     Filters,
     Inline,
     Line,
@@ -135,7 +134,7 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
         title = "Both sides are the same"
-        return Obstacle(pair.choices, (Notice(FieldKind.QUIET, title, (_alone(pair),)),))
+        return Obstacle(pair.choices, (Notice(title, (_alone(pair),), quiet=True),))
     try:
         sides = _read(source, pair)
         if isinstance(sides, JudgedReport):
@@ -145,10 +144,10 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
             title = "A difference would be the machines' as much as the engines'"
             hint = "Measure both on one machine, or choose above to compare them all the same."
             choices = (*pair.choices, pair.across)
-            return Obstacle(choices, (Notice(FieldKind.LOUD, title, (*apart, hint)),))
+            return Obstacle(choices, (Notice(title, (*apart, hint)),))
         return judge(*sides, source.results, across_testbeds=bool(apart))
     except HybridwatchError as error:
-        notice = Notice(FieldKind.LOUD, "These sides cannot be compared", (str(error),))
+        notice = Notice("These sides cannot be compared", (str(error),))
         return Obstacle(pair.choices, (notice,))
 
 

@@ -25,7 +25,6 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
-    FieldKind,
     Filters,
     Folded,
     Inline,
@@ -171,7 +170,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
 def _entry(entry: Entry) -> Iterator[Block]:
     report = entry.report
     if report is None:
-        yield Notice(FieldKind.QUIET, "No verdicts", (entry.trouble,))
+        yield Notice("No verdicts", (entry.trouble,), quiet=True)
     else:
         yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:

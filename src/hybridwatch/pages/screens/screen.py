@@ -19,7 +19,6 @@ from hybridwatch.pages.document import (
     Block,
     Command,
     Document,
-    FieldKind,
     Inline,
     Line,
     Link,
@@ -71,7 +70,7 @@ document alone: ``open_view`` fills them in."""
 def broken_notice(broken: Sequence[Broken]) -> Notice:
     """Name what could not be read, loudly."""
     title = f"{plural(len(broken), 'record')} could not be read"
-    return Notice(FieldKind.LOUD, title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
+    return Notice(title, tuple(f"{b.path.name}: {b.reason}" for b in broken))
 
 
 def broken_in(source: ScreenSource) -> tuple[Notice, ...]:
@@ -97,7 +96,7 @@ def empty_store(source: ScreenSource) -> tuple[Block, ...]:
 def checkout_notice(checkout: Checkout) -> tuple[Notice, ...]:
     """Name what could not be read of the checkout; nothing when all of it could."""
     title = "The checkout could not be read in full"
-    return (Notice(FieldKind.QUIET, title, checkout.problems),) if checkout.problems else ()
+    return (Notice(title, checkout.problems, quiet=True),) if checkout.problems else ()
 
 
 def gaps_here(source: ScreenSource) -> tuple[Gap, ...]:
@@ -122,7 +121,7 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     if names:
         lines.append("Measure them: hybridwatch run " + " ".join(list(names)[:_NAMED]))
     title = f"{plural(len(found), 'expected measurement')} missing"
-    yield Notice(FieldKind.LOUD, title, tuple(lines))
+    yield Notice(title, tuple(lines))
 
 
 def _line(gap: Gap) -> tuple[Inline, ...]:

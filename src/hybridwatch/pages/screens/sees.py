@@ -21,7 +21,6 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
-    FieldKind,
     Folded,
     Inline,
     Line,
@@ -71,7 +70,7 @@ def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
     try:
         return checkout.calibration(), ()
     except ExportError as error:
-        return None, (Notice(FieldKind.LOUD, "The calibration cannot be read", (str(error),)),)
+        return None, (Notice("The calibration cannot be read", (str(error),)),)
 
 
 def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
@@ -84,7 +83,7 @@ def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
             )
             for control in missed
         )
-        yield Notice(FieldKind.LOUD, title, lines)
+        yield Notice(title, lines)
 
 
 def _summary(
@@ -214,7 +213,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
-        yield Notice(FieldKind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
+        yield Notice(f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
         Column("kept"),
         Column("promised"),
