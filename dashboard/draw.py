@@ -25,7 +25,6 @@ from hybridwatch.pages.document import (
     Document,
     Filters,
     Folded,
-    SearchBox,
     Section,
     Table,
 )
@@ -162,10 +161,7 @@ def _is_alive(block: Block) -> bool:
 def _filters(filters: Filters) -> None:
     with st.container(horizontal=True):
         for choice in filters.choices:
-            if isinstance(choice, SearchBox):
-                _search(choice)
-            else:
-                _pick(choice)
+            _pick(choice)
 
 
 def _pick(choice: ChoiceField) -> None:
@@ -200,12 +196,7 @@ def _tell(key: str, value: str | list[str]) -> None:
         st.session_state[key] = value
 
 
-def _search(search: SearchBox) -> None:
-    _tell(search.parameter, search.text)
-    st.text_input(search.label, key=search.parameter, on_change=_chosen, args=(search.parameter,))
-
-
-def _chosen(parameter: str, default: str | None = None) -> None:
+def _chosen(parameter: str, default: str | None) -> None:
     """Write into the address what the reader picked, before the page is drawn again."""
     whole: Address = st.session_state[_WHOLE]
     state = {name: list(whole.values(name)) for name, _ in whole.parameters}

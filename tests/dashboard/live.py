@@ -9,7 +9,8 @@ from typing import Any, Final
 from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.pages.address import Address, read_href
+from hybridwatch.pages.address import Address
+from tests.dashboard.parity import read_href
 
 APP: Final = Path(__file__).parents[2] / "dashboard" / "app.py"
 _PATIENCE_S: Final = 120

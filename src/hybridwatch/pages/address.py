@@ -56,12 +56,6 @@ def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Addr
     return Address(screen, tuple(pairs))
 
 
-def read_href(href: str) -> Address:
-    """Read a relative address, as ``Address.href`` writes it."""
-    path, _, query = href.removeprefix("./").partition("?")
-    return read_query(path or HOME, query)
-
-
 def read_query(screen: str, query: str) -> Address:
     """Read what stands behind the question mark of an address."""
     pairs = parse_qsl(query.removeprefix("?"), keep_blank_values=True)

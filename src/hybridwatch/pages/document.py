@@ -153,14 +153,12 @@ class Table:
     Attributes:
         caption: What the table shows: read out, and the name of its CSV.
         rows: As many cells each; a bare piece of a line is a cell, too.
-        marked: Place of the row that the rest of the view is about.
         visible: Whether the caption is written over the table.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell | Inline, ...], ...]
-    marked: int | None = None
     visible: bool = False
 
     def __post_init__(self) -> None:
@@ -241,24 +239,10 @@ class ChoiceField:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchBox:
-    """A text that the reader may type; part of the view's address. Made by ``ViewQuery``."""
-
-    label: str
-    parameter: str
-    text: str
-
-    @property
-    def chosen_text(self) -> str:
-        """What was typed."""
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
 class Filters:
     """Choices side by side."""
 
-    choices: tuple[ChoiceField | SearchBox, ...]
+    choices: tuple[ChoiceField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +308,13 @@ class Document:
         """What stands before the blocks: the complaints, if there are any."""
         title = "This link cannot be shown quite as asked"
         return (Notice(title, self.complaints),) if self.complaints else ()
+
+
+def by_column(
+    names: Sequence[str], rows: Sequence[Sequence[object]]
+) -> Mapping[str, Sequence[object]]:
+    """Turn rows into what a chart draws: values by column."""
+    return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:

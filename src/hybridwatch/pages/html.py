@@ -152,20 +152,8 @@ def _unbroken(line: Line) -> bool:
     return 0 < len(text) <= _WHOLE and " " not in text
 
 
-@dataclass(frozen=True, slots=True)
-class _Sparkline:
-    """A small line with a dot at its end, in pixels."""
-
-    line: str
-    x: str
-    y: str
-    alt: str
-    width: int = _SPARK_WIDTH
-    height: int = _SPARK_HEIGHT
-    colour: str = _SPARK_COLOUR
-
-
-def _spark(values: Sequence[float]) -> _Sparkline:
+def _spark(values: Sequence[float]) -> dict[str, object]:
+    """Lay out a small line with a dot at its end, in pixels."""
     low, high = min(values), max(values)
     inner_w, inner_h = _SPARK_WIDTH - 2 * _SPARK_INSET, _SPARK_HEIGHT - 2 * _SPARK_INSET
     step = inner_w / max(1, len(values) - 1)
@@ -176,7 +164,15 @@ def _spark(values: Sequence[float]) -> _Sparkline:
         )
         for at, v in enumerate(values)
     ]
-    return _Sparkline(" ".join(map(",".join, points)), *points[-1], _read_out(values))
+    return {
+        "line": " ".join(map(",".join, points)),
+        "x": points[-1][0],
+        "y": points[-1][1],
+        "alt": _read_out(values),
+        "width": _SPARK_WIDTH,
+        "height": _SPARK_HEIGHT,
+        "colour": _SPARK_COLOUR,
+    }
 
 
 def _read_out(values: Sequence[float]) -> str:

@@ -27,7 +27,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.escape import last_lines, one_line
-from hybridwatch.reports.sentence import write_line
+from hybridwatch.reports.sentence import with_rest, write_line
 
 CLOSED: Final[Mapping[TriageAction, str]] = {
     TriageAction.ACCEPT: "expected",
@@ -131,7 +131,5 @@ def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
         yield f"    {one_line(f'{death.trial.place}: {death.trial.reason}')}"
         yield from (f"    | {line}" for line in last_lines(death.trial.log_tail, _LOG_LINES))
         return
-    compared = [part.comparison for part in cause.parts if part.comparison is not None]
-    yield from (f"    {one_line(write_line(comparison))}" for comparison in compared[:_SHOWN])
-    if len(compared) > _SHOWN:
-        yield f"    and {len(compared) - _SHOWN} more"
+    lines = [one_line(write_line(c)) for part in cause.parts if (c := part.comparison)]
+    yield from (f"    {line}" for line in with_rest(lines, _SHOWN))

@@ -30,6 +30,7 @@ _COMMITS: Final = re.compile(r"(?<![0-9a-z])[0-9a-f]{7,}(?![0-9a-z])", re.IGNORE
 _PIECES: Final = re.compile(r"[0-9a-f]{6}(?=[0-9a-f])", re.IGNORECASE)
 """What looks like a commit, and pieces that are too short for one."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_LINE: Final = 200
 _LIST_START: Final = re.compile(r"([-+=]|\d+[.)])")
 _NAMED: Final = 4
 _NOTICE_ROOM: Final = 4096
@@ -75,7 +76,10 @@ def one_line(text: str) -> str:
 
 
 def _shortened(text: str, longest: int) -> str:
-    line = one_line(text)
+    return _cut(one_line(text), longest)
+
+
+def _cut(line: str, longest: int) -> str:
     return line if len(line) <= longest else line[:longest] + _ELLIPSIS
 
 
@@ -90,28 +94,28 @@ def _without_commits(line: str) -> str:
 
 def fenced(command: str) -> str:
     """Put one line into a code block that the line itself cannot close."""
-    fence = "```"
-    while fence in command:
-        fence += "`"
-    return f"{fence}\n{one_line(command)}\n{fence}"
+    return _fence([one_line(command)])
 
 
-def fenced_lines(text: str, most: int, longest: int = 200) -> str:
+def fenced_lines(text: str, most: int) -> str:
     """Put the last lines of a text into a code block that none of them can close.
 
-    At most ``most`` lines are kept, from the end, and ``longest`` characters of each.
+    At most ``most`` lines are kept, from the end, and 200 characters of each.
     """
-    shown = last_lines(text, most, longest)
+    return _fence(last_lines(text, most))
+
+
+def _fence(lines: Sequence[str]) -> str:
     fence = "```"
-    while any(fence in line for line in shown):
+    while any(fence in line for line in lines):
         fence += "`"
-    return "\n".join([fence, *shown, fence])
+    return "\n".join([fence, *lines, fence])
 
 
-def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
+def last_lines(text: str, most: int) -> list[str]:
     """Give the last lines of a text that are not empty, each harmless on a display."""
     lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
-    return [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
+    return [_cut(line, _LONGEST_LINE) for line in lines]
 
 
 def _visible(line: str) -> str:

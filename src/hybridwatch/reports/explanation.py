@@ -253,10 +253,9 @@ def print_replay(path: Path, replay: VerdictReplay, report: Report, console: Con
     """Print what became of a stored verdict."""
     for line in replay.alterations:
         console.print(Text(one_line(line), style="red"))
-    for deviation in replay.deviations[:_LISTED]:
-        _print_indented(_deviation_text(report, deviation), console)
-    if len(replay.deviations) > _LISTED:
-        _print_indented(f"and {len(replay.deviations) - _LISTED} more", console)
+    deviations = [_deviation_text(report, one) for one in replay.deviations]
+    for line in sentence.with_rest(deviations, _LISTED):
+        _print_indented(line, console)
     if replay.changes:
         console.print(Text("Changed since it was stored:", style="bold"))
         for line in replay.changes:

@@ -63,8 +63,8 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     labels = [side.build.label for side in (report.baseline, report.contender)]
     baseline, contender = side_names(labels)  # in full in the command below
     yield (
-        f"{_code(report.scenario.id)}: {_code(baseline)} (baseline) against "
-        f"{_code(contender)} (contender)"
+        f"{as_code(report.scenario.id)}: {as_code(baseline)} (baseline) against "
+        f"{as_code(contender)} (contender)"
     )
     if with_log:
         yield from map(render_log, deaths_in(report))
@@ -93,7 +93,7 @@ def _table(comparisons: list[Comparison]) -> str:
 def _row(comparison: Comparison) -> str:
     cells = (
         sentence.MARKS[comparison.verdict],
-        _code(name_of(comparison)),
+        as_code(name_of(comparison)),
         *map(cell, format_centers(comparison)),
         cell(describe_change(comparison)),
         cell(numbers.p_value(comparison.p_adjusted)),
@@ -128,9 +128,9 @@ def _flip(flip: Flip) -> str:
     prompt = flip.baseline.prompt
     shown = prompt if len(prompt) <= 200 else "\u2026" + prompt[-200:]
     return (
-        f"- document {flip.baseline.doc_id} ({way}): {_code(shown)}; "
-        f"expected {_code(flip.baseline.target)}, baseline {_code(flip.baseline.response)}, "
-        f"contender {_code(flip.contender.response)}"
+        f"- document {flip.baseline.doc_id} ({way}): {as_code(shown)}; "
+        f"expected {as_code(flip.baseline.target)}, baseline {as_code(flip.baseline.response)}, "
+        f"contender {as_code(flip.contender.response)}"
     )
 
 
@@ -149,8 +149,13 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _listed(items: Sequence[str]) -> str:
-    more = len(items) - _SHOWN_LINES
-    return "\n".join([*items[:_SHOWN_LINES], *([f"- and {more} more"] if more > 0 else [])])
+    return "\n".join(as_list(items, _SHOWN_LINES))
+
+
+def as_list(items: Sequence[str], most: int) -> list[str]:
+    """Keep the first items of a list in Markdown, and count the others in a last one."""
+    more = len(items) - most
+    return [*items[:most], *([f"- and {more} more"] if more > 0 else [])]
 
 
 def _footer(report: Report) -> str:
@@ -169,10 +174,6 @@ def _identity(side: Side) -> str:
     return escape(
         f"run {side.run_id}, {side.build.distribution} {side.build.release}, {side.testbed.id}"
     )
-
-
-def _code(text: str) -> str:
-    return as_code(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +209,17 @@ def grouped(findings: ChangeReview) -> tuple[tuple[Found, ...], ...]:
     return tuple(tuple(sorted(groups[key], key=_weight)) for key in sorted(groups))
 
 
+def is_many(findings: ChangeReview) -> bool:
+    """Whether it is about several scenarios, so that each has to be named."""
+    return len(findings.reports) + len(findings.absent) > 1
+
+
 def build_rows(findings: ChangeReview) -> tuple[CauseRow, ...]:
     """List everything there is to tell: what stops, what warns, what was left out, what is better.
 
     Of each group comes the first before any second, so that no group hides another.
     """
-    many = len(findings.reports) + len(findings.absent) > 1
+    many = is_many(findings)
     groups = [
         [CauseRow(f"{one.place}: not judged: {one.reason}") for one in findings.absent],
         *([_cause_row(found, many=many) for found in group] for group in grouped(findings)),
@@ -246,7 +252,7 @@ def render_rows(findings: ChangeReview) -> str:
     """Write the first rows as Markdown: sentences, then a table, then how many more there are."""
     rows = build_rows(findings)
     shown = rows[:SHOWN]
-    many = len(findings.reports) + len(findings.absent) > 1
+    many = is_many(findings)
     sentences = "\n".join(as_item(row.sentence) for row in shown if row.sentence)
     table = _causes_table([row.found for row in shown if row.found and not row.sentence], many=many)
     left = len(rows) - len(shown)

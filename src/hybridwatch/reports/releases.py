@@ -57,11 +57,8 @@ class ReleaseCell(JournalEntry):
     """What became of a scenario on a release's model runner, as released.
 
     Attributes:
-        scenario: Id.
-        release: Of vLLM.
         runner: Model runner, ``v1`` or ``v2``.
         scenario_digest: Of the work that the engine got.
-        state: What became of it.
         broken: Metric to the worst value, of those that are not as expected; ``None`` where there
             is no value.
         detail: First cause of a failure, or why it does not apply, in one line.
@@ -98,10 +95,7 @@ class Reason(Part):
     """Why something is wrong, with patterns (``*``) of where.
 
     Attributes:
-        scenarios: Ids.
         metrics: Metrics, or ``failed_trial``.
-        releases: Releases of vLLM.
-        runners: Model runners.
         says: What a failure's first cause contains.
         why: In a sentence or two.
         finding: Its number in ``docs/findings.md``; None where it has none.
@@ -146,15 +140,10 @@ class CardPair:
     after: ReleaseCell
 
     @property
-    def is_nowhere(self) -> bool:
-        """Whether the scenario applies to neither."""
-        return self.before.state is self.after.state is CellState.ABSENT
-
-    @property
-    def outcomes(self) -> tuple[object, object]:
-        """What came of it on both; values that are wrong in another measure are no difference."""
+    def differs(self) -> bool:
+        """Whether it came out otherwise; a value that is wrong in another measure does not."""
         before, after = self.before, self.after
-        return (before.state, before.faults), (after.state, after.faults)
+        return (before.state, before.faults) != (after.state, after.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +192,9 @@ class Card:
                 for one in self.scenarios
                 if {(one, *before), (one, *after)} <= self.cells.keys()
             ]
-            there = [one for one in pairs if not one.is_nowhere]
-            if there:
-                differing = tuple(one for one in there if one.outcomes[0] != one.outcomes[1])
-                yield (before, after), (len(there), differing)
+            nowhere = sum(p.before.state is p.after.state is CellState.ABSENT for p in pairs)
+            if there := len(pairs) - nowhere:
+                yield (before, after), (there, tuple(pair for pair in pairs if pair.differs))
 
 
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
@@ -226,7 +214,13 @@ def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
     shown = [one for one in digests if _group(one) in groups]
     return Card(
         tuple(sorted(shown, key=lambda one: (_group(one) != _FIRST, one))),
-        tuple(sorted({cell.release for cell in found}, key=_numbers, reverse=True)),
+        tuple(
+            sorted(
+                {cell.release for cell in found},
+                key=lambda one: tuple(map(int, one.split("."))),
+                reverse=True,
+            )
+        ),
         {cell.key: cell for cell in found},
         _read_reasons(path.with_name("reasons.toml")),
     )
@@ -241,10 +235,6 @@ def _read_reasons(path: Path) -> tuple[Reason, ...]:
 
 def _group(scenario: str) -> str:
     return scenario.partition("/")[0]
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
 
 
 def cells_file(results: Path) -> Path:

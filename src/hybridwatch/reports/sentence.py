@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.detection import Detection, KnownBad
@@ -40,7 +40,10 @@ from hybridwatch.analysis.wording.labels import (
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Kind, Metric
 from hybridwatch.records.lasting import lasting_label
-from hybridwatch.records.run import Answer, InterimAnalyses, Phase
+from hybridwatch.records.run import InterimAnalyses, Phase
+
+if TYPE_CHECKING:
+    from hybridwatch.history.controls import ControlRun  # with pandas, which a gate does without
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",
@@ -85,8 +88,8 @@ def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> s
         return "Nothing to compare: the runs hold no measurement."
     if causes:
         parts = [f"{cause}." for cause in causes[:_NAMED]]
-        more = len(causes) - _NAMED
-        parts += [f"And {more} more."] if more > 0 else []
+        if (more := len(causes) - _NAMED) > 0:
+            parts.append(f"And {more} more.")
         bad_news = any(verdict.is_bad_news for verdict in verdicts)
         return " ".join(parts if bad_news else [*parts, "Nothing regressed."])
     if set(verdicts) == {Verdict.NOT_COMPARABLE}:
@@ -265,15 +268,25 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
 
 
 def _counts(verdicts: Sequence[Verdict]) -> str:
+    return f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
+
+
+def tally(verdicts: Iterable[Verdict]) -> str:
+    """Count verdicts of each kind: ``2 regressions, 1 missing``."""
     found = Counter(verdicts)
-    counted = ", ".join(_count(found[verdict], verdict) for verdict in Verdict if found[verdict])
-    return f"{counted} of {plural(len(verdicts), 'comparison')}"
+    return ", ".join(
+        plural(found[verdict], verdict.value)
+        if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
+        else f"{found[verdict]} {verdict.value}"
+        for verdict in Verdict
+        if found[verdict]
+    )
 
 
-def _count(number: int, verdict: Verdict) -> str:
-    if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
-        return plural(number, verdict.value)
-    return f"{number} {verdict.value}"
+def with_rest(items: Sequence[str], most: int) -> list[str]:
+    """Keep the first, and count the others in a last one: ``and 3 more``."""
+    more = len(items) - most
+    return [*items[:most], *([f"and {more} more"] if more > 0 else [])]
 
 
 def render_flips(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
@@ -310,35 +323,10 @@ def render_repeat_command(entry: Entry) -> str:
     return shlex.join(words)
 
 
-def answer_title(side: str, answer: Answer) -> str:
-    """Head one side's answer with whether it counted as right."""
-    return f"{side}: {'right' if answer.correct else 'wrong'}"
-
-
-class CaughtControl(Protocol):
-    """A known-bad control, from a report or from the index."""
-
-    @property
-    def scenario(self) -> str:
-        """Id of its scenario."""
-
-    @property
-    def detection(self) -> Detection | None:
-        """What it showed."""
-
-    @property
-    def baseline_violations(self) -> tuple[str, ...]:
-        """What the healthy engine was not clean of."""
-
-
-def bugs_caught(controls: Collection[CaughtControl]) -> str:
+def bugs_caught(controls: Collection["KnownBad | ControlRun"]) -> str:
     """Say how many bugs were caught, and whether the healthy engine was clean next to them."""
     caught = sum(control.detection is Detection.CAUGHT for control in controls)
-    unclean = [
-        f"{control.scenario} {metric}"
-        for control in controls
-        for metric in control.baseline_violations
-    ]
+    unclean = [f"{one.scenario} {metric}" for one in controls for metric in one.baseline_violations]
     line = caught_sentence(caught, len(controls), unclean)
     for detection in (Detection.MISSED, Detection.NOT_ASKED):
         if rest := [control.scenario for control in controls if control.detection is detection]:

@@ -17,12 +17,11 @@ from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.records.store import Broken, write_run
 from hybridwatch.reports.figures.base import figure_trials
 from hybridwatch.reports.sentence import (
-    answer_title,
     render_flips,
     render_notes,
     render_repeat_command,
 )
-from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
+from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
 HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
 
@@ -106,7 +105,6 @@ def test_flips_put_lost_answers_first() -> None:
     assert [flip.contender.correct for flip in flips] == sorted(
         flip.contender.correct for flip in flips
     )
-    assert answer_title("contender", answer(0, False)) == "contender: wrong"
 
 
 def test_notes_join_equal_doubts_and_name_their_metrics() -> None:

@@ -194,10 +194,7 @@ def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         for transition in alert.transitions
     ]
     happened += [
-        (
-            source.ago(entry.at),
-            _did(entry, is_earlier=entry in alert.decisions.earlier),
-        )
+        (source.ago(entry.at), _did(entry, is_earlier=entry in alert.decisions.earlier))
         for entry in alert.decisions.all
     ]
     happened.sort(key=lambda one: one[0].moment, reverse=True)

@@ -9,15 +9,13 @@ from hybridwatch.analysis.alerts import (
     DecisionEntry,
     RunVerdict,
     Status,
-    Timeline,
     TriageAction,
 )
-from hybridwatch.history.alerts import find_groups, find_timelines
+from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import list_contenders
-from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Cell, Inline, Line, Link, When
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.document import Cell, Inline, Line, When
+from hybridwatch.pages.screens.screen import ScreenSource, run_link
 from hybridwatch.reports.alert_text import CLOSED
 from hybridwatch.reports.sentence import headline
 
@@ -48,11 +46,6 @@ def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
     return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
 
 
-def stories_with(run_id: str, source: ScreenSource) -> tuple[Timeline, ...]:
-    """Give the timelines in which a run was bad."""
-    return find_timelines(source.index, source.checkout()).bad_in.get(run_id, ())
-
-
 def engine_message(run_id: str, source: ScreenSource) -> str:
     """Say why an engine failed as the headline of its run does; empty where that is not known."""
     entry = source.entry(run_id)
@@ -74,9 +67,7 @@ def since(run_verdict: RunVerdict, source: ScreenSource) -> Cell:
 
 def run_line(run_verdict: RunVerdict, source: ScreenSource) -> tuple[Inline, ...]:
     """Name a run and the release of its contender."""
-    link = Link(
-        f"run\N{NO-BREAK SPACE}{run_verdict.run_id}", address("run", run=run_verdict.run_id)
-    )
+    link = run_link(run_verdict.run_id)
     _, release = list_contenders(source.index).get(run_verdict.run_id, ("", ""))
     return (link, f" of {release}") if release else (link,)
 

@@ -28,7 +28,13 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.alerting import alerts_here, since, status_line
-from hybridwatch.pages.screens.screen import ScreenSource, broken_in, checkout_notice, empty_store
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    checkout_notice,
+    empty_store,
+    run_link,
+)
 from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, describe_place, group_text
 from hybridwatch.reports.releases import (
@@ -98,10 +104,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     if builds:
         newest = find_newest(list_controls(source.index, checkout.scenarios))
         proofs = _proofs(checkout.scenarios.values(), newest)
-        blocks += [
-            Filters((choice,)),
-            *_matrix(shown, builds, proofs, source),
-        ]
+        blocks += [Filters((choice,)), *_matrix(shown, builds, proofs, source)]
     else:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
     blocks += [*_between_releases(source), *_all(builds, checkout.builds, source)]
@@ -282,10 +285,7 @@ def _measured(build: ScreenBuild, source: ScreenSource) -> tuple[Cell | Inline, 
         build.release,
         _switched(build),
         Cell(str(build.runs), raw=build.runs),
-        Cell(
-            source.ago(build.newest),
-            Link(f"run\N{NO-BREAK SPACE}{build.run}", address("run", run=build.run)),
-        ),
+        Cell(source.ago(build.newest), run_link(build.run)),
     )
 
 

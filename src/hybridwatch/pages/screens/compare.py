@@ -36,6 +36,7 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
+    by_column,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.pair import (
@@ -247,11 +248,7 @@ def _phases(sides: list[SideWork]) -> Iterator[Block]:
         "Phases of a step",
         figure_phases(kept),
         f"Host time of a step, each phase's own, medians over steps: {text}.",
-        {
-            "side": [side for side, _, _ in rows],
-            "phase": [phase for _, phase, _ in rows],
-            "seconds": [seconds for _, _, seconds in rows],
-        },
+        by_column(("side", "phase", "seconds"), rows),
     )
 
 
@@ -334,11 +331,7 @@ def _steps(sides: list[SideWork]) -> Iterator[Chart]:
             title,
             figure_steps(title, lines, seconds=seconds),
             f"Of the first of {plural(sides[0].trials, 'trial')} a side: {counted} steps.",
-            {
-                "side": [name for name, _, _ in rows],
-                "step": [at for _, at, _ in rows],
-                metric: [v for _, _, v in rows],
-            },
+            by_column(("side", "step", metric), rows),
         )
 
 

@@ -154,7 +154,7 @@ def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
 
 def show_job(source: ScreenSource, query: ViewQuery) -> Document:
     """Show the job that the address names."""
-    key = query.text("Job", "job").text
+    key = query.text("job")
     fleet: Inline = Link("all jobs", address("fleet"))
     try:
         job_queue = open_source_queue(source)

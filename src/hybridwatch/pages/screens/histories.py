@@ -32,10 +32,10 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.document import Line as Words
 from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.reports.figures.lines import describe_change, figure_lines
 from hybridwatch.reports.figures.marks import mark_machine
+from hybridwatch.reports.sentence import with_rest
 
 _RECENT: Final = timedelta(days=7)
 """How long a change is named on every list; then only its marks show it."""
@@ -266,8 +266,7 @@ def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
     """Say which machines changed since a moment, or within the last week; nothing without any."""
     found = changes_since(source.index, min(since, source.now - _RECENT))
     if found:
-        lines: list[Words] = [f"{one.testbed}: {one.text}." for one in found[:_NAMED]]
-        lines += [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+        lines = with_rest([f"{one.testbed}: {one.text}." for one in found], _NAMED)
         lines.append(f"{_NOT_THE_CODE}: the unchanged baseline moved with the contender.")
         yield Notice("The machine changed, and not the code", tuple(lines))
 

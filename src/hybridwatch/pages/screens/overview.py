@@ -50,7 +50,7 @@ from hybridwatch.pages.document import (
     Short,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.query import ViewQuery, same_words
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section
@@ -59,8 +59,10 @@ from hybridwatch.pages.screens.screen import (
     broken_in,
     checkout_notice,
     empty_store,
+    find_gap,
     gaps_here,
     gaps_notice,
+    missed_controls,
 )
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
@@ -79,14 +81,14 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     index = source.index
     runs = index.runs()
     filters = (
-        query.many("Group", "group", _options(runs["group"])),
+        query.many("Group", "group", same_words(runs["group"])),
         query.many(
             "Build",
             "build",
-            _options(runs["line"]),
+            same_words(runs["line"]),
             dict(zip(runs["build"], runs["line"], strict=True)),
         ),
-        query.many("Testbed", "testbed", _options(runs["testbed"])),
+        query.many("Testbed", "testbed", same_words(runs["testbed"])),
     )
     since = query.one("Changed since", "since", _SINCE, "1")
     checkout = source.checkout()
@@ -102,17 +104,13 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         *_open_alerts(source),
         *loud,
         *machine_notice(source, moment),
-        *_missed(controls),
+        *missed_controls(find_newest(controls).values(), ": green without {}"),
         Filters((*filters, since)),
         news_section(latest, partial(_is_chosen, filters), since, moment, source),
         *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
     return Document(_TITLE, blocks, _lead(runs, source))
-
-
-def _options(names: pd.Series) -> Mapping[str, str]:
-    return {str(name): str(name) for name in sorted(names.unique())}
 
 
 def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame:
@@ -177,16 +175,6 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     yield Paragraph((*line, f"{more}."))
 
 
-def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
-    missed = [c for c in find_newest(controls).values() if c.detection is Detection.MISSED]
-    if missed:
-        lines = tuple(
-            (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
-            for c in missed
-        )
-        yield Notice(f"{plural(len(missed), 'known-bad control')} not caught", lines)
-
-
 def _controls(
     controls: Sequence[ControlRun], source: ScreenSource, *, folded: bool
 ) -> Iterator[Block]:
@@ -245,8 +233,7 @@ class _Stands:
 
     def gap(self, row: GridRow) -> Gap | None:
         """What was not measured in time of a row."""
-        places = {(row.scenario, row.testbed), (row.scenario, "")}
-        return next((g for g in self.unmeasured if (g.scenario, g.testbed) in places), None)
+        return find_gap(self.unmeasured, row.scenario, row.testbed)
 
     def verdict(self, row: GridRow) -> Verdict:
         """The loudest verdict; missing where nothing was measured in time."""
@@ -281,11 +268,7 @@ def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
     """Lead to the history of some metrics of the two builds of a verdict."""
     builds = dict.fromkeys((found.baseline, found.contender))
     return address(
-        "scenario",
-        scenario=found.scenario,
-        testbed=found.testbed,
-        metric=names,
-        build=builds,
+        "scenario", scenario=found.scenario, testbed=found.testbed, metric=names, build=builds
     )
 
 

@@ -34,10 +34,7 @@ _ROLES: Final = ("baseline", "contender")
 _CONTENDER: Final = 1
 _REFUSED: Final = "refuse"
 _WANTED: Final = "compare"
-_ACROSS: Final = {
-    _REFUSED: "are not compared",
-    _WANTED: "are compared all the same",
-}
+_ACROSS: Final = {_REFUSED: "are not compared", _WANTED: "are compared all the same"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT
+from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.history.severity import find_line_verdict, worst_first
@@ -35,9 +36,9 @@ from hybridwatch.pages.document import (
     Section,
     Table,
     When,
+    by_column,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.alerting import stories_with
 from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
 from hybridwatch.records.run import Run
@@ -55,7 +56,6 @@ from hybridwatch.reports.reason_text import (
     tradeoff_lines,
 )
 from hybridwatch.reports.sentence import (
-    answer_title,
     headline,
     reason,
     render_flips,
@@ -161,7 +161,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
-    for timeline in stories_with(run.id, source):
+    for timeline in find_timelines(source.index, source.checkout()).bad_in.get(run.id, ()):
         way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
@@ -240,11 +240,11 @@ def changed_answers(report: Report) -> Iterator[Block]:
 
 
 def _flip(flip: Flip) -> Columns:
+    answers = {"baseline": flip.baseline, "contender": flip.contender}
     texts = (
         ("prompt", flip.baseline.prompt),
         ("expected", flip.baseline.target),
-        (answer_title("baseline", flip.baseline), flip.baseline.response),
-        (answer_title("contender", flip.contender), flip.contender.response),
+        *((f"{k}: {'right' if a.correct else 'wrong'}", a.response) for k, a in answers.items()),
     )
     return Columns(tuple((Code(text, title),) for title, text in texts))
 
@@ -276,7 +276,7 @@ def trials_chart(trials: Trials) -> Chart:
         subject.label,
         figure_trials(trials),
         f"{plural(len(rows), 'trial')}; median: {medians}.",
-        {name: [row[at] for row in rows] for at, name in enumerate(names)},
+        by_column(names, rows),
     )
 
 

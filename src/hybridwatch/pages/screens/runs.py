@@ -30,7 +30,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.query import PagePart, ViewQuery, find_page
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page, same_words
 from hybridwatch.pages.screens.screen import ScreenSource, broken_in, empty_store
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
@@ -62,11 +62,11 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
-        query.many("Scenario", "scenario", _options(row.scenario for row in rows)),
+        query.many("Scenario", "scenario", same_words(row.scenario for row in rows)),
         query.many(
-            "Build", "build", _options(b for row in rows for b in (*row.builds, *row.lines))
+            "Build", "build", same_words(b for row in rows for b in (*row.builds, *row.lines))
         ),
-        query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
+        query.many("Testbed", "testbed", same_words(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
     part = find_page(chosen, query)
@@ -80,10 +80,6 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         _testbeds(rows, source),
     )
     return Document(title, blocks, lead=_lead(rows, source))
-
-
-def _options(names: Iterable[str]) -> Mapping[str, str]:
-    return {name: name for name in sorted(set(names))}
 
 
 def _is_chosen(row: RunRow, filters: Sequence[ChoiceField]) -> bool:

@@ -1,16 +1,18 @@
 """What a screen is given, what it gives, and what many say of what is not there."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
 from hybridwatch.history.checkout import Checkout
+from hybridwatch.history.controls import ControlRun
 from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.runs import runs_by_id
@@ -85,6 +87,22 @@ def broken_in(source: ScreenSource) -> tuple[Notice, ...]:
     return (broken_notice(found),)
 
 
+def missed_controls(newest: Iterable[ControlRun], words: str) -> Iterator[Notice]:
+    """Name the known-bad controls that were not caught; ``words`` has a place for what is lost."""
+    missed = [control for control in newest if control.detection is Detection.MISSED]
+    if missed:
+        lines = tuple(
+            (Link(one.scenario, address("run", run=one.run)), words.format(", ".join(one.lost)))
+            for one in missed
+        )
+        yield Notice(f"{plural(len(missed), 'known-bad control')} not caught", lines)
+
+
+def run_link(run_id: str) -> Link:
+    """Lead to a run by its id."""
+    return Link(f"run\N{NO-BREAK SPACE}{run_id}", address("run", run=run_id))
+
+
 def empty_store(source: ScreenSource) -> tuple[Block, ...]:
     """Say what to do when there is nothing to show."""
     broken = broken_in(source)
@@ -104,10 +122,10 @@ def gaps_here(source: ScreenSource) -> tuple[Gap, ...]:
     return find_gaps(source.results, source.index, source.checkout(), source.now)
 
 
-def render_gap(scenario: str, testbed: str, source: ScreenSource) -> Gap | None:
+def find_gap(gaps: Iterable[Gap], scenario: str, testbed: str) -> Gap | None:
     """Find whether a scenario was not measured in time on a testbed."""
     places = {(scenario, testbed), (scenario, "")}
-    return next((gap for gap in gaps_here(source) if (gap.scenario, gap.testbed) in places), None)
+    return next((gap for gap in gaps if (gap.scenario, gap.testbed) in places), None)
 
 
 def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:

@@ -25,15 +25,7 @@ from hybridwatch.reports.figures.base import (
     faint,
     upright_axis,
 )
-from hybridwatch.reports.figures.marks import (
-    AXIS,
-    Mark,
-    build_marks,
-    fitting,
-    labels,
-    rules,
-    short,
-)
+from hybridwatch.reports.figures.marks import AXIS, Mark, build_marks, fitting, labels, rules, short
 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"
