@@ -16,7 +16,6 @@ from elements import draw_address, draw_chart, draw_command, draw_csv, markdown_
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.csv_export import file_name
 from hybridwatch.pages.document import (
     Block,
     Chart,
@@ -26,12 +25,10 @@ from hybridwatch.pages.document import (
     Document,
     Filters,
     Folded,
-    SearchBox,
     Section,
     Table,
 )
-from hybridwatch.pages.html import HtmlContext, blocks_html, title_html
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import HtmlContext, blocks_html, file_name, static_page, title_html
 from hybridwatch.system.plain_text import visible
 
 _IN_A_ROW: Final = 2
@@ -47,9 +44,7 @@ _WHOLE: Final = "whole address"
 def draw(document: Document, now: datetime) -> None:
     """Draw a document from top to bottom, and make the browser's address tell all of it.
 
-    Args:
-        document: What the view says.
-        now: Written into the file that the reader may save.
+    ``now`` is written into the file that the reader may save.
     """
     pen = _pen()
     with st.container(horizontal=True, vertical_alignment="top"):
@@ -67,12 +62,7 @@ def is_filtered() -> bool:
 
 
 def draw_more(blocks: Iterable[Block], place: str) -> None:
-    """Draw blocks below a document.
-
-    Args:
-        blocks: From top to bottom.
-        place: A name for them, unlike any other on the page.
-    """
+    """Draw blocks below a document; ``place`` names them, unlike any others on the page."""
     _draw(blocks, _pen(), 2, place)
 
 
@@ -171,10 +161,7 @@ def _is_alive(block: Block) -> bool:
 def _filters(filters: Filters) -> None:
     with st.container(horizontal=True):
         for choice in filters.choices:
-            if isinstance(choice, SearchBox):
-                _search(choice)
-            else:
-                _pick(choice)
+            _pick(choice)
 
 
 def _pick(choice: ChoiceField) -> None:
@@ -209,12 +196,7 @@ def _tell(key: str, value: str | list[str]) -> None:
         st.session_state[key] = value
 
 
-def _search(search: SearchBox) -> None:
-    _tell(search.parameter, search.text)
-    st.text_input(search.label, key=search.parameter, on_change=_chosen, args=(search.parameter,))
-
-
-def _chosen(parameter: str, default: str | None = None) -> None:
+def _chosen(parameter: str, default: str | None) -> None:
     """Write into the address what the reader picked, before the page is drawn again."""
     whole: Address = st.session_state[_WHOLE]
     state = {name: list(whole.values(name)) for name, _ in whole.parameters}

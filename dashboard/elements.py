@@ -10,10 +10,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import Chart, Command, Table
-from hybridwatch.pages.html import HtmlContext, caption_html
-from hybridwatch.pages.style import STYLE
+from hybridwatch.pages.html import (
+    KEPT_CHARTS,
+    STYLE,
+    HtmlContext,
+    caption_html,
+    csv_of_chart,
+    csv_of_table,
+    file_name,
+)
 from hybridwatch.reports.figures.base import figure_on
 from hybridwatch.system.plain_text import visible
 
@@ -51,11 +57,7 @@ def draw_style() -> None:
 
 
 def draw_address(view: Address) -> None:
-    """Make the browser's address tell all of the view, and links open in place.
-
-    Args:
-        view: As drawn; its address replaces what the browser shows.
-    """
+    """Make the browser's address tell all of the view, and links open in place."""
     _run_links(f'data-address="{escape(view.href())}"')
 
 
@@ -73,8 +75,7 @@ def _run_links(data: str) -> None:
 def prepare_charts(place: DeltaGenerator) -> None:
     """Let a browser fetch, while a view is laid out, what it will draw figures with.
 
-    Args:
-        place: For a figure without anything, which nobody sees; to be emptied afterwards.
+    ``place`` gets a figure without anything, which nobody sees; to be emptied afterwards.
     """
     place.plotly_chart({"data": [{"type": "scatter"}]}, key=_SOON)
 
@@ -82,10 +83,7 @@ def prepare_charts(place: DeltaGenerator) -> None:
 def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
     """Draw a figure with its caption and its CSV; a click on a point may open its run.
 
-    Args:
-        chart: The figure.
-        context: Of the page.
-        key: A name for it, unlike any other on the page.
+    ``key`` is a name for it, unlike any other on the page.
     """
     picked = st.plotly_chart(
         _on_the_page(chart, st.context.theme.type or "light"),
@@ -133,12 +131,7 @@ def markdown_of(text: str) -> str:
 
 
 def draw_csv(block: Table | Chart, key: str) -> None:
-    """Offer a table, or what a figure draws, as CSV; made when somebody wants it.
-
-    Args:
-        block: Which.
-        key: A name for it, unlike any other on the page.
-    """
+    """Offer a table, or what a figure draws, as CSV; made when somebody wants it."""
     name = block.title if isinstance(block, Chart) else block.caption
     st.download_button(
         "CSV",

@@ -26,7 +26,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import FieldKind, Notice
+from hybridwatch.pages.document import Notice
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.address import RESULTS_VARIABLE
@@ -63,9 +63,7 @@ class _Shelf:
     def index(self, old_s: float, say: Say) -> Index:
         """Give the index of a store that was looked at ``old_s`` seconds ago, or later.
 
-        Args:
-            old_s: How old the look may be.
-            say: Called with the progress of whoever reads new records, for this reader or another.
+        ``say`` gets the progress of whoever reads new records, for this reader or another.
         """
         while not self._lock.acquire(timeout=_TELL_S):
             say(*self._progress)
@@ -160,11 +158,7 @@ def source_here(*, filtered: bool = False) -> ScreenSource:
 
 @st.fragment
 def show(screen: str) -> None:
-    """Draw a page that is one screen; a filter then leaves the navigation around it alone.
-
-    Args:
-        screen: Its name.
-    """
+    """Draw a page that is one screen; a filter then leaves the navigation around it alone."""
     with hidden_from_streamlit(), told_if_away():
         draw_screen(screen)
 
@@ -176,21 +170,14 @@ def told_if_away() -> Iterator[None]:
         yield
     except DatabaseError as error:
         lines = tuple(str(error).splitlines())
-        draw_more((Notice(FieldKind.LOUD, "The database cannot be reached", lines),), "away")
+        draw_more((Notice("The database cannot be reached", lines),), "away")
         # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
         for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
             st.session_state[key] = st.session_state[key]
 
 
 def draw_screen(screen: str) -> ScreenSource:
-    """Draw one screen.
-
-    Args:
-        screen: Its name.
-
-    Returns:
-        What it looked at, for a page that does more.
-    """
+    """Draw one screen, and give what it looked at, for a page that does more."""
     filtered = is_filtered()
     soon = st.empty()
     if SCREENS[screen].figures and not filtered:

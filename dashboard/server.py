@@ -8,10 +8,7 @@ import os
 
 import streamlit as st
 from garbage import look_seldom
-from headers import Headers
-from hosts import NamedHosts
-from known_pages import KnownPages
-from password import Password
+from middleware import Headers, KnownPages, NamedHosts, Password
 from starlette.middleware import Middleware
 from warm_up import start
 

@@ -18,11 +18,7 @@ _loading: Final = threading.Lock()
 
 
 def load() -> ModuleType:
-    """Import what draws pages; whoever comes meanwhile waits for all of it.
-
-    Returns:
-        The navigation.
-    """
+    """Import what draws pages, the navigation; whoever comes meanwhile waits for all of it."""
     with _loading:
         importlib.import_module(f"hybridwatch.pages.screens.{HOME}")
         return importlib.import_module("navigation")

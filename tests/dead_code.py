@@ -52,6 +52,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "get_active_torch_device": "Triton's driver interface",
     "map_python_to_cpp_type": "Triton's driver interface",
     "get_benchmarker": "Triton's driver interface",
+    "show_*": "a screen, which the list of screens names",
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "format_commands": "click calls it",
@@ -68,7 +69,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "run_href": "a template of a page calls it",
     "add_file": "programs elsewhere add records with it",
     "line_html": "the tests write single lines with it",
-    "read_href": "the tests follow links with it",
     "read_documents": "the recipes of the models and the tests read tasks with it",
 }
 """Who reaches what is not mentioned: a name, or its beginning with ``*``."""

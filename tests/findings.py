@@ -8,7 +8,7 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.reports.length_limit import Page
+from hybridwatch.reports.escape import Page
 from hybridwatch.reports.pull_request import LIMIT, ChangeNews, render
 from tests.broken_engines import dead_contender, restless, slow_contender
 from tests.builders import a_build, a_run, noisy

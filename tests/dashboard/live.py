@@ -9,7 +9,8 @@ from typing import Any, Final
 from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.pages.address import Address, read_href
+from hybridwatch.pages.address import Address
+from tests.dashboard.parity import read_href
 
 APP: Final = Path(__file__).parents[2] / "dashboard" / "app.py"
 _PATIENCE_S: Final = 120
@@ -21,7 +22,7 @@ def page_of(screen: str) -> AppTest:
 
 
 def _draw(screen: str) -> None:
-    from page import draw_page  # a script of its own, so it knows nothing of this module
+    from navigation import draw_page  # a script of its own, so it knows nothing of this module
 
     draw_page(screen)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.pages.address import HOME, Address, read_query
 from hybridwatch.pages.document import (
     Block,
     Chart,
@@ -29,6 +30,12 @@ def words_of(document: Document) -> list[str]:
     """Every text of a document, in order."""
     blocks = (*document.warnings, *document.blocks)
     return [document.title, *_line(document.lead), *_all(blocks)]
+
+
+def read_href(href: str) -> Address:
+    """Read a relative address, as ``Address.href`` writes it."""
+    path, _, query = href.removeprefix("./").partition("?")
+    return read_query(path or HOME, query)
 
 
 def blocks_of(blocks: tuple[Block, ...]) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import password as door
+import middleware as door
 import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
@@ -49,7 +49,7 @@ def knock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], lis
     async def wait(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("password.asyncio.sleep", wait)
+    monkeypatch.setattr("middleware.asyncio.sleep", wait)
 
     def knocked(kind: str, authorization: bytes | None) -> tuple[list[Any], list[float]]:
         sent: list[Any] = []

@@ -280,7 +280,7 @@ def test_picking_writes_into_the_address_and_a_default_leaves_it(
 def test_filters_stand_several_times_in_the_address_and_drop_the_page(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.pages.screens.pager._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.query._ROWS", 1)
     for hours, name in enumerate(("smoke/a", "smoke/b", "smoke/c")):
         later = STARTED + timedelta(hours=hours)
         write_run(tmp_path, run(Plan(started_at=later, scenario=scenario(name))))
@@ -360,7 +360,7 @@ def test_pages_import_nothing_that_measures() -> None:
 
 def test_reading_side_loads_nothing_that_measures() -> None:
     code = (
-        "import sys, hybridwatch.pages.saved_page, hybridwatch.pages.screens.run;"
+        "import sys, hybridwatch.pages.html, hybridwatch.pages.screens.run;"
         f"print(sorted({FORBIDDEN!r} & set(sys.modules)))"
     )
     done = subprocess.run(

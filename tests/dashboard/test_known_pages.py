@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from known_pages import KnownPages
+from middleware import KnownPages
 
 from hybridwatch.pages.screens import SCREENS
 

@@ -22,7 +22,7 @@ from hybridwatch.integrations.notify.message import Message
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.pages.screens.machine import changes_on
+from hybridwatch.pages.screens.histories import changes_on
 from hybridwatch.pages.screens.suspects import list_suspects
 from tests.dashboard.parity import words_of
 from tests.planted_world.plan import World

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hybridwatch.pages.screen import Screen
+from hybridwatch.pages.address import Screen
 
 MUTANTS: Final = Screen(
-    "mutants", "Mutants", "Evidence", module="hybridwatch_lab.mutants.screen", after="sees"
+    "mutants", "Mutants", "Evidence", show="hybridwatch_lab.mutants.screen:show", after="sees"
 )

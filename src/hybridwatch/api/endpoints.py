@@ -26,7 +26,7 @@ from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import read_run
-from hybridwatch.reports.record_list import ALONE, RunFilter, row_to_json
+from hybridwatch.reports.jsonform import ALONE, RunFilter, row_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.api.problem import missing, wrong
 from hybridwatch.records.role import Role
-from hybridwatch.reports.record_list import ALONE
+from hybridwatch.reports.jsonform import ALONE
 
 MOST: Final = 200
 """Entries of a page."""

@@ -12,7 +12,7 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.history.judge import SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.orchestration.nightly.judging import save
-from hybridwatch.reports.caught import bugs_caught
+from hybridwatch.reports.sentence import bugs_caught
 from hybridwatch.reports.table import print_table
 from hybridwatch.system.console_text import say
 

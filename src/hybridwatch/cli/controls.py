@@ -26,8 +26,8 @@ from hybridwatch.history.known_bad import MUTANTS_ALONE
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase
-from hybridwatch.reports.caught import caught_sentence
 from hybridwatch.reports.jsonform import control_to_json
+from hybridwatch.reports.sentence import caught_sentence
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text

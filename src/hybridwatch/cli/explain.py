@@ -13,8 +13,12 @@ from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError
 from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.records.store import find_verdict
-from hybridwatch.reports.explanation import print_explanation, print_reasons
-from hybridwatch.reports.replay import print_replay, replay_to_json
+from hybridwatch.reports.explanation import (
+    print_explanation,
+    print_reasons,
+    print_replay,
+    replay_to_json,
+)
 from hybridwatch.reports.table import heading
 from hybridwatch.system.console_text import say
 

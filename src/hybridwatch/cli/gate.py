@@ -19,13 +19,12 @@ from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.history.judge import SideOptions
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.policy import takes_policy
-from hybridwatch.reports.caught import seen_by
+from hybridwatch.reports.alert_text import gate_lines
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.gate_text import gate_lines
 from hybridwatch.reports.github_actions import annotations, without_commands
 from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
-from hybridwatch.reports.sentence import headline
+from hybridwatch.reports.sentence import headline, seen_by
 from hybridwatch.system.console_text import say
 
 _BAD_NEWS = 1

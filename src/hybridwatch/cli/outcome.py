@@ -23,9 +23,9 @@ from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.caught import bugs_caught, list_readings, seen_by
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
+from hybridwatch.reports.sentence import bugs_caught, list_readings, seen_by
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario

@@ -39,7 +39,7 @@ def command(screen: str, query: str, results: Path, out: Path) -> None:
     without a server, and contains the CSV of every table and chart. The exit status is 1 when the
     query names something that is not there; the file says so too.
     """
-    from hybridwatch.pages.saved_page import static_page
+    from hybridwatch.pages.html import static_page
 
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")

@@ -18,7 +18,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import Stored, list_records, read_run
-from hybridwatch.reports.record_list import ALONE, RunFilter, records_to_json
+from hybridwatch.reports.jsonform import ALONE, RunFilter, records_to_json
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import as_text, say
 

@@ -26,9 +26,15 @@ from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store.journal import append_entry, read_entries
-from hybridwatch.reports.release_card import cell_words, render_card
-from hybridwatch.reports.releases.card import RUNNERS, read_card
-from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
+from hybridwatch.reports.releases import (
+    RUNNERS,
+    CellState,
+    ReleaseCell,
+    cell_words,
+    cells_file,
+    read_card,
+    render_card,
+)
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario

@@ -24,7 +24,7 @@ from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
-from hybridwatch.reports.caught import list_readings
+from hybridwatch.reports.sentence import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text

@@ -1,4 +1,7 @@
-"""The state of a view as an address, both ways; ``asked`` says what it means to a screen."""
+"""Views: which screens there are, and the state of a view as an address, both ways.
+
+``ViewQuery`` says what an address means to a screen.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,13 +56,29 @@ def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Addr
     return Address(screen, tuple(pairs))
 
 
-def read_href(href: str) -> Address:
-    """Read a relative address, as ``Address.href`` writes it."""
-    path, _, query = href.removeprefix("./").partition("?")
-    return read_query(path or HOME, query)
-
-
 def read_query(screen: str, query: str) -> Address:
     """Read what stands behind the question mark of an address."""
     pairs = parse_qsl(query.removeprefix("?"), keep_blank_values=True)
     return Address(screen, tuple(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A screen as the navigation lists it.
+
+    Attributes:
+        name: Its place in addresses.
+        listed: Whether the navigation shows it; else it is reached by links.
+        figures: Whether it has some, as a rule.
+        show: Its function (``screens.screen.Show``), as ``module:function``; when empty, ``show``
+            in the module of its name in ``screens``.
+        after: Of a screen that another distribution adds, the one behind which it stands.
+    """
+
+    name: str
+    title: str
+    section: str = ""
+    listed: bool = True
+    figures: bool = False
+    show: str = ""
+    after: str = ""

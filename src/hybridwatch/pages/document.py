@@ -8,7 +8,6 @@ escapes it. Nothing here knows HTML, Streamlit or plotly.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any, TypeAlias
 
 from hybridwatch.analysis.verdict import Verdict
@@ -131,22 +130,13 @@ class Paragraph:
     quiet: bool = False
 
 
-class FieldKind(Enum):
-    """How much a notice wants to be seen."""
-
-    LOUD = "loud"
-    """Something is wrong."""
-    QUIET = "quiet"
-    """Something to know."""
-
-
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that must not be overlooked, or a hint."""
+    """Something wrong, that must not be overlooked; if ``quiet``, something to know."""
 
-    kind: FieldKind
     title: str
     lines: tuple[Line, ...] = ()
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +153,12 @@ class Table:
     Attributes:
         caption: What the table shows: read out, and the name of its CSV.
         rows: As many cells each; a bare piece of a line is a cell, too.
-        marked: Place of the row that the rest of the view is about.
         visible: Whether the caption is written over the table.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell | Inline, ...], ...]
-    marked: int | None = None
     visible: bool = False
 
     def __post_init__(self) -> None:
@@ -251,24 +239,10 @@ class ChoiceField:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchBox:
-    """A text that the reader may type; part of the view's address. Made by ``ViewQuery``."""
-
-    label: str
-    parameter: str
-    text: str
-
-    @property
-    def chosen_text(self) -> str:
-        """What was typed."""
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
 class Filters:
     """Choices side by side."""
 
-    choices: tuple[ChoiceField | SearchBox, ...]
+    choices: tuple[ChoiceField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +307,14 @@ class Document:
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
         title = "This link cannot be shown quite as asked"
-        return (Notice(FieldKind.LOUD, title, self.complaints),) if self.complaints else ()
+        return (Notice(title, self.complaints),) if self.complaints else ()
+
+
+def by_column(
+    names: Sequence[str], rows: Sequence[Sequence[object]]
+) -> Mapping[str, Sequence[object]]:
+    """Turn rows into what a chart draws: values by column."""
+    return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 
 def pieces(line: Line) -> tuple[Inline, ...]:

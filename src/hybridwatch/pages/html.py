@@ -6,10 +6,16 @@ can become markup or steer the page. A name of a template that gets no value is 
 """
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+import csv
+import hashlib
+import io
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from importlib.resources import files
 from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,20 +24,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import KEPT_CHARTS, csv_of_chart, csv_of_table, file_name
 from hybridwatch.pages.document import (
     Block,
+    Cell,
     Chart,
     Column,
+    Columns,
     Document,
+    Folded,
     Line,
+    Section,
+    Table,
     When,
     build_cell,
     pieces,
     plain,
 )
 from hybridwatch.reports.sentence import MARKS
-from hybridwatch.system.plain_text import visible
+from hybridwatch.system.plain_text import csv_cell, visible
 
 _IN_DATA: Final = str.maketrans({each: f"%{ord(each):02X}" for each in "%#\t\n\r"})
 """What means something else in a data address, or nothing (RFC 2397; URL Standard, 4.4)."""
@@ -44,6 +54,18 @@ _SPARK_HEIGHT: Final = 22
 _SPARK_INSET: Final = 3.0
 _SPARK_COLOUR: Final = "#5c86b8"
 """3:1 on white and on near-black: an image does not know the page's ground."""
+KEPT_CHARTS: Final = 256
+"""Charts of which what was written is kept: those of the pages that people look at now."""
+_HERE: Final = files("hybridwatch.pages")
+_SCRIPT: Final = _HERE.joinpath("saved_page.js").read_text(encoding="utf-8")
+_GROUND: Final = _HERE.joinpath("saved_page.css").read_text(encoding="utf-8")
+STYLE: Final = _HERE.joinpath("style.css").read_text(encoding="utf-8")
+"""How blocks look, on the live page and on the static one.
+
+Colours are our own only where they mean something; ground and type are the page's. Loud is what a
+person must act on: solid pills. Everything else is drawn in outline, and its line differs, too.
+What is quiet has a soft colour, not ``opacity``: a browser composes each such element by itself.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +152,8 @@ def _unbroken(line: Line) -> bool:
     return 0 < len(text) <= _WHOLE and " " not in text
 
 
-@dataclass(frozen=True, slots=True)
-class _Sparkline:
-    """A small line with a dot at its end, in pixels."""
-
-    line: str
-    x: str
-    y: str
-    alt: str
-    width: int = _SPARK_WIDTH
-    height: int = _SPARK_HEIGHT
-    colour: str = _SPARK_COLOUR
-
-
-def _spark(values: Sequence[float]) -> _Sparkline:
+def _spark(values: Sequence[float]) -> dict[str, object]:
+    """Lay out a small line with a dot at its end, in pixels."""
     low, high = min(values), max(values)
     inner_w, inner_h = _SPARK_WIDTH - 2 * _SPARK_INSET, _SPARK_HEIGHT - 2 * _SPARK_INSET
     step = inner_w / max(1, len(values) - 1)
@@ -154,7 +164,15 @@ def _spark(values: Sequence[float]) -> _Sparkline:
         )
         for at, v in enumerate(values)
     ]
-    return _Sparkline(" ".join(map(",".join, points)), *points[-1], _read_out(values))
+    return {
+        "line": " ".join(map(",".join, points)),
+        "x": points[-1][0],
+        "y": points[-1][1],
+        "alt": _read_out(values),
+        "width": _SPARK_WIDTH,
+        "height": _SPARK_HEIGHT,
+        "colour": _SPARK_COLOUR,
+    }
 
 
 def _read_out(values: Sequence[float]) -> str:
@@ -162,6 +180,105 @@ def _read_out(values: Sequence[float]) -> str:
         return "one run so far"
     way = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else "level"
     return f"{len(values)} runs, {way} from {values[0]:.4g} to {values[-1]:.4g}"
+
+
+def csv_of_table(table: Table) -> str:
+    """Write a table as CSV with a heading, numbers as ``raw`` has them."""
+    rows = [[_csv_cell(build_cell(cell)) for cell in row] for row in table.rows]
+    return _csv([column.name for column in table.columns], rows)
+
+
+@lru_cache(maxsize=KEPT_CHARTS)
+def csv_of_chart(chart: Chart) -> str:
+    """Write what a chart draws as CSV with a heading."""
+    rows = zip(*chart.data.values(), strict=True)
+    return _csv(list(chart.data), [list(row) for row in rows])
+
+
+def file_name(title: str, suffix: str) -> str:
+    """Make a harmless name for a file of a title."""
+    slug = re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-.")[:80]
+    return f"hybridwatch-{slug or 'view'}{suffix}"
+
+
+def _csv_cell(cell: Cell) -> object:
+    if cell.raw is not None:
+        return cell.raw
+    parts = [_exact(cell.content), plain(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
+    return " ".join(filter(None, parts))
+
+
+def _exact(content: Line) -> str:
+    if isinstance(content, When):
+        return content.moment.astimezone(UTC).isoformat()
+    return plain(content)
+
+
+def _csv(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_csv_value, heading))
+    writer.writerows([_csv_value(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return csv_cell(value)
+
+
+def static_page(document: Document, now: datetime | None = None, base: str | None = None) -> str:
+    """Write a view as a whole HTML page.
+
+    ``now`` is when it is written; aware. It is ``None`` for what is no file, and needs no command
+    that writes it again. ``base`` is where the dashboard is to be found, with its last slash; links
+    to other views lead there, and are no links without.
+    """
+    from hybridwatch.reports.figures.base import plotly_script  # the live page has its own
+
+    drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
+    scripts = ([plotly_script()] if drawn else []) + [_SCRIPT]
+    return ENVIRONMENT.get_template("page.html").render(
+        {
+            "context": HtmlContext(
+                lambda to: None if base is None else base + to.href().removeprefix("./")
+            ),
+            "document": document,
+            "foot": _foot(document, now) if now else (),
+            "policy": _policy(scripts),
+            "scripts": [Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
+            "style": Markup(_GROUND + STYLE),  # noqa: S704 (our own)
+        }
+    )
+
+
+def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
+    words = ["hybridwatch", "page", document.address.screen]
+    if query := document.address.query():
+        words += ["--query", query]
+    return ("Written ", When(now), f" by {shlex.join(words)}")
+
+
+def _policy(scripts: list[str]) -> str:
+    allowed = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _all(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Section | Folded):
+            yield from _all(block.blocks)
+        elif isinstance(block, Columns):
+            for part in block.parts:
+                yield from _all(part)
 
 
 ENVIRONMENT: Final = Environment(
@@ -176,6 +293,8 @@ ENVIRONMENT: Final = Environment(
     auto_reload=False,
 )
 """The templates, and what they may call."""
+
+
 ENVIRONMENT.filters |= {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "cell_class": _cell_class,

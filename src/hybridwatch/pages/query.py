@@ -4,17 +4,20 @@ Whatever an address says, a view comes of it: what is unknown, gone or not valid
 reader, and what the address leaves open is filled in.
 """
 
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from hybridwatch.errors import MissingError
 from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import ChoiceField, Line, SearchBox
+from hybridwatch.pages.document import ChoiceField, Inline, Line, Link, Paragraph
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
+_ROWS: Final = 50
+T = TypeVar("T")
 
 
 class NothingThereError(MissingError):
@@ -103,48 +106,26 @@ class ViewQuery:
         self._resolved += [(parameter, each) for each in chosen]
         return ChoiceField(label, parameter, options, chosen, many=True)
 
-    def text(self, label: str, parameter: str) -> SearchBox:
-        """Read a text that the reader types."""
+    def text(self, parameter: str) -> str:
+        """Read a text; empty when none is asked for."""
         wanted = (self._single(parameter) or "").strip()
         if wanted:
             self._resolved.append((parameter, wanted))
-        return SearchBox(label, parameter, wanted)
+        return wanted
 
-    def whole(self, label: str, parameter: str, default: int, low: int, high: int) -> int:
-        """Read a whole number between ``low`` and ``high``.
-
-        ``label`` is what it counts, for the complaint. ``default`` holds when nothing valid is
-        asked for, and is left out of the address.
-        """
-        wanted = self._single(parameter)
-        found = default
+    def page(self, pages: int) -> int:
+        """Read which of the parts of a list is asked for, else the first."""
+        wanted = self._single("page")
+        found = 1
         if wanted is not None:
-            if wanted.isascii() and wanted.isdecimal() and low <= int(wanted[:18]) <= high:
+            if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:18]) <= pages:
                 found = int(wanted)
             else:
-                self._complaints.append(
-                    f"The link asks for {label.lower()} {_quoted(wanted)}; "
-                    f"expected a number from {low} to {high}."
-                )
-        if found != default:
-            self._resolved.append((parameter, str(found)))
+                expected = f"expected a number from 1 to {pages}"
+                self._complaints.append(f"The link asks for page {_quoted(wanted)}; {expected}.")
+        if found != 1:
+            self._resolved.append(("page", str(found)))
         return found
-
-    def day(self, label: str, parameter: str) -> datetime | None:
-        """Read a day such as ``2026-11-21``; its beginning in UTC, ``None`` when none is asked."""
-        wanted = self._single(parameter)
-        if wanted is None:
-            return None
-        try:
-            found = date.fromisoformat(wanted)
-        except ValueError:
-            self._complaints.append(
-                f"The link asks for {label.lower()} {_quoted(wanted)}; "
-                "expected a day such as 2026-11-21."
-            )
-            return None
-        self._resolved.append((parameter, found.isoformat()))
-        return datetime(found.year, found.month, found.day, tzinfo=UTC)
 
     def expand(self, parameter: str, whole: str) -> None:
         """Take a value that is asked for by its beginning as the whole one."""
@@ -185,9 +166,46 @@ class ViewQuery:
         self._complaints.append(_unknown(label, wanted))
 
 
+def same_words(names: Iterable[str]) -> dict[str, str]:
+    """Make options of names, in their order, which a reader sees as they are."""
+    return {name: name for name in sorted(set(names))}
+
+
 def _unknown(label: str, wanted: str) -> str:
     return f"The link asks for {label.lower()} {_quoted(wanted)}, which is not in this store."
 
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart(Generic[T]):
+    """The part of a list that is asked for."""
+
+    shown: Sequence[T]
+    page: int
+    pages: int
+
+    def ways(self, contents: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
+        """Say which part is shown, with links to the parts next to it; nothing where it is all.
+
+        ``contents`` is what the list holds, such as ``120 runs``; ``words`` are what the links to
+        the page before and to the one after say.
+        """
+        if self.pages == 1:
+            return
+        kept = here.without("page").parameters
+        line: list[Inline] = [f"Page {self.page} of {self.pages}, {contents}"]
+        for text, to in zip(words, (self.page - 1, self.page + 1), strict=True):
+            if 1 <= to <= self.pages:
+                more = (("page", str(to)),) if to > 1 else ()
+                line += [" · ", Link(text, Address(here.screen, (*kept, *more)))]
+        yield Paragraph(tuple(line), quiet=True)
+
+
+def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
+    """Give the part of a list that the address asks for, else the first."""
+    pages = max(1, ceil(len(rows) / _ROWS))
+    page = query.page(pages)
+    return PagePart(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)

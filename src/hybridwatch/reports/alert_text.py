@@ -1,23 +1,33 @@
-"""What an alert is called: what happened, by how much, and what comes of it.
+"""What an alert is called, and what a gate prints about a cause.
 
 Plain text from records; what shows it as Markdown or HTML escapes it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Timeline, TriageAction
 from hybridwatch.analysis.cause import CausePart
+from hybridwatch.analysis.change_review import Found
+from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.detection import kind_of
-from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.gate import known_as
+from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import CauseText, cause_text, name_of_part
+from hybridwatch.analysis.wording.cause_text import (
+    CauseText,
+    cause_sentence,
+    cause_text,
+    name_of_part,
+)
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.records.store import Broken
+from hybridwatch.reports.escape import last_lines, one_line
+from hybridwatch.reports.sentence import with_rest, write_line
 
 CLOSED: Final[Mapping[TriageAction, str]] = {
     TriageAction.ACCEPT: "expected",
@@ -26,6 +36,9 @@ CLOSED: Final[Mapping[TriageAction, str]] = {
 }
 """What a closed alert is said to be."""
 _NOT_CAUGHT: Final = CauseText("Known-bad control not caught", "")
+_LOG_LINES: Final = 5
+"""Of an engine's log; all that was kept of it is in the JSON form."""
+_SHOWN: Final = 5
 
 
 def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
@@ -99,3 +112,24 @@ def describe_change(part: CausePart) -> str:
 def compute_rank(alert: Alert | AlertGroup) -> str:
     """Say what the gate's policy makes of it."""
     return "blocks" if alert.rank is Action.BLOCK else "warns"
+
+
+def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
+    """Tell a cause for a log of continuous integration.
+
+    ``policy`` says what is known to be broken. If ``many``, there are several scenarios, so that
+    each line has to name its own.
+    """
+    cause, report = found.cause, found.report
+    mark = "" if cause.action is Action.BLOCK else "warning: "
+    place = f"{found.place}: " if many else ""
+    known = {known_as(c, report, policy) for part in cause.parts if (c := part.comparison)} - {""}
+    told = f" (known: {', '.join(sorted(known))})" if known else ""
+    yield one_line(f"{mark}{place}{cause_sentence(cause, report)}{told}")
+    death = find_death(report, cause)
+    if death is not None:
+        yield f"    {one_line(f'{death.trial.place}: {death.trial.reason}')}"
+        yield from (f"    | {line}" for line in last_lines(death.trial.log_tail, _LOG_LINES))
+        return
+    lines = [one_line(write_line(c)) for part in cause.parts if (c := part.comparison)]
+    yield from (f"    {line}" for line in with_rest(lines, _SHOWN))

@@ -1,4 +1,4 @@
-"""Making text from records harmless in Markdown.
+"""Making text from records harmless in Markdown, and fitting it into a limit.
 
 A record may come from a stranger's pull request, and a model may answer anything. The text must
 show as written: no markup, no HTML, no table cells, no mention that wakes people up.
@@ -6,6 +6,7 @@ show as written: no markup, no HTML, no table cells, no mention that wakes peopl
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.system.plain_text import visible
@@ -29,7 +30,11 @@ _COMMITS: Final = re.compile(r"(?<![0-9a-z])[0-9a-f]{7,}(?![0-9a-z])", re.IGNORE
 _PIECES: Final = re.compile(r"[0-9a-f]{6}(?=[0-9a-f])", re.IGNORECASE)
 """What looks like a commit, and pieces that are too short for one."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_LINE: Final = 200
 _LIST_START: Final = re.compile(r"([-+=]|\d+[.)])")
+_NAMED: Final = 4
+_NOTICE_ROOM: Final = 4096
+"""Bytes kept for saying what was left out; four names of 100 characters, escaped, take less."""
 
 
 def render_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -71,7 +76,10 @@ def one_line(text: str) -> str:
 
 
 def _shortened(text: str, longest: int) -> str:
-    line = one_line(text)
+    return _cut(one_line(text), longest)
+
+
+def _cut(line: str, longest: int) -> str:
     return line if len(line) <= longest else line[:longest] + _ELLIPSIS
 
 
@@ -86,30 +94,87 @@ def _without_commits(line: str) -> str:
 
 def fenced(command: str) -> str:
     """Put one line into a code block that the line itself cannot close."""
-    fence = "```"
-    while fence in command:
-        fence += "`"
-    return f"{fence}\n{one_line(command)}\n{fence}"
+    return _fence([one_line(command)])
 
 
-def fenced_lines(text: str, most: int, longest: int = 200) -> str:
+def fenced_lines(text: str, most: int) -> str:
     """Put the last lines of a text into a code block that none of them can close.
 
-    At most ``most`` lines are kept, from the end, and ``longest`` characters of each.
+    At most ``most`` lines are kept, from the end, and 200 characters of each.
     """
-    shown = last_lines(text, most, longest)
+    return _fence(last_lines(text, most))
+
+
+def _fence(lines: Sequence[str]) -> str:
     fence = "```"
-    while any(fence in line for line in shown):
+    while any(fence in line for line in lines):
         fence += "`"
-    return "\n".join([fence, *shown, fence])
+    return "\n".join([fence, *lines, fence])
 
 
-def last_lines(text: str, most: int, longest: int = 200) -> list[str]:
+def last_lines(text: str, most: int) -> list[str]:
     """Give the last lines of a text that are not empty, each harmless on a display."""
     lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
-    return [line if len(line) <= longest else line[:longest] + _ELLIPSIS for line in lines]
+    return [_cut(line, _LONGEST_LINE) for line in lines]
 
 
 def _visible(line: str) -> str:
     """Keep the indentation of a line, drop its colours, and show what else steers a display."""
     return visible(_COLOUR.sub("", line).expandtabs(4).rstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A text within a limit.
+
+    Attributes:
+        text: GitHub-flavoured Markdown, ending in a newline.
+        left_out: Names of the parts that did not fit.
+    """
+
+    text: str
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A paragraph or more.
+
+    Attributes:
+        name: What it is called when it does not fit.
+        weight: The smaller, the sooner it gets its place.
+    """
+
+    text: str
+    name: str
+    weight: int
+
+
+def cut_page(parts: Iterable[TextPart], end: str, limit: int) -> Page:
+    """Lay parts on a page in their order, as many as there is room for.
+
+    ``end`` is the last line, always there. ``limit`` is in bytes: a text has no more characters
+    than these.
+    """
+    wanted = [part for part in parts if part.text]
+    room = limit - len(end.encode()) - _NOTICE_ROOM
+    kept: set[int] = set()
+    for place, part in sorted(enumerate(wanted), key=lambda item: (item[1].weight, item[0])):
+        size = len(part.text.encode()) + len("\n\n")
+        if size <= room:
+            kept.add(place)
+            room -= size
+    shown = [part.text for place, part in enumerate(wanted) if place in kept]
+    left_out = tuple(part.name for place, part in enumerate(wanted) if place not in kept)
+    if left_out:
+        shown.append(_left_out_notice(left_out))
+    return Page("\n\n".join([*shown, end]), left_out)
+
+
+def _left_out_notice(left_out: Sequence[str]) -> str:
+    more = len(left_out) - _NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"**Too long for one comment:** left out here: {', '.join(left_out[:_NAMED])}{rest}. The "
+        "job summary of the workflow run that wrote this has all of it."
+    )

@@ -1,10 +1,13 @@
-"""A comparison laid open: inputs, rule, parameters, every number between, and how it was decided.
+"""A comparison laid open, and whether a stored verdict was had again.
 
-Enough to compute the verdict again by hand. Numbers are in base units, with more digits than the
-table has, since two values that look alike may rank apart.
+Inputs, rule, parameters, every number between: enough to compute the verdict again by hand. Numbers
+are in base units, with more digits than the table has, since two values that look alike may rank
+apart.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console, Group
@@ -14,11 +17,13 @@ from rich.text import Text
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, build_pair
+from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
+from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
 from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
@@ -63,6 +68,10 @@ _CONTROL: Final = (
     "within blocks the joint test itself; else Benjamini-Hochberg 1995 over the family of tests, "
     "Holm 1979 for the gate"
 )
+_LISTED: Final = 20
+"""More deviations than this are only counted; ``--json`` has them all."""
+_SHOWN: Final = 60
+"""How much of a deviating value is shown."""
 
 
 def print_explanation(
@@ -238,3 +247,83 @@ def _results(comparison: Comparison) -> Iterator[Row]:
     if comparison.verdict not in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
         for doubt in comparison.doubts:
             yield "doubt", doubt
+
+
+def print_replay(path: Path, replay: VerdictReplay, report: Report, console: Console) -> None:
+    """Print what became of a stored verdict."""
+    for line in replay.alterations:
+        console.print(Text(one_line(line), style="red"))
+    deviations = [_deviation_text(report, one) for one in replay.deviations]
+    for line in sentence.with_rest(deviations, _LISTED):
+        _print_indented(line, console)
+    if replay.changes:
+        console.print(Text("Changed since it was stored:", style="bold"))
+        for line in replay.changes:
+            _print_indented(line, console)
+    style = "green" if replay.same else "bold red"
+    console.print(Text(one_line(f"{path}: {conclusion(replay, report)}"), style=style))
+
+
+def conclusion(replay: VerdictReplay, report: Report) -> str:
+    """Say in one sentence whether a verdict was had again."""
+    compared = plural(len(report.comparisons), "comparison")
+    if replay.same:
+        return f"the same, bit for bit: {compared} from the records alone."
+    if not replay.deviations:
+        return f"the same numbers ({compared}), but not from what was judged then."
+    places = plural(len(replay.deviations), "place")
+    suspects = []
+    if replay.alterations:
+        suspects.append("a file was altered")
+    if replay.changes:
+        suspects.append("what computes it has changed")
+    why = " and ".join(suspects) or (
+        "and nothing that it hangs on has changed: please report this as a defect of hybridwatch"
+    )
+    return f"not the same: differs in {places}; {why}."
+
+
+def replay_to_json(
+    replay: VerdictReplay, report: Report, chosen: Sequence[Comparison]
+) -> dict[str, Any]:
+    """Turn a replay into plain values; fields as in ``docs/json.md``."""
+    return {
+        "schema_version": REPORT_SCHEMA,
+        "same": replay.same,
+        "deviations": [asdict(deviation) for deviation in replay.deviations],
+        "alterations": list(replay.alterations),
+        "changes": list(replay.changes),
+        "explanations": [
+            {
+                "metric": comparison.metric.id,
+                "statistic": comparison.statistic,
+                "because": because(comparison, report.false_discovery_rate),
+            }
+            for comparison in chosen
+        ],
+        "report": to_json(report),
+    }
+
+
+def _print_indented(line: str, console: Console) -> None:
+    console.print(Padding(Text(one_line(line), style="dim"), (0, 0, 0, 2), expand=False))
+
+
+def _deviation_text(report: Report, deviation: Deviation) -> str:
+    stored, again = (_shown(value) for value in (deviation.stored, deviation.again))
+    return f"{_named(report, deviation.path)}: stored {stored}, again {again}"
+
+
+def _named(report: Report, path: str) -> str:
+    """Put the metric's name in the place of its number."""
+    for at, comparison in enumerate(report.comparisons):
+        prefix = f"comparisons[{at}]"
+        if path.startswith(prefix):
+            name = f"{comparison.metric.id} {comparison.statistic}"
+            return name + path.removeprefix(prefix).replace(".", " ", 1)
+    return path
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "\u2026"

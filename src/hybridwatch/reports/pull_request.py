@@ -9,8 +9,7 @@ the comment brought, so that its successor can say whether that is over.
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
 from typing import Final
@@ -22,19 +21,20 @@ from hybridwatch.analysis.wording.cause_text import cause_text
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.severity import ORDER
 from hybridwatch.reports import sentence
-from hybridwatch.reports.caught import bugs_caught
-from hybridwatch.reports.cause_rows import (
+from hybridwatch.reports.escape import Page, TextPart, cut_page, escape, fenced, in_html, one_line
+from hybridwatch.reports.markdown import (
+    as_list,
     code,
     first_death,
     grouped,
+    is_many,
+    render_comment,
     render_differences,
     render_log,
     render_rows,
 )
-from hybridwatch.reports.escape import escape, fenced, in_html, one_line
-from hybridwatch.reports.length_limit import Page, TextPart, cut_page
-from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.reason_text import blind_sentence, settling
+from hybridwatch.reports.sentence import bugs_caught, with_rest
 
 LIMIT: Final = 65_535
 """GitHub takes 65,536 characters in a comment, and one less in the summary of a check. Counted in
@@ -143,7 +143,7 @@ def render_title(findings: ChangeReview) -> str:
 
 
 def _parts(findings: ChangeReview) -> Iterator[TextPart]:
-    many = _many(findings)
+    many = is_many(findings)
     yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
     yield TextPart(render_rows(findings), "what changed", 1)
     yield TextPart(_blind(findings), "what could not be seen", 1)
@@ -161,10 +161,6 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
     yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
     yield TextPart(_footer(findings.reports), "the footer", 1)
-
-
-def _many(findings: ChangeReview) -> bool:
-    return len(findings.reports) + len(findings.absent) > 1
 
 
 def _sentence(findings: ChangeReview) -> str:
@@ -190,7 +186,7 @@ def _changes(findings: ChangeReview) -> Iterator[str]:
 
 def _place(group: Sequence[Found], findings: ChangeReview) -> str:
     """In which scenarios, or in how many and where it is worst."""
-    if not _many(findings):
+    if not is_many(findings):
         return ""
     worst, number, of = group[0], len(group), len(findings.reports)
     if number == 1:
@@ -225,7 +221,7 @@ def _verdict(findings: ChangeReview) -> str:
 
 
 def _blind_sentence(findings: ChangeReview) -> str:
-    return blind_sentence(findings.blindness, findings.name_of if _many(findings) else None)
+    return blind_sentence(findings.blindness, findings.name_of if is_many(findings) else None)
 
 
 def _blind(findings: ChangeReview) -> str:
@@ -240,27 +236,18 @@ def _counts(findings: ChangeReview) -> str:
     if not found:
         return ""
     place = plural(len(findings.reports), "scenario")
-    return f"{_tally(found)} of {_gated(findings)} in {place}"
+    return f"{sentence.tally(found)} of {_gated(findings)} in {place}"
 
 
 def _gated(findings: ChangeReview) -> str:
     return plural(len(findings.gated), "gated comparison")
 
 
-def _tally(verdicts: Iterable[Verdict]) -> str:
-    found = Counter(verdicts)
-    return ", ".join(
-        plural(found[verdict], verdict.value)
-        if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
-        else f"{found[verdict]} {verdict.value}"
-        for verdict in Verdict
-        if found[verdict]
-    )
-
-
 def _folded(report: Report, place: str, *, with_log: bool) -> TextPart:
     name = in_html(place, _LONGEST_NAME)
-    tally = _tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
+    tally = (
+        sentence.tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
+    )
     summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
     text = (
         f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
@@ -304,8 +291,7 @@ def _next_steps(findings: ChangeReview, ranked: Sequence[Report]) -> str:
         for report in ranked
         if id(report) in again
     ]
-    shown = map(fenced, commands[:_COMMANDS])
-    return "\n\n".join([f"**Next:** {hint}", *shown, *_more(commands, _COMMANDS)])
+    return "\n\n".join([f"**Next:** {hint}", *with_rest(list(map(fenced, commands)), _COMMANDS)])
 
 
 def _only_broken(findings: ChangeReview) -> bool:
@@ -334,22 +320,14 @@ def _first_run(absent: Absent, reports: Sequence[Report]) -> str:
     return shlex.join(words)
 
 
-def _more(items: Sequence[object], shown: int) -> list[str]:
-    more = len(items) - shown
-    return [f"and {more} more"] if more > 0 else []
-
-
 def _measured(reports: Sequence[Report], *, many: bool) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for report in reports:
-        differences = render_differences(report)
-        lines = (_sides(report), *differences[:_LINES])
-        more = (f"- {rest}" for rest in _more(differences, _LINES))
-        groups.setdefault((*lines, *more), []).append(report.scenario.id)
+        lines = (_sides(report), *as_list(render_differences(report), _LINES))
+        groups.setdefault(lines, []).append(report.scenario.id)
     paragraphs = []
     for (sides, *differences), scenarios in groups.items():
-        names = [*map(code, scenarios[:_NAMED]), *_more(scenarios, _NAMED)]
-        place = f" ({', '.join(names)})" if many else ""
+        place = f" ({', '.join(with_rest(list(map(code, scenarios)), _NAMED))})" if many else ""
         what = "\n".join(differences) or "- nothing differs between the sides"
         paragraphs.append(f"{sides}{place}; what differs:\n\n{what}")
     return "\n\n".join(paragraphs)

@@ -1,11 +1,12 @@
-"""The words that every view shares: headline, marks, notes, next step."""
+"""The words that every view shares: headline, marks, notes, controls caught, next step."""
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from hybridwatch.analysis.cause import causes_in
+from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.gate import (
     LUCK,
     NOISY_MACHINE,
@@ -17,7 +18,15 @@ from hybridwatch.analysis.gate import (
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import find_phase
-from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Report, Verdict
+from hybridwatch.analysis.verdict import (
+    Attribution,
+    Comparison,
+    Design,
+    Factor,
+    Flip,
+    Report,
+    Verdict,
+)
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import (
@@ -28,9 +37,13 @@ from hybridwatch.analysis.wording.labels import (
     name_of,
     plural,
 )
-from hybridwatch.metrics import Kind
+from hybridwatch.history.entry import Entry
+from hybridwatch.metrics import Kind, Metric
 from hybridwatch.records.lasting import lasting_label
 from hybridwatch.records.run import InterimAnalyses, Phase
+
+if TYPE_CHECKING:
+    from hybridwatch.history.controls import ControlRun  # with pandas, which a gate does without
 
 MARKS: Final = {
     Verdict.REGRESSION: "\u2716",
@@ -43,10 +56,8 @@ MARKS: Final = {
     Verdict.NOT_COMPARABLE: "\u2260",
 }
 """Colour is never the only carrier of a verdict."""
-
 _NAMED: Final = 4
 """As many causes a headline names before it only counts."""
-
 _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
     "engine_step_rate": ("steps per second", "fewer steps per second", "more steps per second"),
     "acceptance_length": (
@@ -57,6 +68,8 @@ _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
     "batch_occupancy": ("batch occupancy", "fewer requests per step", "more requests per step"),
 }
 """A factor's name in prose, and what it means that it fell or rose."""
+_NAMED_CONTROLS: Final = 2
+"""As many readings or scenarios as are named before they are only counted."""
 
 
 def headline(report: Report) -> str:
@@ -75,8 +88,8 @@ def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> s
         return "Nothing to compare: the runs hold no measurement."
     if causes:
         parts = [f"{cause}." for cause in causes[:_NAMED]]
-        more = len(causes) - _NAMED
-        parts += [f"And {more} more."] if more > 0 else []
+        if (more := len(causes) - _NAMED) > 0:
+            parts.append(f"And {more} more.")
         bad_news = any(verdict.is_bad_news for verdict in verdicts)
         return " ".join(parts if bad_news else [*parts, "Nothing regressed."])
     if set(verdicts) == {Verdict.NOT_COMPARABLE}:
@@ -255,12 +268,103 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
 
 
 def _counts(verdicts: Sequence[Verdict]) -> str:
+    return f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
+
+
+def tally(verdicts: Iterable[Verdict]) -> str:
+    """Count verdicts of each kind: ``2 regressions, 1 missing``."""
     found = Counter(verdicts)
-    counted = ", ".join(_count(found[verdict], verdict) for verdict in Verdict if found[verdict])
-    return f"{counted} of {plural(len(verdicts), 'comparison')}"
+    return ", ".join(
+        plural(found[verdict], verdict.value)
+        if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
+        else f"{found[verdict]} {verdict.value}"
+        for verdict in Verdict
+        if found[verdict]
+    )
 
 
-def _count(number: int, verdict: Verdict) -> str:
-    if verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
-        return plural(number, verdict.value)
-    return f"{number} {verdict.value}"
+def with_rest(items: Sequence[str], most: int) -> list[str]:
+    """Keep the first, and count the others in a last one: ``and 3 more``."""
+    more = len(items) - most
+    return [*items[:most], *([f"and {more} more"] if more > 0 else [])]
+
+
+def render_flips(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
+    """Yield each accuracy metric whose answers changed, with the answers, losses first."""
+    for comparison in report.comparisons:
+        if comparison.flips:
+            flips = sorted(comparison.flips, key=lambda flip: flip.contender.correct)
+            yield comparison.metric, tuple(flips)
+
+
+def render_notes(report: Report) -> Iterator[tuple[str, list[str]]]:
+    """Yield what to know before believing a report: a heading and its lines, if there are any."""
+    doubted: dict[str, list[str]] = defaultdict(list)
+    for comparison in report.comparisons:
+        for doubt in comparison.doubts:
+            doubted[doubt].append(name_of(comparison))
+    for title, lines in (
+        ("Doubts", [f"{', '.join(names)}: {doubt}" for doubt, names in doubted.items()]),
+        ("Not settled", list(open_questions(report))),
+        ("Failed trials", list(report.failures)),
+        ("What differs between the two sides", list(report.differences)),
+    ):
+        if lines:
+            yield title, lines
+
+
+def render_repeat_command(entry: Entry) -> str:
+    """Give the command that measures the same again, quoted for a shell."""
+    if entry.report is not None:
+        return repeat_command(entry.report)
+    words = ["hybridwatch", "run", entry.run.scenario.id]
+    for build in entry.run.builds:
+        words += ["--build", lasting_label(build)]
+    return shlex.join(words)
+
+
+def bugs_caught(controls: Collection["KnownBad | ControlRun"]) -> str:
+    """Say how many bugs were caught, and whether the healthy engine was clean next to them."""
+    caught = sum(control.detection is Detection.CAUGHT for control in controls)
+    unclean = [f"{one.scenario} {metric}" for one in controls for metric in one.baseline_violations]
+    line = caught_sentence(caught, len(controls), unclean)
+    for detection in (Detection.MISSED, Detection.NOT_ASKED):
+        if rest := [control.scenario for control in controls if control.detection is detection]:
+            line += f"; {detection.value}: {_some(rest)}"
+    return line
+
+
+def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
+    """Say how many bugs were caught, and of what the healthy engine was not clean.
+
+    ``unclean`` names where the healthy engine broke a rule or differed from itself.
+    """
+    healthy = f"NOT clean: {_some(unclean)}" if unclean else "clean"
+    return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
+
+
+def seen_by(control: KnownBad) -> str:
+    """Name the clearest sign of an engine without its fix, and count the others; empty if none."""
+    # One task and one contract first: what a user would have seen, and what broke inside.
+    firsts = {found.metric.kind: found for found in reversed(control.by)}.values()
+    first = sorted(firsts, key=lambda found: found.metric.kind is not Kind.PROPORTION)
+    rest = [found for found in control.by if found not in first]
+    return list_readings([*first, *rest], most=1)
+
+
+def list_readings(comparisons: Sequence[Comparison], most: int = _NAMED_CONTROLS) -> str:
+    """Name the first comparisons with both sides' numbers, and count the others."""
+    return _some([_reading(comparison) for comparison in comparisons], most)
+
+
+def _reading(comparison: Comparison) -> str:
+    name = name_of(comparison).partition(".")[2] or name_of(comparison)
+    if comparison.verdict is Verdict.FAILED:
+        return f"{name} failed"
+    old, new = format_centers(comparison)
+    return f"{name} {old} \u2192 {new}"
+
+
+def _some(items: Sequence[str], most: int = _NAMED_CONTROLS) -> str:
+    more = len(items) - most
+    return ", ".join([*items[:most], *([f"{more} more"] if more > 0 else [])])

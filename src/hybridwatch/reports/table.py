@@ -28,8 +28,8 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line
+from hybridwatch.reports.reason_text import tradeoff_lines
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.reports.tradeoff_text import tradeoff_lines
 
 STYLES: Final = {
     Verdict.REGRESSION: "bold red",
@@ -136,7 +136,7 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield from _listed("Judged by:", sentence.rules(report))
     yield from _listed("Differences between the sides:", report.differences)
     yield from _listed("In full:", list(_shortened(report)))
-    yield from _listed("Failed trials:", _failures(report))
+    yield from _listed("Failed trials:", sentence.with_rest(report.failures, _FAILURES))
     for death in deaths_in(report):
         lines = last_lines(death.trial.log_tail, _LOG_LINES)
         yield from _listed(f"The end of the engine's log ({death.trial.place}):", lines)
@@ -196,11 +196,6 @@ def _broken_name(comparison: Comparison) -> Text:
         return Text(name)
     family, dot, member = name.partition(".")
     return Text(f"{family}.\n  {member}" if dot else name.replace(" ", "\n  "))
-
-
-def _failures(report: Report) -> list[str]:
-    shown, more = list(report.failures[:_FAILURES]), len(report.failures) - _FAILURES
-    return [*shown, f"and {more} more"] if more > 0 else shown
 
 
 def _listed(heading: str, lines: tuple[str, ...] | list[str]) -> Iterator[RenderableType]:

@@ -11,7 +11,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Code, Document, Paragraph
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import static_page
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from tests.dashboard.browser.browsing import TABLES, WHOLE, opened, too_wide
 

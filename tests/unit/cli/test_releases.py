@@ -12,9 +12,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.records.run import Failure, Phase
 from hybridwatch.records.store.journal import append_entry, read_entries
-from hybridwatch.reports.release_card import render_card
-from hybridwatch.reports.releases.card import read_card
-from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
+from hybridwatch.reports.releases import CellState, ReleaseCell, cells_file, read_card, render_card
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures

@@ -15,14 +15,13 @@ from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
 from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.records.store import Broken, write_run
-from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import (
-    answer_title,
+from hybridwatch.reports.figures.base import figure_trials
+from hybridwatch.reports.sentence import (
     render_flips,
     render_notes,
     render_repeat_command,
 )
-from tests.store_builders import REGRESSED, STARTED, Plan, answer, run, scenario
+from tests.store_builders import REGRESSED, STARTED, Plan, run, scenario
 
 HOSTILE = '<img src=x onerror="boom()"> [a](javascript:boom()) **b**'
 
@@ -106,7 +105,6 @@ def test_flips_put_lost_answers_first() -> None:
     assert [flip.contender.correct for flip in flips] == sorted(
         flip.contender.correct for flip in flips
     )
-    assert answer_title("contender", answer(0, False)) == "contender: wrong"
 
 
 def test_notes_join_equal_doubts_and_name_their_metrics() -> None:

@@ -1,5 +1,6 @@
 """Stores of controls and comparisons, and what a screen says of them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,21 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Block, Cell, Document, Notice, Table, build_cell, plain
+from hybridwatch.pages.document import (
+    Block,
+    Cell,
+    ChoiceField,
+    Document,
+    Filters,
+    Notice,
+    Table,
+    build_cell,
+    plain,
+)
 from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.identity import ScenarioRef
+from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, SCENARIO, STARTED, a_run, noisy
 from tests.dashboard.parity import blocks_of
@@ -59,6 +71,13 @@ def put(
     return run.id
 
 
+def one_side(made: Run, side: int = 0) -> Run:
+    """A run of one build: a side of another."""
+    kept = (trial for trial in made.trials if trial.side == side)
+    trials = tuple(replace(trial, index=at, side=0) for at, trial in enumerate(kept))
+    return replace(made, builds=(made.builds[side],), trials=trials)
+
+
 def source_of(results: Path, checkout: Checkout | None = None) -> ScreenSource:
     """What screens look at."""
     found = checkout or Checkout()
@@ -87,6 +106,15 @@ def alerts(results: Path, checkout: Checkout | None = None) -> tuple[Alert, ...]
 def all_blocks(document: Document) -> list[Block]:
     """Every block of a document, the ones within others too."""
     return list(blocks_of(document.blocks))
+
+
+def of_kind(document: Document, kind: type[Any]) -> list[Any]:
+    """Every block of a kind."""
+    return [block for block in all_blocks(document) if isinstance(block, kind)]
+
+
+def choices(document: Document) -> dict[str, ChoiceField]:
+    return {c.parameter: c for filters in of_kind(document, Filters) for c in filters.choices}
 
 
 def table(document: Document, caption: str) -> Table:

@@ -1,11 +1,10 @@
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.pages.address import HOME, Address, address, read_href, read_query
+from hybridwatch.pages.address import HOME, Address, address, read_query
 from hybridwatch.pages.query import ViewQuery
+from tests.dashboard.parity import read_href
 
 OPTIONS = {"a": "first", "b": "second"}
 
@@ -80,36 +79,25 @@ def test_a_single_parameter_said_twice_is_told() -> None:
 @pytest.mark.parametrize("text", ["0", "6", "x", "-1", "1.5", "\u0661", "9" * 5000, ""])
 def test_a_number_out_of_range_is_told(text: str) -> None:
     reader = ViewQuery(address("runs", page=text))
-    assert reader.whole("Page", "page", 1, 1, 5) == 1
+    assert reader.page(5) == 1
     [complaint] = reader.complaints()
     assert complaint.endswith("expected a number from 1 to 5.")
     assert len(complaint) < 200
 
 
-def test_numbers_texts_and_days_are_read() -> None:
-    reader = asked("page=3&q=+two+words+&since=2026-11-21")
-    assert reader.whole("Page", "page", 1, 1, 5) == 3
-    assert reader.text("Search", "q").text == "two words"
-    assert reader.day("Since", "since") == datetime(2026, 11, 21, tzinfo=UTC)
+def test_pages_and_texts_are_read() -> None:
+    reader = asked("page=3&q=+two+words+")
+    assert reader.page(5) == 3
+    assert reader.text("q") == "two words"
     assert reader.complaints() == ()
-    assert reader.resolved() == address("runs", page=3, q="two words", since="2026-11-21")
-
-
-def test_a_day_that_is_none_is_told() -> None:
-    reader = asked("since=yesterday")
-    assert reader.day("Since", "since") is None
-    assert "expected a day such as 2026-11-21" in reader.complaints()[0]
+    assert reader.resolved() == address("runs", page=3, q="two words")
 
 
 def test_resolved_opens_the_same_view_without_complaint() -> None:
     first = asked("x=zzz&m=a&m=nope&foo=1&page=99")
 
     def read(reader: ViewQuery) -> tuple[object, ...]:
-        return (
-            reader.one("L", "x", OPTIONS),
-            reader.many("M", "m", OPTIONS),
-            reader.whole("Page", "page", 1, 1, 5),
-        )
+        return (reader.one("L", "x", OPTIONS), reader.many("M", "m", OPTIONS), reader.page(5))
 
     seen = read(first)
     again = ViewQuery(first.resolved())

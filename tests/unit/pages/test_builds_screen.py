@@ -1,4 +1,4 @@
-"""Builds and fixes as a screen tells them."""
+"""Builds, fixes and the card of releases as screens tell them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +7,15 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.document import Link, build_cell, pieces
 from hybridwatch.records.identity import FixState
+from hybridwatch.records.store.journal import append_entry
+from hybridwatch.reports.releases import cells_file
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import load_scenario
 from tests.builders import BASELINE, a_build
 from tests.checkout import make_checkout
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import FIX, KNOWN_BAD, UPGRADE, notices, put, rows, table, view
+from tests.unit.reports.releases.cells import PADDED, TOKENS, a_cell
 
 ROOT = Path(__file__).parents[3]
 SCENARIOS = ROOT / "scenarios"
@@ -163,3 +166,24 @@ def test_our_own_checkout_is_read_in_full(monkeypatch) -> None:
     assert "cpu-0.27.1" in found.builds
     assert found.policy.rules
     assert found.calibration() is not None
+
+
+def test_without_a_cell_the_screen_says_how_to_get_one(tmp_path):
+    assert "hybridwatch releases run" in words_of(view(tmp_path, "releases"))
+
+
+def test_a_red_cell_without_a_reason_is_loud_and_differs_from_its_neighbour(tmp_path):
+    for cell in (a_cell("0.32.0", "v2", TOKENS), a_cell("0.31.0", "v2")):
+        append_entry(cells_file(tmp_path), cell)
+    shown = view(tmp_path, "releases")
+    loud = notices(shown)[0]
+    assert (loud.quiet, loud.lines) == (False, (f"{PADDED} 0.32.0 v2: {TOKENS}",))
+    told = "broken [not explained]"
+    assert [PADDED, told, "owed", "clean", "owed"] in rows(shown, "Releases")
+    assert [row[1:] for row in rows(shown, "Differences")] == [[PADDED, "clean", told]]
+
+
+def test_cells_that_cannot_be_read_are_named(tmp_path):
+    append_entry(cells_file(tmp_path), a_cell())
+    cells_file(tmp_path).write_text("no cell\n" * 2, encoding="utf-8")
+    assert "cells.jsonl:1" in str(notices(view(tmp_path, "releases"))[0].lines)

@@ -11,7 +11,7 @@ from hybridwatch.analysis.verdict import Interval
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.document import Section, Table
-from hybridwatch.pages.screens.change_points import change_points
+from hybridwatch.pages.screens.histories import change_points
 
 SUBJECT = Subject(find_metric("ttft"), "median")
 

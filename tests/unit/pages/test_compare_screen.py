@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,11 +18,9 @@ from hybridwatch.metrics import Kind
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Chart,
-    ChoiceField,
     Code,
     Command,
     Document,
-    Filters,
     Link,
     Notice,
     Table,
@@ -32,11 +29,10 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.sentence import headline
-from tests.dashboard.parity import blocks_of, words_of
+from tests.dashboard.parity import words_of
 from tests.store_builders import (
     REGRESSED,
     STARTED,
@@ -46,6 +42,7 @@ from tests.store_builders import (
     run,
     scenario,
 )
+from tests.unit.pages.suite_stores import choices, of_kind, one_side
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 WORSE = replace(REGRESSED, bad_contender=False)
@@ -59,28 +56,14 @@ def view(results: Path, **parameters: str) -> Document:
     return open_view(source, address("compare", **parameters))
 
 
-def one_side(made: Run, side: int = 0) -> Run:
-    kept = tuple(t for t in made.trials if t.side == side)
-    trials = tuple(replace(trial, index=at, side=0) for at, trial in enumerate(kept))
-    return replace(made, builds=(made.builds[side],), trials=trials)
-
-
-def every(document: Document, kind: type[Any]) -> list[Any]:
-    return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
-
-
-def choices(document: Document) -> dict[str, ChoiceField]:
-    return {c.parameter: c for filters in every(document, Filters) for c in filters.choices}
-
-
 def table(document: Document, caption: str) -> list[list[str]]:
-    (found,) = (t for t in every(document, Table) if t.caption == caption)
+    (found,) = (t for t in of_kind(document, Table) if t.caption == caption)
     return [[plain(build_cell(cell).content) for cell in row] for row in found.rows]
 
 
 def test_an_empty_store_says_what_to_do(tmp_path):
     document = view(tmp_path)
-    assert [c.text for c in every(document, Command)] == ["make run"]
+    assert [c.text for c in of_kind(document, Command)] == ["make run"]
     assert not document.complaints
 
 
@@ -101,7 +84,7 @@ def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
         "smoke/alone",
     }
     assert headline(build_report(both)) in words_of(document)
-    assert every(document, Command)[0].text == f"hybridwatch compare {both.id}"
+    assert of_kind(document, Command)[0].text == f"hybridwatch compare {both.id}"
 
 
 def test_an_engine_that_is_bad_on_purpose_is_compared_only_when_asked_for(tmp_path):
@@ -124,7 +107,7 @@ def test_a_control_alone_is_offered_but_not_chosen(tmp_path):
     write_run(tmp_path, control)
     document = view(tmp_path)
     assert choices(document)["contender"].value == f"{control.id}#0"
-    (notice,) = every(document, Notice)
+    (notice,) = of_kind(document, Notice)
     assert "bad on purpose: choose it" in notice.lines[0]
 
 
@@ -140,10 +123,10 @@ def test_a_link_to_what_is_shown_shows_the_same(tmp_path):
 def test_one_side_alone_says_that_there_is_nothing_to_compare_it_with(tmp_path):
     write_run(tmp_path, one_side(run()))
     document = view(tmp_path)
-    (notice,) = every(document, Notice)
+    (notice,) = of_kind(document, Notice)
     assert notice.title == "Both sides are the same"
     assert "measure another build" in notice.lines[0]
-    assert not every(document, Table)
+    assert not of_kind(document, Table)
 
 
 def test_sides_of_two_runs_are_compared_as_the_command_line_does(tmp_path):
@@ -152,7 +135,7 @@ def test_sides_of_two_runs_are_compared_as_the_command_line_does(tmp_path):
     for each in (old, one_side(new, 1)):
         write_run(tmp_path, each)
     document = view(tmp_path)
-    again, _ = (c.text for c in every(document, Command))
+    again, _ = (c.text for c in of_kind(document, Command))
     assert again == f"hybridwatch compare '{old.id}#0' '0badcafe#0'"
     words = [f"{old.id}#0", "0badcafe#0", "--results", str(tmp_path), "--json"]
     told = CliRunner().invoke(command, words)
@@ -171,15 +154,15 @@ def test_machines_are_compared_only_when_the_reader_chooses_so(tmp_path):
     for each in (old, replace(new, started_at=STARTED + timedelta(hours=1))):
         write_run(tmp_path, each)
     refused = view(tmp_path)
-    (notice,) = every(refused, Notice)
+    (notice,) = of_kind(refused, Notice)
     assert "machines' as much as the engines'" in notice.title
     assert "testbed cores: 2 -> 8" in notice.lines
-    assert not every(refused, Table)
+    assert not of_kind(refused, Table)
     assert choices(refused)["testbeds"].value == "refuse"
     compared = view(tmp_path, testbeds="compare")
     assert choices(compared)["testbeds"].value == "compare"
     assert ["testbed cores", "2", "8"] in table(compared, "What differs between the two sides")
-    assert every(compared, Command)[0].text.endswith("--across-testbeds")
+    assert of_kind(compared, Command)[0].text.endswith("--across-testbeds")
 
 
 def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
@@ -197,17 +180,17 @@ def test_a_side_that_is_not_there_is_told(tmp_path, asked):
     write_run(tmp_path, run(WORSE))
     document = view(tmp_path, contender=asked)
     assert (document.title, len(document.complaints)) == ("No such contender", 1)
-    assert not every(document, Chart), "of no other side"
+    assert not of_kind(document, Chart), "of no other side"
     assert document.address.values("contender") == (asked,)
 
 
 def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):
     write_run(tmp_path, run(replace(WORSE, text=HOSTILE)))
     document = view(tmp_path)
-    texts = [code.text for code in every(document, Code)]
+    texts = [code.text for code in of_kind(document, Code)]
     assert any(HOSTILE in text for text in texts)
     assert {"prompt", "expected", "baseline: right", "contender: wrong"} <= {
-        code.title for code in every(document, Code)
+        code.title for code in of_kind(document, Code)
     }
 
 
@@ -234,7 +217,7 @@ def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
     source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     list_records(tmp_path)[0].write_bytes(b"{")
     document = open_view(source, address("compare"))
-    (notice,) = every(document, Notice)
+    (notice,) = of_kind(document, Notice)
     assert "cannot be compared" in notice.title
     assert choices(document)["baseline"].options
 
@@ -251,7 +234,7 @@ def check_comparisons(record: Path) -> None:
         assert row[4] == numbers.change(comparison)
         assert row[6] == numbers.p_value(comparison.p_adjusted)
         assert row[7] == numbers.n(comparison)
-    (chart,) = every(document, Chart)
+    (chart,) = of_kind(document, Chart)
     drawn = [c for c in report.comparisons if c.metric.kind is not Kind.EXACT]
     assert sorted(chart.data["change"]) == sorted(c.effect for c in drawn if c.effect is not None)
 
@@ -282,7 +265,7 @@ def test_the_forest_has_better_on_the_right_and_marks_what_goes_on_beyond_its_ed
 
 def test_a_change_without_an_interval_does_not_count_as_within_the_band(tmp_path):
     write_run(tmp_path, run())
-    (chart,) = every(view(tmp_path), Chart)
+    (chart,) = of_kind(view(tmp_path), Chart)
     known = [low for low in chart.data["low"] if low is not None]
     assert 0 < len(known) < len(chart.data["low"])
     assert f" of {len(known)} intervals within the band." in chart.description

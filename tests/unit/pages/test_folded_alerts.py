@@ -22,8 +22,8 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Link, Paragraph, build_cell, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run
-from hybridwatch.reports.cause_rows import SHOWN, build_rows
 from hybridwatch.reports.jsonform import alert_to_json
+from hybridwatch.reports.markdown import SHOWN, build_rows
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import act, alerts, rows, source_of, table, view

@@ -1,6 +1,11 @@
+"""What documents are made of, and blocks as HTML, on a page, in a saved file and as CSV."""
+
+import base64
+import hashlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from html import unescape
+from html.parser import HTMLParser
 from typing import get_args
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
@@ -12,7 +17,6 @@ from jinja2 import UndefinedError
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.pages import html as html_module
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -22,8 +26,8 @@ from hybridwatch.pages.document import (
     Column,
     Columns,
     Command,
+    Document,
     Facts,
-    FieldKind,
     Filters,
     Folded,
     Heading,
@@ -35,14 +39,26 @@ from hybridwatch.pages.document import (
     Short,
     Table,
     When,
+    plain,
 )
-from hybridwatch.pages.html import ENVIRONMENT, HtmlContext, blocks_html, line_html
+from hybridwatch.pages.html import (
+    ENVIRONMENT,
+    HtmlContext,
+    blocks_html,
+    csv_of_chart,
+    csv_of_table,
+    file_name,
+    line_html,
+    static_page,
+)
 from hybridwatch.reports.sentence import MARKS
 
 HOSTILE = '"><script>boom()</script><img src=x onerror="boom()"> {} {0} %s &amp;'
 PEN = HtmlContext(href=Address.href)
 FIGURE = '<script type="application/json">'
 """What stands before a figure's numbers; a browser does not run it."""
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+MOMENT = datetime(2026, 11, 21, 10, 15, tzinfo=timezone(timedelta(hours=1)))
 
 
 def html(*blocks: Block) -> str:
@@ -58,7 +74,7 @@ def everything(text: str) -> tuple[Block, ...]:
     return (
         Heading(text),
         Paragraph(line),
-        Notice(FieldKind.LOUD, text, (line,)),
+        Notice(text, (line,)),
         Facts(((text, line),)),
         Table(text, (Column(text, title=text), Column(text)), ((cell, when),)),
         Chart(text, go.Figure(layout={"title": {"text": text}}), text, {text: [text]}),
@@ -155,10 +171,9 @@ def test_headings_nest() -> None:
 
 
 def test_tables_say_what_they_are_to_those_who_hear_them() -> None:
-    said = html(Table("Latest", (Column("n", number=True),), (("1",), ("2",)), marked=1))
+    said = html(Table("Latest", (Column("n", number=True),), (("1",), ("2",))))
     assert '<caption class="hw-unseen">Latest</caption>' in said
     assert 'scope="col"' in said
-    assert said.count('aria-current="true"') == 1
     assert 'data-label="n"' in said
 
 
@@ -169,3 +184,149 @@ def test_a_sparkline_has_a_text_and_bears_one_or_equal_values() -> None:
         ((2.0, 1.0, 3.0), "3 runs, up from 2 to 3"),
     ):
         assert f'alt="{words}"' in html(Table("t", (Column("a"),), ((Cell(sparkline=values),),)))
+
+
+class Parsed(HTMLParser):
+    """Scripts, and every attribute that makes a browser fetch or go somewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.fetched: list[str] = []
+        self.policy = ""
+        self._type: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.fetched += [named[name] or "" for name in ("src", "href") if name in named]
+        self._type = (named.get("type") or "") if tag == "script" else None
+        if named.get("http-equiv") == "Content-Security-Policy":
+            self.policy = named["content"] or ""
+
+    def handle_data(self, data: str) -> None:
+        if self._type == "":
+            self.scripts.append(data)
+            self._type = None
+
+
+def page(text: str, base: str | None = None) -> str:
+    figure = go.Figure(go.Scatter(x=[1], y=[2], name=text))
+    chart = Chart(text, figure, text, {text: [text]})
+    blocks = (Section(text, (chart,)), Paragraph(Link("there", address("run", run=text))))
+    return static_page(Document(text, blocks, address=address("runs", x=text)), NOW, base)
+
+
+def test_policy_names_exactly_the_scripts_of_the_page() -> None:
+    parsed = Parsed(page("</script><script>boom()</script>"))
+    assert len(parsed.scripts) == 2
+    digests = {
+        "sha256-" + base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()
+        for s in parsed.scripts
+    }
+    assert set(re.findall(r"'(sha256-[^']+)'", parsed.policy)) == digests
+    assert parsed.policy.startswith("default-src 'none'")
+    assert "unsafe-inline'" not in parsed.policy.partition("script-src")[2].partition(";")[0]
+
+
+def test_nothing_is_fetched() -> None:
+    assert all(each.startswith("data:") for each in Parsed(page("x")).fetched)
+
+
+def test_a_page_without_charts_has_no_plotly() -> None:
+    assert len(static_page(Document("t", ()), NOW)) < 20_000
+    assert page("x").count("* plotly.js v") == 1
+
+
+def test_links_lead_to_the_dashboard_where_it_is_known() -> None:
+    assert 'href="http://127.0.0.1:8501/run?run=x"' in page("x", "http://127.0.0.1:8501/")
+    assert '<span class="hw-link">there</span>' in page("x")
+
+
+def test_the_page_says_how_it_was_made() -> None:
+    assert "Written" in page("x")
+    assert "hybridwatch page runs --query x=a%27b" in page("a'b")
+
+
+def test_a_moment_is_written_in_utc_or_as_it_is_told() -> None:
+    assert When(MOMENT).text == "2026-11-21 09:15 UTC"
+    assert When(MOMENT, "3 h ago").text == "3 h ago"
+    assert When(MOMENT, "3 h ago").utc == "2026-11-21 09:15 UTC"
+
+
+def test_a_line_of_pieces_reads_as_one_text() -> None:
+    line = (Verdict.FAILED, " since ", When(MOMENT, "today"), " in ", Link("x", address("runs")))
+    assert plain(line) == "failed since today in x"
+    assert plain("") == ""
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected 2 cells, found 1"):
+        Table("t", (Column("a"), Column("b")), (("only one",),))
+
+
+def test_csv_of_a_table_has_raw_numbers_times_in_iso_and_what_stands_under() -> None:
+    columns = (Column("verdict"), Column("value"), Column("when"), Column("trend"))
+    rows = (
+        (
+            Verdict.REGRESSION,
+            Cell("41.3 ms", raw=0.0413),
+            Cell(When(MOMENT, "3 h ago"), "run 1f"),
+            Cell("", sparkline=(1.0, 2.5)),
+        ),
+    )
+    assert csv_of_table(Table("t", columns, rows)) == (
+        "verdict,value,when,trend\nregression,0.0413,2026-11-21T09:15:00+00:00 run 1f,1 2.5\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x()", "\t=1"])
+def test_no_spreadsheet_computes_a_text_of_a_record(text: str) -> None:
+    said = csv_of_table(Table("t", (Column("a"),), ((text,),)))
+    assert said.split("\n", 1)[1].lstrip('"').startswith("'")
+
+
+@pytest.mark.parametrize("text", ["-4.0 points", "+20.1 %", "-", "plain"])
+def test_changes_stay_as_they_are_in_a_csv(text: str) -> None:
+    assert csv_of_table(Table("t", (Column("a"),), ((text,),))) == f"a\n{text}\n"
+
+
+def test_csv_of_a_chart_is_its_columns_and_refuses_uneven_ones() -> None:
+    chart = Chart("c", None, "d", {"at": [MOMENT, MOMENT], "value": [1.5, 2]})
+    at = "2026-11-21T09:15:00+00:00"
+    assert csv_of_chart(chart) == f"at,value\n{at},1.5\n{at},2\n"
+    with pytest.raises(ValueError, match="shorter"):
+        csv_of_chart(Chart("c", None, "d", {"at": [MOMENT, MOMENT], "value": [1.5]}))
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("ttft p99", "hybridwatch-ttft-p99.csv"),
+        ("../../etc/passwd", "hybridwatch-etc-passwd.csv"),
+        ("<script>", "hybridwatch-script.csv"),
+        ("é", "hybridwatch-view.csv"),
+    ],
+)
+def test_a_file_has_a_harmless_name(title: str, name: str) -> None:
+    assert file_name(title, ".csv") == name
+
+
+def test_a_choice_tells_in_words_and_many_of_none_is_all() -> None:
+    options = {"a": "first", "b": "second"}
+    assert ChoiceField("L", "p", options, ("a", "b"), many=True).chosen_text == "first, second"
+    assert ChoiceField("L", "p", options, (), many=True).chosen_text == "all"
+    assert ChoiceField("L", "p", {}, ()).value == ""
+
+
+def test_complaints_stand_first_and_loud() -> None:
+    [warning] = Document("t", (), complaints=("no such run",)).warnings
+    assert not warning.quiet
+    assert warning.lines == ("no such run",)
+    assert Document("t", ()).warnings == ()
+
+
+def test_moments_are_aware_utc_in_csv_whatever_their_zone() -> None:
+    utc = When(MOMENT.astimezone(UTC))
+    cells = (Table("t", (Column("w"),), ((when,),)) for when in (When(MOMENT), utc))
+    assert len({csv_of_table(table) for table in cells}) == 1

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.pages.document import FieldKind
 from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.parity import words_of
@@ -33,7 +32,7 @@ def test_each_mutant_has_a_row_with_what_killed_it(tmp_path, table):
 def test_a_false_alarm_is_loud(tmp_path, table):
     append_cell(table, a_cell(HEALTHY, detail="contract.wrong_tokens 0 -> 2"))
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is FieldKind.LOUD
+    assert not loud.quiet
     assert loud.title == "1 false alarm"
 
 
@@ -41,12 +40,12 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path, table):
     append_cell(table, a_cell("unzeroed-state"))
     table.write_text("no cell\n" * 2, encoding="utf-8")
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is FieldKind.LOUD
+    assert not loud.quiet
     assert "cpu-0.27.1.jsonl:1" in str(loud.lines)
 
 
 def test_a_file_of_own_mutants_that_cannot_be_read_is_named(own_home, tmp_path):
     (own_home / "mutants" / "mine.toml").write_text("[mutant.one]\n")
     loud = notices(view(tmp_path, "mutants"))[0]
-    assert loud.kind is FieldKind.LOUD
+    assert not loud.quiet
     assert "mine.toml: mutant.one.mechanism: missing" in str(loud.lines)

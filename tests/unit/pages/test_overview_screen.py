@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,13 +13,10 @@ from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (
     Cell,
     Document,
-    FieldKind,
-    Folded,
     Grade,
     Link,
     Notice,
     Paragraph,
-    Section,
     Short,
     Table,
     build_cell,
@@ -36,6 +33,7 @@ from tests.planted_world.plan import CHAT, NOTHING, SHORTEST, A, morning, plan_n
 from tests.planted_world.records import write_world
 from tests.planted_world.replay import cut_off
 from tests.store_builders import FIX, REGRESSED, STARTED, Plan, build, run, scenario
+from tests.unit.pages.suite_stores import all_blocks, table
 
 NOW = STARTED + timedelta(hours=3)
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -58,32 +56,17 @@ def opened(results: Path, query: str = "", checkout: Checkout | None = None) -> 
 CHECKOUT = Checkout()
 
 
-def blocks_in(blocks: Sequence[object]) -> Iterator[object]:
-    for block in blocks:
-        yield block
-        if isinstance(block, Section | Folded):
-            yield from blocks_in(block.blocks)
-
-
-def table(document: Document, caption: str) -> Table:
-    return next(
-        block
-        for block in blocks_in(document.blocks)
-        if isinstance(block, Table) and block.caption == caption
-    )
-
-
 def captions(document: Document) -> list[str]:
-    return [block.caption for block in blocks_in(document.blocks) if isinstance(block, Table)]
+    return [block.caption for block in all_blocks(document) if isinstance(block, Table)]
 
 
 def loud(document: Document) -> list[Notice]:
-    blocks = blocks_in(document.blocks)
-    return [b for b in blocks if isinstance(b, Notice) and b.kind is FieldKind.LOUD]
+    blocks = all_blocks(document)
+    return [b for b in blocks if isinstance(b, Notice) and not b.quiet]
 
 
 def said(document: Document) -> str:
-    return "\n".join(plain(b.line) for b in blocks_in(document.blocks) if isinstance(b, Paragraph))
+    return "\n".join(plain(b.line) for b in all_blocks(document) if isinstance(b, Paragraph))
 
 
 def verdicts(cells: Sequence[object]) -> list[Verdict]:

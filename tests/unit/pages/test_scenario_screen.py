@@ -1,8 +1,7 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -16,13 +15,10 @@ from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
     Chart,
     ChoiceField,
-    Columns,
     Document,
     Filters,
-    Folded,
     Notice,
     Paragraph,
-    Section,
     Table,
     build_cell,
     plain,
@@ -31,8 +27,7 @@ from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.records.store import write_run
 from tests.store_builders import REGRESSED, STARTED, Plan, build, run
-
-T = TypeVar("T")
+from tests.unit.pages.suite_stores import of_kind
 
 NIGHTS = 24
 STEP_AT = 12
@@ -77,20 +72,6 @@ def opened(results: Path, query: str = "") -> Document:
     return open_view(source, read_query("scenario", query))
 
 
-def blocks_in(blocks: Sequence[object]) -> Iterator[object]:
-    for block in blocks:
-        yield block
-        if isinstance(block, Section | Folded):
-            yield from blocks_in(block.blocks)
-        elif isinstance(block, Columns):
-            for part in block.parts:
-                yield from blocks_in(part)
-
-
-def of_kind(document: Document, kind: type[T]) -> list[T]:
-    return [block for block in blocks_in(document.blocks) if isinstance(block, kind)]
-
-
 def test_empty_store_says_what_to_do(tmp_path: Path) -> None:
     document = opened(tmp_path)
     assert "No runs yet" in plain(of_kind(document, Paragraph)[0].line)
@@ -130,9 +111,7 @@ def test_what_was_measured_today_has_no_gap(tmp_path: Path) -> None:
     assert not any(shape.type == "rect" for c in charts for shape in c.figure.layout.shapes)
 
 
-def test_a_planted_step_is_confirmed_and_named_with_the_release_it_came_with(
-    stepped: Path,
-) -> None:
+def test_a_planted_step_is_confirmed_and_named_with_the_release_it_came_with(stepped: Path) -> None:
     document = opened(stepped, "metric=output_throughput&metric=ttft+median")
     changes = next(t for t in of_kind(document, Table) if t.caption == "Change points")
     told = [[plain(build_cell(cell).content) for cell in row] for row in changes.rows]

@@ -1,8 +1,9 @@
+"""Lists of runs, and the page of a run with its curves."""
+
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -11,13 +12,10 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
-    Block,
     Chart,
     Command,
     Document,
-    FieldKind,
     Filters,
     Link,
     Notice,
@@ -28,22 +26,21 @@ from hybridwatch.pages.document import (
     pieces,
     plain,
 )
-from hybridwatch.pages.saved_page import static_page
+from hybridwatch.pages.html import csv_of_table, static_page
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
-from tests.dashboard.parity import blocks_of
+from tests.curves import a_swept_run, even, tilted
+from tests.dashboard.parity import words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, as_version_1, run, scenario
+from tests.unit.pages.suite_stores import of_kind, one_side, table
 
-B = TypeVar("B", bound=Block)
 NOW = STARTED + timedelta(hours=5)
+CURVES_NOW = datetime(2026, 11, 22, tzinfo=UTC)
+TITLE = "Throughput against interactivity"
 
 
 def view(store: Path, screen: str, **parameters: str | list[str] | int) -> Document:
     return open_view(ScreenSource(store, open_index(store), NOW), address(screen, **parameters))
-
-
-def of_kind(document: Document, kind: type[B]) -> list[B]:
-    return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
 
 
 def column(table: Table, name: str) -> list[str]:
@@ -65,10 +62,8 @@ def store(tmp_path: Path) -> Path:
     other = replace(TESTBED, id="xeon-8c", cores=8)
     later = STARTED + timedelta(hours=1)
     write_run(tmp_path, run(Plan(started_at=later, testbed=other, scenario=scenario("smoke/b"))))
-    both = run(Plan(started_at=STARTED + timedelta(hours=2), scenario=scenario("smoke/c")))
-    alone = tuple(trial for trial in both.trials if trial.side == 0)
-    trials = tuple(replace(trial, index=index) for index, trial in enumerate(alone))
-    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    last = run(Plan(started_at=STARTED + timedelta(hours=2), scenario=scenario("smoke/c")))
+    write_run(tmp_path, one_side(last))
     return tmp_path
 
 
@@ -134,7 +129,7 @@ def test_gpus_of_a_testbed_are_told_by_kind(tmp_path: Path) -> None:
 def test_long_lists_have_pages_that_keep_the_filter(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.pages.screens.pager._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.query._ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
     [pager] = [
@@ -219,7 +214,7 @@ def test_a_run_can_be_changed_for_another_of_its_scenario(store: Path) -> None:
     again = run(replace(REGRESSED, seed=8, started_at=STARTED + timedelta(hours=3)))
     write_run(store, again)
     [choice, _] = [c for f in of_kind(view(store, "run", run=again.id), Filters) for c in f.choices]
-    assert list(choice.options) == [again.id, run(REGRESSED).id]  # type: ignore[union-attr]
+    assert list(choice.options) == [again.id, run(REGRESSED).id]
 
 
 def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
@@ -228,7 +223,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
     path.write_bytes(b"{")
     document = open_view(ScreenSource(store, index, NOW), address("run", run=run(REGRESSED).id))
     [notice] = of_kind(document, Notice)
-    assert notice.kind is FieldKind.LOUD
+    assert not notice.quiet
     assert path.name in plain(notice.lines[0])
 
 
@@ -239,16 +234,67 @@ def test_trouble_meant_for_people_becomes_a_notice(
     def fail(*_: object) -> Document:
         raise RecordError("the disk is on fire")
 
-    module = SCREENS[screen].module or f"hybridwatch.pages.screens.{screen}"
-    monkeypatch.setattr(f"{module}.show", fail)
+    function = SCREENS[screen].show or f"hybridwatch.pages.screens.{screen}:show"
+    monkeypatch.setattr(function.replace(":", "."), fail)
     [notice] = of_kind(view(tmp_path, screen), Notice)
     assert notice.lines == ("the disk is on fire",)
 
 
 def test_a_run_of_one_build_says_what_it_is_good_for(tmp_path: Path) -> None:
-    both = run()
-    mine = [trial for trial in both.trials if trial.side == 0]
-    trials = tuple(replace(trial, index=index) for index, trial in enumerate(mine))
-    write_run(tmp_path, replace(both, builds=both.builds[:1], trials=trials))
+    write_run(tmp_path, one_side(run()))
     (said,) = column(of_kind(view(tmp_path, "runs"), Table)[0], "what")
     assert said.startswith("One build alone")
+
+
+@pytest.fixture
+def show(tmp_path):
+    """Show a page of a run that was stored."""
+
+    def of(run, page):
+        write_run(tmp_path, run)
+        source = ScreenSource(tmp_path, open_index(tmp_path), CURVES_NOW)
+        wanted = {"run": run.id} if page == "run" else {"contender": f"{run.id}#1"}
+        return open_view(source, address(page, **wanted))
+
+    return of
+
+
+def chart_of(document):
+    return next((one for one in of_kind(document, Chart) if one.title == TITLE), None)
+
+
+def loads_of(document):
+    return table(document, "Every load")
+
+
+@pytest.mark.parametrize("page", ["run", "compare"])
+def test_both_curves_are_drawn_and_every_load_stands_in_a_table(show, page):
+    document = show(a_swept_run(even, tilted), page)
+    said = " ".join(words_of(document))
+    assert "The curves cross between" in said
+    assert "Goodput counts the requests with TTFT up to 100 ms and TPOT up to 30.0 ms." in said
+    chart = chart_of(document)
+    assert len(chart.data["build"]) == 8
+    assert chart.data["max_concurrency"][:4] == [1.0, 2.0, 4.0, 8.0]
+    table = loads_of(document)
+    names = [column.name for column in table.columns]
+    assert names[:4] == ["requests in flight", "side", "tok/s per user", "tok/s of the engine"]
+    assert len(table.rows) == 8
+
+
+def test_a_run_of_one_build_has_its_curve_alone(show):
+    document = show(one_side(a_swept_run(even, tilted)), "run")
+    assert set(chart_of(document).data["build"]) == {"cpu-0.27.1"}
+    assert "cross" not in " ".join(words_of(document))
+
+
+def test_energy_has_a_column_only_where_a_driver_counts_it(show):
+    told = loads_of(show(a_swept_run(even, tilted, joules=2.0), "run"))
+    assert told.columns[-1].name == "J per token"
+    assert told.rows[0][-1].content == "2"
+
+
+def test_a_run_without_a_sweep_has_no_such_section(show):
+    run = a_swept_run(even, tilted)
+    bare = replace(run, trials=tuple(replace(trial, curve=None) for trial in run.trials))
+    assert chart_of(show(bare, "run")) is None

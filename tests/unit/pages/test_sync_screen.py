@@ -3,17 +3,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from hybridwatch.database.update import open_index
 from hybridwatch.pages.address import address
-from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (
     Chart,
-    ChoiceField,
     Command,
     Document,
-    Filters,
     Link,
     Notice,
     Paragraph,
@@ -21,12 +17,14 @@ from hybridwatch.pages.document import (
     build_cell,
     plain,
 )
+from hybridwatch.pages.html import csv_of_table
 from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
-from tests.dashboard.parity import blocks_of, words_of
+from tests.dashboard.parity import words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
+from tests.unit.pages.suite_stores import choices, of_kind, one_side
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 COMMITTED = Path(__file__).parents[3] / "results"
@@ -53,12 +51,6 @@ OLD = work(CallSite(PREPARE, 12, 0.003))
 NEW = work(CallSite(SAMPLE, 6, 0.006), CallSite(PREPARE, 3, 0.003), metadata=0.0006)
 
 
-def one_side(made: Run) -> Run:
-    kept = tuple(trial for trial in made.trials if trial.side == 0)
-    trials = tuple(replace(trial, index=at) for at, trial in enumerate(kept))
-    return replace(made, builds=made.builds[:1], trials=trials)
-
-
 def without_host_sync(made: Run) -> Run:
     kept = [trial for trial in made.trials if trial.phase is not Phase.HOST_SYNC]
     return replace(made, trials=tuple(replace(t, index=at) for at, t in enumerate(kept)))
@@ -69,33 +61,25 @@ def view(results: Path, **parameters: str) -> Document:
     return open_view(source, address("sync", **parameters))
 
 
-def every(document: Document, kind: type[Any]) -> list[Any]:
-    return [block for block in blocks_of(document.blocks) if isinstance(block, kind)]
-
-
-def choices(document: Document) -> dict[str, ChoiceField]:
-    return {c.parameter: c for filters in every(document, Filters) for c in filters.choices}
-
-
 def sites(document: Document) -> list[list[str]]:
-    (found,) = (t for t in every(document, Table) if t.caption.startswith("Reads per step"))
+    (found,) = (t for t in of_kind(document, Table) if t.caption.startswith("Reads per step"))
     return [[plain(build_cell(cell).content) for cell in row] for row in found.rows]
 
 
 def chart(document: Document, title: str) -> Chart:
-    found: list[Chart] = [c for c in every(document, Chart) if c.title == title]
+    found: list[Chart] = [c for c in of_kind(document, Chart) if c.title == title]
     assert len(found) == 1
     return found[0]
 
 
 def test_an_empty_store_says_what_to_do(tmp_path):
-    assert [c.text for c in every(view(tmp_path), Command)] == ["make run"]
+    assert [c.text for c in of_kind(view(tmp_path), Command)] == ["make run"]
 
 
 def test_runs_that_counted_no_reads_are_not_offered(tmp_path):
     write_run(tmp_path, without_host_sync(run()))
     document = view(tmp_path)
-    assert "No run counted host reads." in plain(every(document, Paragraph)[0].line)
+    assert "No run counted host reads." in plain(of_kind(document, Paragraph)[0].line)
     later = Plan(started_at=STARTED + timedelta(hours=-1), scenario=scenario("smoke/other"))
     write_run(tmp_path, run(later))
     assert list(choices(view(tmp_path))["scenario"].options) == ["smoke/other"]
@@ -105,7 +89,7 @@ def test_waits_for_a_device_are_told_with_their_kind(tmp_path):
     sample = replace(NEW.sites[0], kind="event")
     released = CallSite("(allocator)", 1, 0.0, "allocator")
     write_run(tmp_path, watched(run(), OLD, work(sample, released)))
-    (table,) = (t for t in every(view(tmp_path), Table) if t.caption.startswith("Reads per step"))
+    (table,) = (t for t in of_kind(view(tmp_path), Table) if t.caption.startswith("Reads per step"))
     notes = {build_cell(row[1]).raw: plain(build_cell(row[1]).under) for row in table.rows}
     file = SAMPLE.partition(":")[0]
     assert notes[SAMPLE] == f"event, {file}:3701"
@@ -121,7 +105,7 @@ def test_reads_are_told_per_step_by_place_the_largest_change_first(tmp_path):
         ["-3.00", "GPUModelRunner._prepare_inputs", "4.00", "1.00", "1.00 ms", "1.00 ms"],
         ["+2.00", "GPUModelRunner._sample", "0.00", "2.00", "-", "2.00 ms"],
     ]
-    (table,) = (t for t in every(document, Table) if t.caption.startswith("Reads per step"))
+    (table,) = (t for t in of_kind(document, Table) if t.caption.startswith("Reads per step"))
     assert PREPARE in csv_of_table(table)
     told = "Places beyond the busiest of each trial read 0.00 and 1.00 times a step; not listed."
     assert told in words_of(document)
@@ -154,9 +138,9 @@ def test_steps_are_told_one_by_one(tmp_path):
 def test_an_older_record_says_that_it_tells_of_no_places(tmp_path):
     write_run(tmp_path, run())
     document = view(tmp_path)
-    (notice,) = every(document, Notice)
+    (notice,) = of_kind(document, Notice)
     assert notice.title == "This record was measured before call sites and phases were kept"
-    assert [c.title for c in every(document, Chart)] == [
+    assert [c.title for c in of_kind(document, Chart)] == [
         "Host reads, step by step",
         "Building metadata, step by step",
     ]
@@ -165,20 +149,18 @@ def test_an_older_record_says_that_it_tells_of_no_places(tmp_path):
 def test_one_older_side_leaves_its_columns_open(tmp_path):
     write_run(tmp_path, watched(run(), None, NEW))
     document = view(tmp_path)
-    (notice,) = every(document, Notice)
+    (notice,) = of_kind(document, Notice)
     assert notice.title.startswith("This record of the baseline was measured before")
     assert sites(document)[0] == [
         "-", "GPUModelRunner._sample", "-", "2.00", "-", "2.00 ms",
     ]  # fmt: skip
-    assert set(chart(document, "Phases of a step").data["side"]) == {
-        "contender: cpu-0.27.1",
-    }
+    assert set(chart(document, "Phases of a step").data["side"]) == {"contender: cpu-0.27.1"}
 
 
 def test_a_side_alone_still_tells_of_itself(tmp_path):
     write_run(tmp_path, one_side(watched(run(), OLD, None)))
     document = view(tmp_path)
-    assert every(document, Notice)[0].title == "Both sides are the same"
+    assert of_kind(document, Notice)[0].title == "Both sides are the same"
     assert sites(document) == [["GPUModelRunner._prepare_inputs", "4.00", "1.00 ms"]]
 
 
@@ -188,9 +170,9 @@ def test_machines_are_laid_beside_each_other_only_when_the_reader_chooses_so(tmp
     for each in (old, new):
         write_run(tmp_path, each)
     refused = view(tmp_path)
-    assert not every(refused, Chart)
-    assert "testbed id: epyc-9654-2c-linux -> xeon-8c" in every(refused, Notice)[0].lines
-    assert every(view(tmp_path, testbeds="compare"), Chart)
+    assert not of_kind(refused, Chart)
+    assert "testbed id: epyc-9654-2c-linux -> xeon-8c" in of_kind(refused, Notice)[0].lines
+    assert of_kind(view(tmp_path, testbeds="compare"), Chart)
 
 
 def test_hostile_places_stay_text(tmp_path):
@@ -210,17 +192,14 @@ def test_the_same_two_sides_are_a_click_from_every_metric(tmp_path):
     write_run(tmp_path, made)
     links = [
         piece.to
-        for block in every(view(tmp_path), Paragraph)
+        for block in of_kind(view(tmp_path), Paragraph)
         if isinstance(block.line, tuple)
         for piece in block.line
         if isinstance(piece, Link)
     ]
     assert links == [
         address(
-            "compare",
-            scenario=made.scenario.id,
-            contender=f"{made.id}#1",
-            baseline=f"{made.id}#0",
+            "compare", scenario=made.scenario.id, contender=f"{made.id}#1", baseline=f"{made.id}#0"
         )
     ]
 

@@ -52,15 +52,15 @@ from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.integrity import StoreCheck
 from hybridwatch.records.store.retention import PrunePlan, Removal, What
 from hybridwatch.reports.detection import DetectionReport, detections_to_json
+from hybridwatch.reports.explanation import replay_to_json
 from hybridwatch.reports.jsonform import (
     alert_to_json,
     control_to_json,
     findings_to_json,
     gate_to_json,
     known_bad_to_json,
+    records_to_json,
 )
-from hybridwatch.reports.record_list import records_to_json
-from hybridwatch.reports.replay import replay_to_json
 from hybridwatch_lab.commands.engine_track import releases_to_json
 from hybridwatch_lab.releases.outcome import Tracked, TrackStep
 from hybridwatch_lab.releases.outcome import TrackOutcome as StepOutcome

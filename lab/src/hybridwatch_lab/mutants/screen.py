@@ -11,7 +11,6 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
-    FieldKind,
     Inline,
     Notice,
     Paragraph,
@@ -39,16 +38,14 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     try:
         mutants = catalogue()
     except ScenarioError as error:
-        wrong = Notice(
-            FieldKind.LOUD, "A file of mutants cannot be read", tuple(str(error).splitlines())
-        )
+        wrong = Notice("A file of mutants cannot be read", tuple(str(error).splitlines()))
         return Document("Mutants", (wrong,), lead=_LEAD)
     blocks: list[Block] = []
     for file in table_files(source.results):
         try:
             cells = read_cells(file)
         except RecordError as error:
-            blocks.append(Notice(FieldKind.LOUD, "A kill table cannot be read", (str(error),)))
+            blocks.append(Notice("A kill table cannot be read", (str(error),)))
         else:
             blocks.append(Section(file.stem, tuple(_of_build(cells, mutants))))
     if not blocks:
@@ -62,7 +59,7 @@ def _of_build(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Ite
     if alarms:
         title = plural(len(alarms), "false alarm")
         lines = tuple(f"{one.scenario}, {one.mutant}: {one.detail}" for one in alarms)
-        yield Notice(FieldKind.LOUD, title, lines)
+        yield Notice(title, lines)
     whole = compute_score(cells, mutants)
     parts = {half: compute_score(cells, members) for half, members in halves(mutants).items()}
     tried = len({cell.mutant for cell in cells} & mutants.keys())

@@ -3,16 +3,15 @@
 The live page and ``hybridwatch page`` open them here, so both show the same.
 """
 
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.pages.address import Address
-from hybridwatch.pages.document import Document, FieldKind, Notice, Paragraph
+from hybridwatch.pages.address import Address, Screen
+from hybridwatch.pages.document import Document, Notice, Paragraph
 from hybridwatch.pages.query import NothingThereError, ViewQuery
-from hybridwatch.pages.screen import Screen
 from hybridwatch.pages.screens.screen import ScreenSource, Show
 from hybridwatch.system.extensions import extended
 
@@ -22,15 +21,17 @@ _OWN: Final[Mapping[str, Screen]] = {
         Screen("overview", "Overview"),
         Screen("scenario", "Scenario", figures=True),
         Screen("compare", "Compare", figures=True),
-        Screen("sync", "CPU sync", figures=True),
+        Screen("sync", "CPU sync", figures=True, show=f"{__name__}.compare:show_sync"),
         Screen("alerts", "Alerts", figures=True),
-        Screen("releases", "Releases", "Evidence"),
+        Screen("releases", "Releases", "Evidence", show=f"{__name__}.builds:show_releases"),
         Screen("builds", "Builds and fixes", "Evidence"),
         Screen("sees", "Does the suite see?", "Evidence"),
         Screen("runs", "Runs and testbeds", "Evidence"),
         Screen("fleet", "Fleet", "Evidence"),
         Screen("run", "Run", "Evidence", listed=False, figures=True),
-        Screen("job", "Job of a fleet", "Evidence", listed=False),
+        Screen(
+            "job", "Job of a fleet", "Evidence", listed=False, show=f"{__name__}.fleet:show_job"
+        ),
     )
 }
 
@@ -48,7 +49,7 @@ def open_view(source: ScreenSource, address: Address) -> Document:
         KeyError: There is no such screen.
     """
     screen = SCREENS[address.screen]
-    show: Show = importlib.import_module(screen.module or f"{__name__}.{screen.name}").show
+    show: Show = pkgutil.resolve_name(screen.show or f"{__name__}.{screen.name}:show")
     query = ViewQuery(address)
     try:
         document = show(source, query)
@@ -58,7 +59,7 @@ def open_view(source: ScreenSource, address: Address) -> Document:
         return Document(error.title, blocks, address=address, complaints=(str(error),))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        trouble = Notice(FieldKind.LOUD, "This view cannot be shown", lines)
+        trouble = Notice("This view cannot be shown", lines)
         return Document(screen.title, (trouble,), address=address)
     complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:

@@ -1,6 +1,6 @@
 """One alert: what happened and why, what shows it, what changed, how to measure it again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.alerts import (
@@ -12,18 +12,22 @@ from hybridwatch.analysis.alerts import (
 )
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.death import find_death
+from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
 from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.database.frames import Series
 from hybridwatch.history.entry import Entry
+from hybridwatch.history.lines import Line as HistoryLine
+from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.history.trials import load_trials
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
+    Chart,
     ChoiceField,
     Code,
     Column,
@@ -40,12 +44,10 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.screens.alert_history import history_section
-from hybridwatch.pages.screens.alerting import run_line
-from hybridwatch.pages.screens.empty import broken_notice
-from hybridwatch.pages.screens.machine import notice_beside
+from hybridwatch.pages.screens.alerting import NOBODY, entry_line, run_line, status_line
+from hybridwatch.pages.screens.histories import build_chart, changes_on, notice_beside, with_machine
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import ScreenSource, broken_notice
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.lasting import is_lasting
 from hybridwatch.records.store import Broken
@@ -56,6 +58,7 @@ from hybridwatch.reports.alert_text import (
     is_control,
     own_report,
 )
+from hybridwatch.reports.figures.marks import mark_moment, mark_place
 from hybridwatch.reports.sentence import repeat_command
 
 _STORY_OPEN: Final = 8
@@ -67,6 +70,9 @@ _CHANGED: Final = {
     TransitionKind.NOT_REPEATED: "closed as not repeated",
     TransitionKind.REOPENED: "came back",
 }
+_NEWEST: Final = 50
+"""Medians of each build, as on the scenario's own page."""
+_FEWEST: Final = 2
 
 
 def alert_page(
@@ -188,10 +194,7 @@ def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         for transition in alert.transitions
     ]
     happened += [
-        (
-            source.ago(entry.at),
-            _did(entry, is_earlier=entry in alert.decisions.earlier),
-        )
+        (source.ago(entry.at), _did(entry, is_earlier=entry in alert.decisions.earlier))
         for entry in alert.decisions.all
     ]
     happened.sort(key=lambda one: one[0].moment, reverse=True)
@@ -222,3 +225,62 @@ def _verdict_text(run_verdict: RunVerdict) -> str:
     change = describe_change(lead)
     named = "" if change == numbers.ABSENT else f", {name_of_part(lead)} {change}"
     return run_verdict.verdict.value + named
+
+
+def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
+    """Draw the leading metric of both builds over time; over releases where a build has one run."""
+    subject, opened = alert.subject, alert.opened_by
+    lead = alert.cause.lead
+    metric, _ = render_name(lead.metric, lead.statistic)
+    if metric is None:
+        return
+    charted = Subject(metric, lead.statistic)
+    series = source.index.series(subject.scenario, subject.testbed, metric.id, lead.statistic)
+    over_releases, names = _names(series, (subject.contender, subject.baseline))
+    if not names:
+        return
+    machines = () if over_releases else changes_on(subject.testbed, source.index)
+    lines = build_lines(
+        series,
+        metric,
+        newest=_NEWEST,
+        over_releases=over_releases,
+        builds=names,
+        settings=source.index.settings(subject.scenario),
+        machines=machines,
+    )
+    chart = build_chart(charted, lines, subject.scenario, over_releases=over_releases)
+    chart = with_machine(chart, machines)
+    _mark(chart, lines, opened, over_releases=over_releases)
+    view = address(
+        "scenario",
+        scenario=subject.scenario,
+        testbed=subject.testbed,
+        metric=charted.label,
+        build=dict.fromkeys((subject.baseline, subject.contender)),
+    )
+    hint = "The upright line is the run that opened the alert. "
+    way = Paragraph((hint, Link("The whole history", view), "."), quiet=True)
+    lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
+    title = f"{charted.label} until then" if lost else f"When {charted.label} changed"
+    yield Section(title, (chart, way))
+
+
+def _names(series: Series, builds: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
+    """Choose the lines: builds over time, or over releases if the contender has a single run."""
+    levels = series.levels[series.levels["line"].isin(builds)]
+    over_releases = int((levels["line"] == builds[0]).sum()) < _FEWEST
+    found = dict.fromkeys(list_line_names(levels, over_releases=over_releases).tolist())
+    return over_releases, tuple(found)
+
+
+def _mark(
+    chart: Chart, lines: Sequence[HistoryLine], opened: RunVerdict, *, over_releases: bool
+) -> None:
+    """Draw an upright line where the alert opened; over releases only if that left a value."""
+    if not over_releases:
+        mark_moment(chart.figure, opened.started_at)
+        return
+    for line in lines:
+        for place in line.levels.loc[line.levels["run"] == opened.run_id, "place"][-1:]:
+            mark_place(chart.figure, float(place))

@@ -1,18 +1,40 @@
-"""Alerts as screens show them: which there are, and the runs behind them in a line."""
+"""Alerts as screens show them: which there are, their runs, and what people did, in a line each."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.alerts import AlertGroup, RunVerdict, Timeline
-from hybridwatch.history.alerts import find_groups, find_timelines
+from hybridwatch.analysis.alerts import (
+    Alert,
+    AlertGroup,
+    DecisionEntry,
+    RunVerdict,
+    Status,
+    TriageAction,
+)
+from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import list_contenders
-from hybridwatch.pages.address import address
-from hybridwatch.pages.document import Cell, Inline, Link
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.document import Cell, Inline, Line, When
+from hybridwatch.pages.screens.screen import ScreenSource, run_link
+from hybridwatch.reports.alert_text import CLOSED
 from hybridwatch.reports.sentence import headline
 
 _LONGEST: Final = 160
 """Characters of one line of a list; pages of their own show all."""
+NOBODY: Final = "nobody"
+DONE: Final[Mapping[TriageAction, str]] = {
+    TriageAction.ACKNOWLEDGE: "acknowledged",
+    TriageAction.LINK: "linked an issue",
+    TriageAction.ASSIGN: "assigned",
+    TriageAction.MUTE: "muted",
+    TriageAction.UNMUTE: "unmuted",
+    TriageAction.NOTE: "noted",
+    TriageAction.REOPEN: "reopened",
+    TriageAction.ACCEPT: "accepted as expected",
+    TriageAction.INVALID: "called it invalid",
+    TriageAction.DUPLICATE: "called it a duplicate of",
+}
+"""What a person did, after the name."""
 
 
 def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
@@ -22,11 +44,6 @@ def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
         TriageError: What people decided cannot be read.
     """
     return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
-
-
-def stories_with(run_id: str, source: ScreenSource) -> tuple[Timeline, ...]:
-    """Give the timelines in which a run was bad."""
-    return find_timelines(source.index, source.checkout()).bad_in.get(run_id, ())
 
 
 def engine_message(run_id: str, source: ScreenSource) -> str:
@@ -50,8 +67,28 @@ def since(run_verdict: RunVerdict, source: ScreenSource) -> Cell:
 
 def run_line(run_verdict: RunVerdict, source: ScreenSource) -> tuple[Inline, ...]:
     """Name a run and the release of its contender."""
-    link = Link(
-        f"run\N{NO-BREAK SPACE}{run_verdict.run_id}", address("run", run=run_verdict.run_id)
-    )
+    link = run_link(run_verdict.run_id)
     _, release = list_contenders(source.index).get(run_verdict.run_id, ("", ""))
     return (link, f" of {release}") if release else (link,)
+
+
+def entry_line(entry: DecisionEntry) -> str:
+    """Tell one decision in a line: who did what, and the words that came with it."""
+    decision = entry.decision
+    if decision.action is TriageAction.ASSIGN:
+        done = f"assigned {decision.text}" if decision.text else "took it from everybody"
+        return f"{entry.who} {done}"
+    until = f" until {decision.until:%Y-%m-%d}" if decision.until else ""
+    return f"{entry.who} {DONE[decision.action]}{until}" + (
+        f": {decision.text}" if decision.text else ""
+    )
+
+
+def status_line(alert: Alert | AlertGroup) -> Line:
+    """Say how an alert stands, and how it came to be closed."""
+    if alert.muted_until is not None:
+        return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
+    answer = alert.decisions.answer
+    if alert.status is Status.CLOSED and answer is not None:
+        return f"closed: {CLOSED[answer.decision.action]}"
+    return "between two releases" if alert.status is Status.RELEASE else alert.status.value

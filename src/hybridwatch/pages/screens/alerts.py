@@ -1,6 +1,6 @@
 """Alerts: what is bad, since when, and who does what about it; one of them in ``alert``."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
@@ -8,7 +8,6 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.pages.address import Address, address
-from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -22,20 +21,26 @@ from hybridwatch.pages.document import (
     Paragraph,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page, same_words
 from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.alerting import (
+    NOBODY,
     alerts_here,
     engine_message,
+    entry_line,
     run_line,
     shortened,
     since,
+    status_line,
 )
-from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.machine import machine_notice
-from hybridwatch.pages.screens.pager import PagePart, find_page
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
+from hybridwatch.pages.screens.histories import machine_notice
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    empty_store,
+    gaps_here,
+    gaps_notice,
+)
 from hybridwatch.reports.alert_text import (
     alert_text,
     common,
@@ -119,13 +124,9 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
     scenarios = {one.subject.scenario for alert in alerts for one in alert.members}
     return (
         query.one("Show", "status", statuses, _STANDING),
-        query.many("Scenario", "scenario", _same(scenarios)),
-        query.many("Assigned to", "assigned", {"": NOBODY, **_same(names)}),
+        query.many("Scenario", "scenario", same_words(scenarios)),
+        query.many("Assigned to", "assigned", {"": NOBODY, **same_words(names)}),
     )
-
-
-def _same(names: Iterable[str]) -> dict[str, str]:
-    return {name: name for name in sorted(names)}
 
 
 def _is_chosen(alert: AlertGroup, filters: Sequence[ChoiceField]) -> bool:
@@ -152,10 +153,7 @@ def _lead(alerts: Sequence[AlertGroup], source: ScreenSource) -> Line:
         return f"Nothing is open in {plural(source.index.counts['runs'], 'run')}."
     blocking = sum(alert.rank is Action.BLOCK for alert in standing)
     newest = max(alert.opened_by.started_at for alert in standing)
-    return (
-        f"{len(standing)} open, {blocking} of them would block · newest ",
-        source.ago(newest),
-    )
+    return (f"{len(standing)} open, {blocking} of them would block · newest ", source.ago(newest))
 
 
 def _list(

@@ -1,4 +1,4 @@
-"""Builds and fixes: which build has which fix, and which scenario proves it."""
+"""Builds, fixes and releases: which build has which fix, what proves it; and: may I upgrade?"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,33 +9,52 @@ from typing import Final, TypeAlias
 import pandas as pd
 
 from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.errors import RecordError
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls, list_fixes
 from hybridwatch.pages.address import address
-from hybridwatch.pages.alert_words import status_line
 from hybridwatch.pages.document import (
     Block,
     Cell,
     Column,
+    Command,
     Document,
     Filters,
     Inline,
     Link,
+    Notice,
     Paragraph,
     Section,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.alerting import alerts_here, since
-from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.alerting import alerts_here, since, status_line
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    checkout_notice,
+    empty_store,
+    run_link,
+)
 from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, describe_place, group_text
+from hybridwatch.reports.releases import (
+    Card,
+    cell_words,
+    column_words,
+    difference_words,
+    measured_words,
+    read_card,
+    reason_words,
+    short_words,
+    step_words,
+)
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
+from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.system.home import home_or_shipped
 
 _ABREAST: Final = 8
 """Builds side by side when none are chosen; more would not fit a screen."""
-
 _STATES: Final[Mapping[FixState, tuple[str, str]]] = {
     FixState.PRESENT: ("\u2714 present", "The release has it."),
     FixState.APPLIED: ("+ applied", "The release lacks it; the plugin put it in."),
@@ -45,8 +64,11 @@ _STATES: Final[Mapping[FixState, tuple[str, str]]] = {
 }
 """How a state is written, and what it means."""
 _UNPROBED: Final = Cell("-", title="No run of this build has probed it.")
-
 _WHOLES: Final = {part: whole for whole, parts in FIX_PARTS.items() for part in parts}
+_CARD_LEAD: Final = (
+    "What the contracts of each scenario show on each vLLM release and model runner, as released; "
+    "numbers in brackets are those of the reasons."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +104,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     if builds:
         newest = find_newest(list_controls(source.index, checkout.scenarios))
         proofs = _proofs(checkout.scenarios.values(), newest)
-        blocks += [
-            Filters((choice,)),
-            *_matrix(shown, builds, proofs, source),
-        ]
+        blocks += [Filters((choice,)), *_matrix(shown, builds, proofs, source)]
     else:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
     blocks += [*_between_releases(source), *_all(builds, checkout.builds, source)]
@@ -266,10 +285,7 @@ def _measured(build: ScreenBuild, source: ScreenSource) -> tuple[Cell | Inline, 
         build.release,
         _switched(build),
         Cell(str(build.runs), raw=build.runs),
-        Cell(
-            source.ago(build.newest),
-            Link(f"run\N{NO-BREAK SPACE}{build.run}", address("run", run=build.run)),
-        ),
+        Cell(source.ago(build.newest), run_link(build.run)),
     )
 
 
@@ -280,3 +296,47 @@ def _switched(build: ScreenBuild) -> str:
         if (fixes := [fix for fix, found in sorted(build.fixes.items()) if found is state])
     ]
     return "; ".join(facts) or "-"
+
+
+def show_releases(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
+    """Show every release that was measured, what differs between two, and why."""
+    try:
+        card = read_card(source.results, find(home_or_shipped() / "scenarios", []))
+    except RecordError as error:
+        wrong = Notice("The card cannot be read", tuple(str(error).splitlines()))
+        return Document("Releases", (wrong,), lead=_CARD_LEAD)
+    if not card.cells:
+        hint = "No release was measured yet. It takes hours; a run that is stopped goes on later:"
+        blocks: tuple[Block, ...] = (Paragraph(hint), Command("hybridwatch releases run"))
+        return Document("Releases", blocks, lead=_CARD_LEAD)
+    return Document("Releases", tuple(_card_blocks(card)), lead=_CARD_LEAD)
+
+
+def _card_blocks(card: Card) -> Iterator[Block]:
+    unexplained = list(card.unexplained())
+    if unexplained:
+        told = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
+        yield Notice(f"{plural(len(told), 'cell')} not explained", told)
+    names = [Column(column_words(column)) for column in card.columns]
+    rows = [
+        (Cell(one), *(_card_cell(card, (one, *column)) for column in card.columns))
+        for one in card.scenarios
+    ]
+    days = (Cell(measured_words(card, column)) for column in card.columns)
+    lines = (*rows, (Cell("measured"), *days))
+    yield Table("Releases", (Column("scenario"), *names), lines, visible=True)
+    steps = [
+        (step_words(step, both, pairs), *difference_words(card, pair))
+        for step, (both, pairs) in card.steps()
+        for pair in pairs
+    ]
+    columns = ("step", "scenario", "before", "after")
+    yield Table("Differences", tuple(map(Column, columns)), tuple(steps), visible=True)
+    reasons = [(str(at), reason_words(one)) for at, one in enumerate(card.reasons, start=1)]
+    columns_of_reasons = (Column("number", number=True), Column("why", wide=True))
+    yield Table("Reasons", columns_of_reasons, tuple(reasons), visible=True)
+
+
+def _card_cell(card: Card, key: tuple[str, str, str]) -> Cell:
+    cell = card.cells.get(key)
+    return Cell(short_words(card, cell), title=cell_words(cell) if cell else "")

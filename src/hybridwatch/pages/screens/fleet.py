@@ -1,6 +1,8 @@
-"""A fleet: what is measured now, what waits, what went wrong, and the hosts."""
+"""A fleet: what is measured now, what waits, what went wrong, the hosts; and each of its jobs."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
@@ -9,6 +11,7 @@ from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.lookup import AttemptRecord, JobHistory, load_job_history
 from hybridwatch.orchestration.fleet.overview import (
     BatchOverview,
     HostLine,
@@ -22,11 +25,11 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Cell,
+    Code,
     Column,
     Command,
     Document,
     Facts,
-    FieldKind,
     Inline,
     Link,
     Notice,
@@ -35,9 +38,12 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Fleet"
 _LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
+JOB: Final = "Job of a fleet"
+_LOG_LINES: Final = 400
 
 
 def open_source_queue(source: ScreenSource) -> JobQueue:
@@ -56,9 +62,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
         overview = read_overview(open_source_queue(source))
     except HybridwatchError as error:
         lines = tuple(str(error).splitlines())
-        return Document(
-            TITLE, (Notice(FieldKind.LOUD, "The queue cannot be read", lines),), lead=_LEAD
-        )
+        return Document(TITLE, (Notice("The queue cannot be read", lines),), lead=_LEAD)
     if not overview.batches:
         hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
         return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
@@ -69,7 +73,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     barred = [host for host in overview.hosts if host.standing is HostStatus.QUARANTINED]
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
-        yield Notice(FieldKind.LOUD, title, tuple(f"{one.name}: {one.reason}" for one in barred))
+        yield Notice(title, tuple(f"{one.name}: {one.reason}" for one in barred))
     ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
     waiting = overview.waiting or {}
     yield Facts(
@@ -83,7 +87,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
     if held_up:
         lines = tuple(f"{plural(count, 'job')}: {reason}" for reason, count in held_up)
-        yield Notice(FieldKind.QUIET, "Why jobs wait", lines)
+        yield Notice("Why jobs wait", lines, quiet=True)
     if overview.underway:
         yield _underway(overview.underway, source)
     yield _batches(overview.batches, source)
@@ -146,3 +150,62 @@ def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
         seen = source.ago(host.seen_at)
         rows.append((host.name, state, seen, str(host.series), proven, steady, host.reason))
     return Table("Hosts", columns, tuple(rows), visible=True)
+
+
+def show_job(source: ScreenSource, query: ViewQuery) -> Document:
+    """Show the job that the address names."""
+    key = query.text("job")
+    fleet: Inline = Link("all jobs", address("fleet"))
+    try:
+        job_queue = open_source_queue(source)
+        history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
+    except HybridwatchError as error:
+        notice = Notice("There is no such job", tuple(str(error).splitlines()))
+        return Document(JOB, (notice,), lead=fleet)
+    if history is None:
+        notice = Notice("No job is named", ("The page of the fleet lists them.",), quiet=True)
+        return Document(JOB, (notice,), lead=fleet)
+    return Document(JOB, tuple(_job_blocks(history, source)), lead=fleet)
+
+
+def _job_blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
+    job = history.job
+    record: Inline = "-"
+    if history.record:
+        run = read_run_id(Path(history.record))
+        record = Link(run, address("run", run=run))
+    yield Facts(
+        (
+            ("Scenario", job.scenario),
+            ("Builds", " against ".join(job.builds)),
+            ("Testbed", job.testbed),
+            ("Night", job.batch_id),
+            ("For", job.purpose.value),
+            ("State", ": ".join(filter(None, (history.state.value, history.reason)))),
+            ("Run", record),
+        )
+    )
+    if history.attempts:
+        yield _attempts(history.attempts, source)
+    logged = [one for one in history.attempts if one.log]
+    if logged:
+        yield Code(_tail(source.results / logged[-1].log), f"Log of attempt {logged[-1].number}")
+
+
+def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
+    names = ("attempt", "host", "begun", "ended", "how")
+    columns = (*map(Column, names), Column("why", wide=True))
+    rows: list[tuple[Cell | Inline, ...]] = []
+    for one in attempts:
+        ended = "-" if one.ended_at is None else source.ago(one.ended_at)
+        how = (ended, one.end or "it runs", one.reason)
+        rows.append((str(one.number), one.host, source.ago(one.started_at), *how))
+    return Table("Attempts", columns, tuple(rows), visible=True)
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return "".join(deque(file, maxlen=_LOG_LINES))
+    except OSError as error:
+        return f"{log.name} cannot be read: {error.strerror}"

@@ -1,6 +1,8 @@
 """What the person on duty reads first: what is broken, what is new, where everything stands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -9,26 +11,33 @@ import pandas as pd
 
 from hybridwatch.analysis.alerts import AlertSubject, Status
 from hybridwatch.analysis.detection import Detection
+from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls
+from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
+    COLUMNS,
+    CellStatus,
+    GridRow,
+    VerdictRow,
     build_grid,
     current,
     render_name,
+    since_when,
 )
 from hybridwatch.history.runs import latest_comparisons
-from hybridwatch.pages.address import address
+from hybridwatch.history.severity import ORDER
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
     ChoiceField,
     Column,
     Document,
-    FieldKind,
     Filters,
     Folded,
     Grade,
@@ -41,22 +50,30 @@ from hybridwatch.pages.document import (
     Short,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.query import ViewQuery, same_words
 from hybridwatch.pages.screens.alerting import alerts_here
-from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.machine import machine_notice
-from hybridwatch.pages.screens.overview_grid import standings
+from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.unmeasured import gaps_here, gaps_notice
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    checkout_notice,
+    empty_store,
+    find_gap,
+    gaps_here,
+    gaps_notice,
+    missed_controls,
+)
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
-from hybridwatch.reports.caught import bugs_caught
+from hybridwatch.reports.sentence import bugs_caught
 
 _RUNS_BACK: Final = 16
 _NAMED: Final = 3
 _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
 _TITLE: Final = "hybridwatch"
+_GRID_ROWS: Final = 30
+_QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -64,14 +81,14 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     index = source.index
     runs = index.runs()
     filters = (
-        query.many("Group", "group", _options(runs["group"])),
+        query.many("Group", "group", same_words(runs["group"])),
         query.many(
             "Build",
             "build",
-            _options(runs["line"]),
+            same_words(runs["line"]),
             dict(zip(runs["build"], runs["line"], strict=True)),
         ),
-        query.many("Testbed", "testbed", _options(runs["testbed"])),
+        query.many("Testbed", "testbed", same_words(runs["testbed"])),
     )
     since = query.one("Changed since", "since", _SINCE, "1")
     checkout = source.checkout()
@@ -87,17 +104,13 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         *_open_alerts(source),
         *loud,
         *machine_notice(source, moment),
-        *_missed(controls),
+        *missed_controls(find_newest(controls).values(), ": green without {}"),
         Filters((*filters, since)),
         news_section(latest, partial(_is_chosen, filters), since, moment, source),
         *standings(rows, latest, unmeasured, source),
         *_controls(controls, source, folded=bool(rows)),
     )
     return Document(_TITLE, blocks, _lead(runs, source))
-
-
-def _options(names: pd.Series) -> Mapping[str, str]:
-    return {str(name): str(name) for name in sorted(names.unique())}
 
 
 def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame:
@@ -139,7 +152,7 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield Notice(FieldKind.LOUD, "The alerts cannot be told", tuple(str(error).splitlines()))
+        yield Notice("The alerts cannot be told", tuple(str(error).splitlines()))
         return
     every = address("alerts")
     if not found:
@@ -160,18 +173,6 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
         line += [" (opened ", source.ago(group.opened_by.started_at), ")"]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
-
-
-def _missed(controls: Sequence[ControlRun]) -> Iterator[Notice]:
-    missed = [c for c in find_newest(controls).values() if c.detection is Detection.MISSED]
-    if missed:
-        lines = tuple(
-            (Link(c.scenario, address("run", run=c.run)), f": green without {', '.join(c.lost)}")
-            for c in missed
-        )
-        yield Notice(
-            FieldKind.LOUD, f"{plural(len(missed), 'known-bad control')} not caught", lines
-        )
 
 
 def _controls(
@@ -221,3 +222,159 @@ def _seen(control: ControlRun) -> str:
             sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
             names.append(f"{name} {sides}")
     return ", ".join(names[:_NAMED]) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """Knows how a row stands: what was not measured in time, and since when a verdict holds."""
+
+    unmeasured: Sequence[Gap]
+    source: ScreenSource
+
+    def gap(self, row: GridRow) -> Gap | None:
+        """What was not measured in time of a row."""
+        return find_gap(self.unmeasured, row.scenario, row.testbed)
+
+    def verdict(self, row: GridRow) -> Verdict:
+        """The loudest verdict; missing where nothing was measured in time."""
+        return Verdict.MISSING if self.gap(row) else row.loudest.verdict
+
+    def is_luck(self, standing: CellStatus) -> bool:
+        """Whether it is red by no more than chance gives from run to run."""
+        row = standing.row
+        red = (row.run, row.metric, row.statistic)
+        is_red = standing.verdict is Verdict.REGRESSION
+        return is_red and red in reds_within_luck(self.source.index)
+
+    def cell(self, row: GridRow) -> Cell:
+        """The verdict, and since when it holds."""
+        gap, loudest = self.gap(row), row.loudest
+        if gap is not None:
+            since = Grade(Verdict.MISSING, "not measured")
+            when = self.source.ago(row.newest)
+            return Cell(since, ("since ", when, f", then {loudest.verdict.value}"), gap.reason)
+        measured = loudest.row.started_at.to_pydatetime()
+        moment = since_when(self.source.index).get(loudest.row.question, measured)
+        return Cell(loudest.verdict, ("since ", self.source.ago(moment)))
+
+
+def several(names: Iterable[str]) -> str:
+    """Name the first and count the others."""
+    first, *rest = names
+    return f"{first} and {len(rest)} more" if rest else first
+
+
+def render_history(found: VerdictRow, names: Sequence[str]) -> Address:
+    """Lead to the history of some metrics of the two builds of a verdict."""
+    builds = dict.fromkeys((found.baseline, found.contender))
+    return address(
+        "scenario", scenario=found.scenario, testbed=found.testbed, metric=names, build=builds
+    )
+
+
+def standings(
+    rows: Sequence[GridRow], latest: pd.DataFrame, unmeasured: Sequence[Gap], source: ScreenSource
+) -> Iterator[Block]:
+    """Lay out the grid, the loudest rows first: what is not settled, and folded what is.
+
+    ``latest`` has every newest verdict that was chosen, so that older pairs of builds are counted.
+    What was not measured in time is never without trouble.
+    """
+    if not rows:
+        yield Paragraph(
+            "Apart from controls, no run compares two builds yet, or none that was asked for."
+        )
+        return
+    stands = _Stands(unmeasured, source)
+    loud = [row for row in rows if stands.verdict(row) not in _QUIET]
+    # Nothing is known of what was not measured: louder than what is known to be bad.
+    loud.sort(key=lambda row: ORDER.index(stands.verdict(row)))
+    calm = [row for row in rows if stands.verdict(row) in _QUIET]
+    blocks: list[Block] = [Paragraph(_counted(map(stands.verdict, rows)))]
+    if shown := loud[:_GRID_ROWS]:
+        blocks.append(_table("Where everything stands", shown, stands))
+    for title, rest in (
+        (f"{plural(len(loud) - _GRID_ROWS, 'more scenario')} not settled", loud[_GRID_ROWS:]),
+        (f"{plural(len(calm), 'scenario')} without trouble", calm),
+    ):
+        if rest:
+            blocks.append(Folded(title, (_table(title, rest, stands),)))
+    pairs = len(latest[["scenario", "baseline", "contender", "testbed"]].drop_duplicates())
+    counted = sum(len(row.pairs) for row in rows)
+    hint = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
+    hint += "the scenario's newest run; the line is the contender's last medians. "
+    if pairs > counted:
+        hint += f"{plural(pairs - counted, 'older pair')} of builds: choose a build above."
+    blocks.append(Paragraph(hint, quiet=True))
+    yield Section("Where everything stands", tuple(blocks))
+
+
+def _counted(verdicts: Iterable[Verdict]) -> Line:
+    """How many scenarios have which verdict as their loudest."""
+    found = Counter(verdicts)
+    parts: list[Inline] = []
+    for verdict in ORDER:
+        if found[verdict]:
+            parts += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
+    return tuple(parts)
+
+
+def _table(title: str, rows: Sequence[GridRow], stands: _Stands) -> Table:
+    columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
+    several = len({row.testbed for row in rows}) > 1
+    return Table(title, columns, tuple(_row(row, stands, show_testbed=several) for row in rows))
+
+
+def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | Inline, ...]:
+    pairs = [" → ".join(pair) for pair in row.pairs]
+    builds = f" · {several(contender for _, contender in row.pairs)}"
+    place = f" · {row.testbed}" if show_testbed else ""
+    view = address("scenario", scenario=row.scenario, testbed=row.testbed)
+    return (
+        stands.cell(row),
+        Cell(
+            Link(row.scenario, view),
+            (stands.source.ago(row.newest), builds + place),
+            title="\n".join(pairs),
+        ),
+        *(_cell(row, name, stands) for name in COLUMNS),
+    )
+
+
+def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
+    standing = row.cells.get(name)
+    if standing is None:
+        return Cell(numbers.ABSENT, title="not measured")
+    alike = row.counted[name]
+    parts = [f"{standing.row.baseline} → {standing.row.contender}"]
+    if alike > 1:
+        parts.append(f"the loudest of {alike}")
+    if standing.row.stale:
+        parts.append("a later run no longer tells")
+    if is_luck := stands.is_luck(standing):
+        parts.append("no more than chance gives from run to run: no alert until it repeats")
+    drawn = standing.name if _effect(standing) != standing.verdict.value else None
+    run = address("run", run=standing.row.run, metric=drawn)
+    history = render_history(standing.row, (standing.name,))
+    old, luck = "(old)" if standing.row.stale else "", "(may be chance)" if is_luck else ""
+    said = filter(None, (_short(standing, name), "run", old, luck))
+    return Cell(
+        Grade(standing.verdict, _effect(standing)),
+        (Link(" ".join(said), run), " · ", Link("history", history)),
+        title="\n".join(parts),
+        sparkline=standing.medians if len(standing.medians) > 1 else (),
+    )
+
+
+def _short(standing: CellStatus, heading: str) -> str:
+    """Name a standing below a heading that says half of it."""
+    wanted = COLUMNS[heading]
+    if wanted == standing.name:
+        return ""
+    return standing.name.removeprefix(wanted.rstrip("*")).strip()
+
+
+def _effect(standing: CellStatus) -> str:
+    metric = standing.metric
+    effect = numbers.effect(standing.row.effect, metric.kind) if metric else numbers.ABSENT
+    return standing.verdict.value if effect == numbers.ABSENT else effect

@@ -14,7 +14,6 @@ from hybridwatch.pages.document import (
     Block,
     ChoiceField,
     Command,
-    FieldKind,
     Filters,
     Inline,
     Line,
@@ -24,8 +23,8 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import every_run
 from hybridwatch.records.store import Broken, read_run
 from hybridwatch.reports.sentence import repeat_command
 
@@ -35,10 +34,7 @@ _ROLES: Final = ("baseline", "contender")
 _CONTENDER: Final = 1
 _REFUSED: Final = "refuse"
 _WANTED: Final = "compare"
-_ACROSS: Final = {
-    _REFUSED: "are not compared",
-    _WANTED: "are compared all the same",
-}
+_ACROSS: Final = {_REFUSED: "are not compared", _WANTED: "are compared all the same"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
         title = "Both sides are the same"
-        return Obstacle(pair.choices, (Notice(FieldKind.QUIET, title, (_alone(pair),)),))
+        return Obstacle(pair.choices, (Notice(title, (_alone(pair),), quiet=True),))
     try:
         sides = _read(source, pair)
         if isinstance(sides, JudgedReport):
@@ -145,10 +141,10 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
             title = "A difference would be the machines' as much as the engines'"
             hint = "Measure both on one machine, or choose above to compare them all the same."
             choices = (*pair.choices, pair.across)
-            return Obstacle(choices, (Notice(FieldKind.LOUD, title, (*apart, hint)),))
+            return Obstacle(choices, (Notice(title, (*apart, hint)),))
         return judge(*sides, source.results, across_testbeds=bool(apart))
     except HybridwatchError as error:
-        notice = Notice(FieldKind.LOUD, "These sides cannot be compared", (str(error),))
+        notice = Notice("These sides cannot be compared", (str(error),))
         return Obstacle(pair.choices, (notice,))
 
 

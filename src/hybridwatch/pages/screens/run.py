@@ -1,11 +1,16 @@
-"""One run: every verdict, what to doubt, answers that changed, every trial, how to repeat it."""
+"""One run: every verdict, what to doubt, answers that changed, trials, curves, how to repeat it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from hybridwatch.analysis.curves import build_curve
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
 from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
+from hybridwatch.analysis.wording.numbers import ABSENT
+from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.history.severity import find_line_verdict, worst_first
@@ -21,7 +26,6 @@ from hybridwatch.pages.document import (
     Columns,
     Command,
     Document,
-    FieldKind,
     Filters,
     Folded,
     Inline,
@@ -32,24 +36,32 @@ from hybridwatch.pages.document import (
     Section,
     Table,
     When,
+    by_column,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.alerting import stories_with
-from hybridwatch.pages.screens.curve import curve_blocks
-from hybridwatch.pages.screens.empty import broken_notice, empty_store
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import every_run
+from hybridwatch.pages.screens.runs import every_run
+from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
+from hybridwatch.records.run import Run
 from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
-from hybridwatch.reports.figures.trials import figure_trials
-from hybridwatch.reports.run_notes import (
-    answer_title,
+from hybridwatch.reports.figures.base import SIDES, figure_trials
+from hybridwatch.reports.figures.curve import figure_curves
+from hybridwatch.reports.reason_text import (
+    KNOBS,
+    describe_interactivity,
+    describe_objective,
+    describe_output,
+    rate,
+    tradeoff_lines,
+)
+from hybridwatch.reports.sentence import (
+    headline,
+    reason,
     render_flips,
     render_notes,
     render_repeat_command,
 )
-from hybridwatch.reports.sentence import headline, reason
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""
@@ -60,6 +72,14 @@ _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", 
 _CANDIDATES: Final = 10
 """Runs that are named where an id is not whole."""
 ALL: Final = "all"
+_CURVES: Final = "Throughput against interactivity"
+_LOADS: Final = "Every load"
+_HINT: Final = (
+    "Up and to the right is better. A point is the median of the trials under one load, which "
+    "stands beside it; a band holds the middle four fifths of them."
+)
+_CROSSED: Final = " The curves cross in the grey strip."
+_Of = Callable[[LoadPoint], Spread | None]
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -141,7 +161,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
-    for timeline in stories_with(run.id, source):
+    for timeline in find_timelines(source.index, source.checkout()).bad_in.get(run.id, ()):
         way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
@@ -150,7 +170,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
 def _entry(entry: Entry) -> Iterator[Block]:
     report = entry.report
     if report is None:
-        yield Notice(FieldKind.QUIET, "No verdicts", (entry.trouble,))
+        yield Notice("No verdicts", (entry.trouble,), quiet=True)
     else:
         yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
@@ -220,11 +240,11 @@ def changed_answers(report: Report) -> Iterator[Block]:
 
 
 def _flip(flip: Flip) -> Columns:
+    answers = {"baseline": flip.baseline, "contender": flip.contender}
     texts = (
         ("prompt", flip.baseline.prompt),
         ("expected", flip.baseline.target),
-        (answer_title("baseline", flip.baseline), flip.baseline.response),
-        (answer_title("contender", flip.contender), flip.contender.response),
+        *((f"{k}: {'right' if a.correct else 'wrong'}", a.response) for k, a in answers.items()),
     )
     return Columns(tuple((Code(text, title),) for title, text in texts))
 
@@ -256,5 +276,110 @@ def trials_chart(trials: Trials) -> Chart:
         subject.label,
         figure_trials(trials),
         f"{plural(len(rows), 'trial')}; median: {medians}.",
-        {name: [row[at] for row in rows] for at, name in enumerate(names)},
+        by_column(names, rows),
+    )
+
+
+def curve_blocks(run: Run, found: Tradeoff | None) -> Iterator[Block]:
+    """Show the curves of a run, of one build too; nothing of a run that swept no loads."""
+    alone = build_curve(OneSide(run, 0)) if found is None and len(run.builds) == 1 else None
+    if alone is not None:
+        yield _curve_section((alone,), (), ())
+    elif found is not None:
+        yield tradeoff_section(found)
+
+
+def tradeoff_section(found: Tradeoff) -> Section:
+    """Show two curves side by side."""
+    sides = found.baseline, found.contender
+    return _curve_section(sides, tradeoff_lines(found), found.crossings)
+
+
+def _curve_section(
+    sides: Sequence[SideCurve], lines: Sequence[str], crossings: Sequence[tuple[float, float]]
+) -> Section:
+    hint = _HINT + (_CROSSED if crossings else "")
+    if objective := describe_objective(sides[0]):
+        hint += f" Goodput counts the requests with {objective}."
+    return Section(
+        _CURVES,
+        (
+            *(Paragraph(line) for line in lines),
+            Paragraph(hint, quiet=True),
+            _curve_chart(sides, crossings),
+            _loads_table(sides),
+        ),
+    )
+
+
+def _curve_chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]) -> Chart:
+    rows = [(side, point) for side in sides for point in side.points]
+    ends = "; ".join(f"{side.build} from {_end(side, 0)} to {_end(side, -1)}" for side in sides)
+    return Chart(
+        _CURVES,
+        figure_curves(sides, crossings),
+        f"{plural(len(sides[0].points), 'load')}: {ends}.",
+        {
+            "build": [side.build for side, _ in rows],
+            sides[0].knob: [point.load for _, point in rows],
+            "trials": [side.trials for side, _ in rows],
+            **_columns("interactivity", [point.interactivity for _, point in rows]),
+            **_columns("throughput", [point.throughput for _, point in rows]),
+            **_columns("goodput", [point.goodput for _, point in rows]),
+            **_columns("joules per token", [point.joules_per_token for _, point in rows]),
+        },
+    )
+
+
+def _end(side: SideCurve, at: int) -> str:
+    point = side.points[at]
+    throughput, interactivity = point.throughput.middle, point.interactivity.middle
+    given, seen = describe_output(side), describe_interactivity(side)
+    return f"{rate(throughput)} {given} at {rate(interactivity)} {seen}"
+
+
+def _columns(name: str, spreads: Sequence[Spread | None]) -> dict[str, Sequence[object]]:
+    return {
+        name: [None if one is None else one.middle for one in spreads],
+        f"{name} low": [None if one is None else one.low for one in spreads],
+        f"{name} high": [None if one is None else one.high for one in spreads],
+    }
+
+
+def _loads_table(sides: Sequence[SideCurve]) -> Table:
+    known = list(_known_of(sides))
+    headings = [KNOBS.get(sides[0].knob, sides[0].knob), "side", *(name for name, _ in known)]
+    columns = tuple(Column(name, number=name != "side") for name in headings)
+    loads = sorted({point.load for side in sides for point in side.points})
+    rows = [
+        (
+            Cell(f"{load:g}", raw=load),
+            SIDES[at],
+            *(_spread_cell(spread_of(point)) for _, spread_of in known),
+        )
+        for load in loads
+        for at, side in enumerate(sides)
+        for point in side.points
+        if point.load == load
+    ]
+    return Table(_LOADS, columns, tuple(rows))
+
+
+def _known_of(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
+    """Name what is known of the points, with its unit; what no trial gives has no column."""
+    first = sides[0]
+    points = [point for side in sides for point in side.points]
+    yield describe_interactivity(first), lambda point: point.interactivity
+    yield describe_output(first), lambda point: point.throughput
+    if any(point.goodput is not None for point in points):
+        yield "goodput, req/s", lambda point: point.goodput
+    if any(point.joules_per_token is not None for point in points):
+        yield "J per token", lambda point: point.joules_per_token
+
+
+def _spread_cell(found: Spread | None) -> Cell:
+    if found is None:
+        return Cell(ABSENT)
+    return Cell(
+        rate(found.middle), raw=found.middle, title=f"{rate(found.low)} to {rate(found.high)}"
     )

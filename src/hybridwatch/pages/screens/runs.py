@@ -1,11 +1,18 @@
 """Every run, newest first and controls last, and the machines that they were measured on."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import zip_longest
 from typing import Final
 
+import pandas as pd
+
+from hybridwatch.analysis.cause import CausePart, find_causes
+from hybridwatch.analysis.policy import STRICT, Action
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
 from hybridwatch.pages.address import Address, address
@@ -23,14 +30,11 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import build_headlines
-from hybridwatch.pages.screens.pager import PagePart, find_page
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import verdict_cell
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page, same_words
+from hybridwatch.pages.screens.screen import ScreenSource, broken_in, empty_store
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
+from hybridwatch.reports.sentence import summary
 
 _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "processor": lambda testbed: testbed.cpu_model,
@@ -41,6 +45,7 @@ _FACTS: Final[Mapping[str, Callable[[Testbed], str]]] = {
     "driver": lambda testbed: testbed.driver or "-",
     "CUDA": lambda testbed: testbed.cuda or "-",
 }
+_READ: Final = ("scenario", "metric", "statistic", "verdict", "effect", "gate")
 
 
 def _gpus(testbed: Testbed) -> str:
@@ -57,11 +62,11 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
-        query.many("Scenario", "scenario", _options(row.scenario for row in rows)),
+        query.many("Scenario", "scenario", same_words(row.scenario for row in rows)),
         query.many(
-            "Build", "build", _options(b for row in rows for b in (*row.builds, *row.lines))
+            "Build", "build", same_words(b for row in rows for b in (*row.builds, *row.lines))
         ),
-        query.many("Testbed", "testbed", _options(row.testbed for row in rows)),
+        query.many("Testbed", "testbed", same_words(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
     part = find_page(chosen, query)
@@ -75,10 +80,6 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         _testbeds(rows, source),
     )
     return Document(title, blocks, lead=_lead(rows, source))
-
-
-def _options(names: Iterable[str]) -> Mapping[str, str]:
-    return {name: name for name in sorted(set(names))}
 
 
 def _is_chosen(row: RunRow, filters: Sequence[ChoiceField]) -> bool:
@@ -174,3 +175,42 @@ def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
     differ = [name for name, values in zip(_FACTS, columns, strict=True) if len(set(values)) > 1]
     listed = ", ".join(differ) or "nothing that is known of them"
     return f"They differ in {listed}. Only numbers of one testbed are laid beside each other."
+
+
+def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
+    """Say what became of each run, or why nothing did, by its record.
+
+    The page of a run says it with all that its record has, such as why an engine died.
+    """
+    verdicts = index.verdicts(records=[row.record for row in rows])
+    found = dict(iter(verdicts.groupby("record", sort=False)))
+    return {row.record: row.trouble or _said(found.get(row.record, verdicts[:0])) for row in rows}
+
+
+def _said(verdicts: pd.DataFrame) -> str:
+    causes = [cause_sentence(cause) for cause in find_causes(_parts(verdicts))]
+    doubts = " ".join(filter(None, dict.fromkeys(verdicts["doubt"])))
+    return summary(causes, [Verdict(one) for one in verdicts["verdict"]], doubts)
+
+
+def _parts(verdicts: pd.DataFrame) -> Iterator[CausePart]:
+    """Take what matters to a gate without a policy."""
+    columns = (verdicts[name].tolist() for name in _READ)
+    for scenario, metric, statistic, word, effect, gate in zip(*columns, strict=True):
+        verdict, action = Verdict(word), Action(gate)
+        if verdict is Verdict.IMPROVEMENT:
+            action = STRICT.rule_for(scenario, metric).action
+        if action is not Action.WATCH:
+            yield CausePart(metric, statistic, verdict, None if pd.isna(effect) else effect, action)
+
+
+def verdict_cell(row: RunRow) -> Cell:
+    """Show the verdict of a run; of one that is bad on purpose, that it is a control."""
+    if row.is_control:
+        return Cell("control", "bad on purpose")
+    return Cell(row.verdict or "no verdict")
+
+
+def every_run(rows: Sized) -> Line:
+    """Lead to the list of every run."""
+    return ("See ", Link(plural(len(rows), "run"), address("runs")), " of this store.")

@@ -38,14 +38,22 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.document import Line as Words
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.change_points import change_points
-from hybridwatch.pages.screens.empty import broken_in, empty_store
-from hybridwatch.pages.screens.headlines import build_headlines
-from hybridwatch.pages.screens.histories import build_chart, build_charts
-from hybridwatch.pages.screens.machine import changes_on, with_machine
-from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.pages.screens.table_of_runs import verdict_cell
-from hybridwatch.pages.screens.unmeasured import gaps_notice, render_gap
+from hybridwatch.pages.screens.histories import (
+    build_chart,
+    build_charts,
+    change_points,
+    changes_on,
+    with_machine,
+)
+from hybridwatch.pages.screens.runs import build_headlines, verdict_cell
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    empty_store,
+    find_gap,
+    gaps_here,
+    gaps_notice,
+)
 from hybridwatch.reports.figures.marks import mark_gap
 
 _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "host_syncs_per_step")
@@ -165,7 +173,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
     choices = [scenario, metric, builds, along, newest]
     choices += [testbed] if len(testbed.options) > 1 else []
-    gap = render_gap(place.scenario, place.testbed, source)
+    gap = find_gap(gaps_here(source), place.scenario, place.testbed)
     hole = _hole(gap, source)
     drawn = [
         (subject, lines, histories.chart(place, subject, names, hole))
@@ -295,10 +303,7 @@ def _others(
 def _other(subject: Subject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
     values = line.levels["value"].tolist()
     shown = address(
-        "scenario",
-        scenario=place.scenario,
-        testbed=place.testbed,
-        metric=subject.label,
+        "scenario", scenario=place.scenario, testbed=place.testbed, metric=subject.label
     )
     states = [point.state.value for point in line.history.points]
     return (
@@ -310,11 +315,7 @@ def _other(subject: Subject, line: Line, place: _LoadPlace) -> tuple[Cell | Inli
 
 
 def _table_of_runs(
-    runs: pd.DataFrame,
-    names: Sequence[str],
-    source: ScreenSource,
-    *,
-    over_releases: bool,
+    runs: pd.DataFrame, names: Sequence[str], source: ScreenSource, *, over_releases: bool
 ) -> Block:
     scenario = str(runs["scenario"].iloc[0])
     chosen = pd.Series(list_line_names(runs, over_releases=over_releases), index=runs.index)

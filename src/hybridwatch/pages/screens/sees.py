@@ -21,7 +21,6 @@ from hybridwatch.pages.document import (
     Command,
     Document,
     Facts,
-    FieldKind,
     Folded,
     Inline,
     Line,
@@ -32,8 +31,13 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.empty import broken_in, checkout_notice, empty_store
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import (
+    ScreenSource,
+    broken_in,
+    checkout_notice,
+    empty_store,
+    missed_controls,
+)
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -56,8 +60,8 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if source.index.runs().empty:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
-    missed = [control for control in newest.values() if control.detection is Detection.MISSED]
-    blocks += _missed(missed)
+    passed = ": without {} the engine passed as if it were healthy"
+    blocks += missed_controls(newest.values(), passed)
     blocks += [
         Facts(_summary(newest, checkout.scenarios, equal, calibration)),
         Section("Known-bad controls", tuple(_known_bad(newest, checkout.scenarios, source))),
@@ -72,20 +76,7 @@ def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
     try:
         return checkout.calibration(), ()
     except ExportError as error:
-        return None, (Notice(FieldKind.LOUD, "The calibration cannot be read", (str(error),)),)
-
-
-def _missed(missed: Sequence[ControlRun]) -> Iterator[Notice]:
-    if missed:
-        title = f"{plural(len(missed), 'known-bad control')} not caught"
-        lines = tuple(
-            (
-                Link(control.scenario, address("run", run=control.run)),
-                f": without {', '.join(control.lost)} the engine passed as if it were healthy",
-            )
-            for control in missed
-        )
-        yield Notice(FieldKind.LOUD, title, lines)
+        return None, (Notice("The calibration cannot be read", (str(error),)),)
 
 
 def _summary(
@@ -215,7 +206,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
-        yield Notice(FieldKind.LOUD, f"{plural(len(broken), 'promise')} not kept", lines)
+        yield Notice(f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
         Column("kept"),
         Column("promised"),

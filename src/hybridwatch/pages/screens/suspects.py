@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import ScreenSource, run_link
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import is_control
 from hybridwatch.reports.sentence import bisect_command
@@ -51,16 +51,8 @@ _TAG: Final = re.compile(r"v\d+(\.\d+)+")
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Two runs between which the cause lies, and the words for them.
-
-    ``good`` is empty where it is the baseline of the bad one.
-    """
-
-    good: str
-    bad: str
-    words: tuple[str, str, str]
+_Words: TypeAlias = tuple[str, str, str]
+"""A title, and names of two runs between which a cause lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +61,10 @@ class Suspects:
 
     Attributes:
         culprits: What differs between the last side before it and the first one that has it.
-        words: A title, and names of both.
     """
 
     culprits: Culprits
-    words: tuple[str, str, str]
+    words: _Words
 
 
 def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
@@ -86,11 +77,10 @@ def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
     come slowly, and where one of the two cannot be read.
     """
     ends = _ends(alert, source)
-    bad = _side(ends.bad, source) if ends else None
-    if ends is None or bad is None:
+    if ends is None or (bad := _side(ends[1], source)) is None:
         return None
-    good = _side(ends.good, source) if ends.good else OneSide(bad.run, 0)
-    return Suspects(culprit_between(good, bad), ends.words) if good else None
+    good = _side(ends[0], source) if ends[0] else OneSide(bad.run, 0)
+    return Suspects(culprit_between(good, bad), ends[2]) if good else None
 
 
 def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
@@ -155,7 +145,7 @@ def _table(found: Suspects) -> Block:
 
 def _named(side: OneSide, source: ScreenSource) -> Iterator[Inline]:
     run, build = side.run, side.build
-    yield Link(f"run\N{NO-BREAK SPACE}{run.id}", address("run", run=run.id))
+    yield run_link(run.id)
     release = "" if build.release in build.label else f", {build.release}"
     yield f" ({build.label}{release}, "
     yield source.ago(run.started_at)
@@ -170,12 +160,16 @@ def _side(run_id: str, source: ScreenSource) -> OneSide | None:
     return OneSide(entry.run, len(entry.run.builds) - 1)
 
 
-def _ends(alert: Alert, source: ScreenSource) -> _Ends | None:
-    """Choose the two runs; ``None`` where it may have come slowly."""
+def _ends(alert: Alert, source: ScreenSource) -> tuple[str, str, _Words] | None:
+    """Choose the last good run, the first bad one, and words for both.
+
+    The good one is empty where it is the baseline of the bad one. ``None`` comes where it may have
+    come slowly.
+    """
     opened = alert.opened_by
     answers = _answers(alert, source)
     if answers is None:
-        return _Ends("", opened.run_id, _BESIDE)
+        return "", opened.run_id, _BESIDE
     mine = answers[
         (answers["baseline"] == alert.subject.baseline)
         & (answers["contender"] == alert.subject.contender)
@@ -186,14 +180,14 @@ def _ends(alert: Alert, source: ScreenSource) -> _Ends | None:
         effects, low, high = (np.log1p(sized[name]) for name in ("effect", "low", "high"))
         place = find_onset(effects.to_numpy(), ((high - low) / TO_ERROR).to_numpy(), bad)
         runs = sized["run"].tolist()
-        return _Ends(runs[place.first - 1], runs[place.last], _PLACED) if place else None
+        return (runs[place.first - 1], runs[place.last], _PLACED) if place else None
     wanted = _MEASURED if alert.subject.area in _BY_ABSENCE else _GOOD
     for some in (mine, answers):
         is_earlier = some["started_at"] < pd.Timestamp(opened.started_at)
         good = some.loc[is_earlier & some["verdict"].isin(wanted), "run"]
         if not good.empty:
-            return _Ends(str(good.iloc[-1]), opened.run_id, _SINCE_GOOD)
-    return _Ends("", opened.run_id, _BESIDE)
+            return str(good.iloc[-1]), opened.run_id, _SINCE_GOOD
+    return "", opened.run_id, _BESIDE
 
 
 def _answers(alert: Alert, source: ScreenSource) -> pd.DataFrame | None:

@@ -1,21 +1,47 @@
-"""The figure of a sweep: throughput per GPU against interactivity, one curve a side, with bands."""
+"""Figures of two sides: the curves of a sweep with their bands, and what a step is made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
-from hybridwatch.reports.figures.base import base_figure, escaped, faint
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.metrics import Unit
+from hybridwatch.reports.figures.base import (
+    COLOURS,
+    SIDES,
+    SYMBOLS,
+    base_figure,
+    compute_height,
+    escaped,
+    faint,
+)
 from hybridwatch.reports.figures.marks import MARK
-from hybridwatch.reports.figures.trials import COLOURS, SIDES, SYMBOLS
-from hybridwatch.reports.tradeoff_text import KNOBS, describe_interactivity, describe_output, rate
+from hybridwatch.reports.reason_text import KNOBS, describe_interactivity, describe_output, rate
 
 _HEIGHT: Final = 420
 _BAND: Final = 0.2
 _SHADE: Final = "rgba(128,128,128,0.22)"
 _LABELS: Final = ("top right", "bottom left")
 """Where the load stands next to a point of each side, so that equal curves do not hide it."""
+_SIDE_COLOURS: Final = ("#2383C4", "#D9731A")
+_DASHES: Final = ("solid", "dot")
+_PHASES: Final = {
+    "prepare": "#2383C4",
+    "metadata": "#D9731A",
+    "forward": "#0E9A77",
+    "sample": "#B65FA3",
+    "draft": "#A08A00",
+}
+_REST: Final = "#6C7A89"
+"""Okabe and Ito's palette, each with 3:1 against white and near-black."""
+_BAR: Final = 56
+"""Pixels of a build's bar, its name included: it stands above, to leave a narrow page its width."""
+_EDGES: Final = 96
+_STEPS_HEIGHT: Final = 280
+_WRITTEN: Final = 0.09
+"""Share of the longest step from which on a phase has room for its name."""
 
 
 def figure_curves(
@@ -130,3 +156,108 @@ def _bound_names(side: SideCurve) -> Iterator[dict[str, Any]]:
             "showarrow": False,
             "font": {"size": 12, "color": MARK},
         }
+
+
+def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
+    """Draw the phases of a step one after the other, a bar for each build.
+
+    Phases are by build, in seconds, in the order of a step.
+    """
+    longest = max(sum(parts.values()) for parts in phases.values())
+    traces: list[dict[str, Any]] = []
+    named: set[str] = set()
+    for place, parts in enumerate(phases.values()):
+        start = 0.0
+        for phase, seconds in parts.items():
+            traces.append(_bar(phase, place, (start, seconds), longest, new=phase not in named))
+            named.add(phase)
+            start += seconds
+    return base_figure(
+        traces,
+        xaxis={"tickformat": "~s", "ticksuffix": "s", "range": [0, 1.02 * longest]},
+        yaxis={
+            "range": [len(phases) - 0.5, -0.75],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+        },
+        barmode="overlay",
+        height=_BAR * len(phases) + _EDGES,
+        bargap=0.45,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.35, "x": 0, "traceorder": "normal"},
+        annotations=[
+            _bar_name(f"{build} \u00b7 {numbers.duration(sum(parts.values()))}", place)
+            for place, (build, parts) in enumerate(phases.items())
+        ],
+    )
+
+
+def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: bool) -> go.Figure:
+    """Draw a number of every step, a line for each build."""
+    value = "%{y:.4s}s" if seconds else "%{y:,.6~r}"
+    form = {"tickformat": "~s", "ticksuffix": "s"} if seconds else {"tickformat": ",~g"}
+    return base_figure(
+        [
+            {
+                "type": "scatter",
+                "x": list(range(1, len(values) + 1)),
+                "y": list(values),
+                "mode": "lines",
+                "line": {
+                    "color": _SIDE_COLOURS[side],
+                    "width": 1.5,
+                    "shape": "hv",
+                    "dash": _DASHES[side],
+                },
+                "name": escaped(build),
+                "hovertemplate": (
+                    f"<b>{value}</b> in step %{{x}}<br>{escaped(build)}<extra></extra>"
+                ),
+            }
+            for side, (build, values) in enumerate(lines.items())
+        ],
+        xaxis={"showgrid": False},
+        yaxis={"rangemode": "tozero", **form},
+        title=title,
+        height=_STEPS_HEIGHT,
+        margin={
+            "l": compute_height(Unit.SECONDS if seconds else Unit.COUNT),
+            "r": 8,
+            "t": 40,
+            "b": 28,
+        },
+        legend={"orientation": "h", "yanchor": "top", "y": -0.22, "x": 0},
+        showlegend=True,
+    )
+
+
+def _bar(
+    phase: str, place: int, span: tuple[float, float], longest: float, *, new: bool
+) -> dict[str, Any]:
+    start, seconds = span
+    length = numbers.duration(seconds)
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [seconds],
+        "base": [start],
+        "y": [place],
+        "name": escaped(phase),
+        "legendgroup": escaped(phase),
+        "showlegend": new,
+        "marker": {"color": _PHASES.get(phase, _REST)},
+        "text": [length if seconds >= _WRITTEN * longest else ""],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "textfont": {"color": "#ffffff"},
+        "hovertemplate": f"<b>{length}</b> {escaped(phase)}<extra></extra>",
+    }
+
+
+def _bar_name(text: str, place: int) -> dict[str, Any]:
+    return {
+        "text": escaped(text), "x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.46,
+        "yanchor": "middle", "showarrow": False, "font": {"size": 12},
+    }  # fmt: skip

@@ -14,24 +14,18 @@ from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
-from hybridwatch.reports.figures.base import base_figure, escaped, faint
-from hybridwatch.reports.figures.marks import (
-    AXIS,
-    Mark,
-    build_marks,
-    fitting,
-    labels,
-    rules,
-    short,
-)
-from hybridwatch.reports.figures.trials import (
+from hybridwatch.reports.figures.base import (
     COLOURS,
     HOVERS,
     SIDES,
     SYMBOLS,
+    base_figure,
     compute_height,
+    escaped,
+    faint,
     upright_axis,
 )
+from hybridwatch.reports.figures.marks import AXIS, Mark, build_marks, fitting, labels, rules, short
 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"

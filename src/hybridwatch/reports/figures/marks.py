@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from hybridwatch.history.lines import Break, Line
+from hybridwatch.history.lines import Line
 from hybridwatch.reports.figures.base import escaped
 
 _NARROWEST: Final = 280
@@ -65,13 +65,10 @@ def build_marks(lines: Sequence[Line]) -> list[Mark]:
             change = (short(step.release) or "fixes", step.text, str(runs.iloc[step.at]))
             found.setdefault(started.iloc[step.at], []).append(change)
         for one in line.breaks:
-            found.setdefault(one.at, []).append(("new series", break_text(one), one.run))
+            found.setdefault(one.at, []).append(
+                ("new series", f"new series: {one.reason}", one.run)
+            )
     return [_mark(at, found[at]) for at in sorted(found)]
-
-
-def break_text(found: Break) -> str:
-    """Say why a series ended."""
-    return f"new series: {found.reason}"
 
 
 def _mark(at: pd.Timestamp, changes: Sequence[tuple[str, str, str]]) -> Mark:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.reports.releases.cell import CellState, ReleaseCell
+from hybridwatch.reports.releases import CellState, ReleaseCell
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from tests.builders import STARTED

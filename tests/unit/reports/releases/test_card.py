@@ -4,9 +4,7 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.journal import append_entry
-from hybridwatch.reports.release_card import render_card
-from hybridwatch.reports.releases.card import read_card
-from hybridwatch.reports.releases.cell import CellState, cells_file
+from hybridwatch.reports.releases import CellState, cells_file, read_card, render_card
 from tests.unit.reports.releases.cells import DYING, PADDED, SCENARIOS, TOKENS, a_cell
 
 ABSENT = {"state": CellState.ABSENT, "detail": "needs vLLM 0.31.0 or older, and this is 0.32.0"}

@@ -1,1 +1,0 @@
-"""What each release and model runner breaks, from cells that are kept as they are measured."""
