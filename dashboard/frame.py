@@ -29,7 +29,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import FieldKind, Notice
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.system.plain_text import visible
 
 _LOOK_S: Final = 10

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch.records.completion import CloseCall, Completion
 from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.trial_parts import CloseCall, Completion
 from tests.builders import a_run
 
 Answers = Sequence[Completion]

@@ -34,7 +34,7 @@ from hybridwatch.api.answers import (
     SeriesPage,
 )
 from hybridwatch.errors import ApiError
-from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.file_parts import BULK_SUFFIX
 from hybridwatch.reports.jsonform import AlertItem
 
 _MOST: Final = 200

@@ -19,7 +19,7 @@ from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.saved_page import static_page
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases.cell import cells_file
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by

@@ -31,7 +31,7 @@ from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.records.naming import parse_start
+from hybridwatch.records.file_parts import parse_start
 from tests.planted_world.plan import World, morning, read_truth
 
 CHECKOUT: Final = Checkout()

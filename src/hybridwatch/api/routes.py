@@ -10,7 +10,7 @@ from hybridwatch.analysis.wording.report_json import ReportAnswer
 from hybridwatch.api import answers, endpoints, queries, writes
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
-from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.reports.jsonform import AlertItem
 
 PREFIX: Final = "/v1"

@@ -13,7 +13,7 @@ from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.records.store import list_records, read_examples
-from hybridwatch.records.store.retention import (
+from hybridwatch.records.store.maintenance import (
     PrunePlan,
     RetentionPolicy,
     What,

@@ -34,7 +34,7 @@ from hybridwatch.database.migration import check_known, migrate, reading_kept
 from hybridwatch.database.schema import ACT
 from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
-from hybridwatch.records.line import derived_line
+from hybridwatch.records.identity import derived_line
 
 TRIAGE_VARIABLE: Final = "HYBRIDWATCH_TRIAGE"
 """Environment variable that names a database for decisions alone, as a URL."""

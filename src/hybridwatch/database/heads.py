@@ -22,9 +22,9 @@ from hybridwatch.database.schema import RECORD, RUN, SIDE
 from hybridwatch.database.stamps import Listed, list_stamped
 from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
-from hybridwatch.records.head import Head, read_head
-from hybridwatch.records.line import name_line
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import Head, read_head
+from hybridwatch.records.identity import name_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Broken, RecordReader, StoreContents, Stored, read_file
 

@@ -17,8 +17,7 @@ from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.stamps import Listed, printable
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.records.identity import Testbed
-from hybridwatch.records.line import Named, name_line
+from hybridwatch.records.identity import Named, Testbed, name_line
 from hybridwatch.records.role import name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import read_run

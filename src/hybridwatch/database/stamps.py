@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.file_parts import BULK_SUFFIX
 from hybridwatch.records.store import list_records
 from hybridwatch.records.store.layout import results_above
 from hybridwatch.records.store.mirror import Mirror, mirror_at

@@ -24,7 +24,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.records.line import compares_releases, is_release, name_line
+from hybridwatch.records.identity import compares_releases, is_release, name_line
 from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples

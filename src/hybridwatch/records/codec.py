@@ -18,20 +18,29 @@ from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import (
+from hybridwatch.records.fields import (
     MOST_BULK_BYTES,
     MOST_MEASURED,
     MOST_RECORD_BYTES,
     MOST_SAMPLES,
     MOST_UNZIPPED_BYTES,
+    RecordPart,
+    build_adapter,
     check_client,
 )
-from hybridwatch.records.bulk import BulkFile, BulkLine, BulkOfTrial
-from hybridwatch.records.completion import Completion
-from hybridwatch.records.naming import BULK_SUFFIX, build_stem
-from hybridwatch.records.part import RecordPart, build_adapter
+from hybridwatch.records.file_parts import (
+    BULK_SUFFIX,
+    KEY,
+    BulkFile,
+    BulkLine,
+    BulkOfTrial,
+    build_stem,
+    check_seal,
+    is_altered,
+    render_sealed,
+)
 from hybridwatch.records.run import Answer, Run, Trial
-from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
+from hybridwatch.records.trial_parts import Completion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""

@@ -7,45 +7,42 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from hybridwatch.records.bounds import (
+from hybridwatch.records.fields import (
     MOST_ITEMS,
     MOST_SAMPLES,
     MOST_TRIALS,
+    Ascending,
+    Beside,
     Bytes,
     Celsius,
     Count,
     Digest,
     Duration,
+    FileName,
     Hertz,
     Id,
+    IfAny,
+    IfKnown,
+    Items,
+    KnownMetric,
     Log,
     Name,
     Number,
     PerSecond,
     Place,
+    RecordPart,
     Seconds,
     Share,
+    Table,
     Text,
+    Time,
     Values,
     Watts,
     Whole,
-)
-from hybridwatch.records.completion import Completion
-from hybridwatch.records.host_work import HostWork
-from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
-from hybridwatch.records.part import (
-    Ascending,
-    Beside,
-    FileName,
-    IfAny,
-    IfKnown,
-    Items,
-    KnownMetric,
-    RecordPart,
-    Table,
-    Time,
     one_of,
 )
+from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
+from hybridwatch.records.trial_parts import Completion, HostWork
 
 
 class Phase(Enum):

@@ -11,7 +11,7 @@ from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_change, format_centers, name_of, plural
-from hybridwatch.records.side_names import side_names
+from hybridwatch.records.role import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.cause_rows import cell, render_differences, render_log
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced, in_html

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hybridwatch.history.runs import RunRow
-from hybridwatch.records.line import name_line
+from hybridwatch.records.identity import name_line
 from hybridwatch.records.role import name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Stored

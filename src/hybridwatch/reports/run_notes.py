@@ -8,7 +8,7 @@ from hybridwatch.analysis.verdict import Flip, Report
 from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Metric
-from hybridwatch.records.lasting import lasting_label
+from hybridwatch.records.identity import lasting_label
 from hybridwatch.records.run import Answer
 from hybridwatch.reports.sentence import open_questions, repeat_command
 

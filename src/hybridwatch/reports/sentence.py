@@ -29,7 +29,7 @@ from hybridwatch.analysis.wording.labels import (
     plural,
 )
 from hybridwatch.metrics import Kind
-from hybridwatch.records.lasting import lasting_label
+from hybridwatch.records.identity import lasting_label
 from hybridwatch.records.run import InterimAnalyses, Phase
 
 MARKS: Final = {

@@ -25,8 +25,8 @@ from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
-from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.identity import FixState
+from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.sweep import Sweep

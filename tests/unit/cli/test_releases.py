@@ -11,7 +11,7 @@ from hybridwatch.cli import releases as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.records.run import Failure, Phase
-from hybridwatch.records.store.journal import append_entry, read_entries
+from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.reports.release_card import render_card
 from hybridwatch.reports.releases.card import read_card
 from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file

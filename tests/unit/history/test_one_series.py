@@ -20,7 +20,7 @@ from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.metrics import find_metric
-from hybridwatch.records import line as record_line
+from hybridwatch.records import identity as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run

@@ -1,7 +1,7 @@
 """The card of releases as a screen tells it."""
 
 from hybridwatch.pages.document import FieldKind
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases.cell import cells_file
 from tests.dashboard.parity import words_of
 from tests.unit.pages.suite_stores import notices, rows, view

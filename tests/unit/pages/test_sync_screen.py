@@ -22,9 +22,9 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
+from hybridwatch.records.trial_parts import CallSite, HostWork, StepPhase
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
 

@@ -12,8 +12,8 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode, encode
+from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import Run, Sample
-from hybridwatch.records.seal import render_sealed
 from tests.store_builders import Plan, run
 
 SMALL = run(Plan(documents=3, performance_trials=1, failed_trials=1))

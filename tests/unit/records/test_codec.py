@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import SCHEMA_VERSION, decode, encode
-from hybridwatch.records.completion import CLOSE, CloseCall, Completion
+from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import (
     Answer,
     Failure,
@@ -24,7 +24,7 @@ from hybridwatch.records.run import (
     Sample,
     Trial,
 )
-from hybridwatch.records.seal import render_sealed
+from hybridwatch.records.trial_parts import CLOSE, CloseCall, Completion
 from tests.store_builders import REGRESSED, STARTED, Plan, run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "record"

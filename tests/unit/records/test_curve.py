@@ -7,9 +7,15 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode, encode
-from hybridwatch.records.curve import Place, compute_area, compute_goodput, find_place, list_places
+from hybridwatch.records.file_parts import render_sealed
+from hybridwatch.records.readings import (
+    Place,
+    compute_area,
+    compute_goodput,
+    find_place,
+    list_places,
+)
 from hybridwatch.records.run import Curve, Point, Sample
-from hybridwatch.records.seal import render_sealed
 from tests.unit.records.test_codec import SMALL
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode, encode
-from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase
+from hybridwatch.records.trial_parts import CallSite, HostWork, StepPhase
 from tests.store_builders import run
 
 WORK = HostWork(

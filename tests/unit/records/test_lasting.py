@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.records.lasting import is_lasting, lasting_label
+from hybridwatch.records.identity import is_lasting, lasting_label
 from tests.builders import a_build
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.records.line import (
+from hybridwatch.records.identity import (
     LONGEST_LINE,
     checked_line,
     compares_releases,

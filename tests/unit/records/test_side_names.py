@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridwatch.records.side_names import LONGEST, side_names
+from hybridwatch.records.role import LONGEST, side_names
 from hybridwatch.scenarios.fixes import FIXES
 
 LONG = "cpu-0.27.1~all-cache-spec-decode-anchor+prev-step-anchor+conv-anchor+block-end-states"

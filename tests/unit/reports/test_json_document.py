@@ -49,8 +49,7 @@ from hybridwatch.orchestration.fleet.overview import (
 )
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
-from hybridwatch.records.store.integrity import StoreCheck
-from hybridwatch.records.store.retention import PrunePlan, Removal, What
+from hybridwatch.records.store.maintenance import PrunePlan, Removal, StoreCheck, What
 from hybridwatch.reports.detection import DetectionReport, detections_to_json
 from hybridwatch.reports.jsonform import (
     alert_to_json,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.records.evaluation import strictest, version_read
+from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import Answer
 
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"

@@ -17,8 +17,8 @@ from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.measurement.testbed import HOST_VARIABLE
 from hybridwatch.orchestration.fleet.cluster import JobCommand, JobResult, Result, Work
 from hybridwatch.orchestration.fleet.job import Job
-from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.records.naming import BULK_SUFFIX, safe_name
+from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file
 from hybridwatch.system.guarded import GuardedProcess
 

@@ -32,9 +32,9 @@ from hybridwatch.orchestration.nightly.suite_session import (
     LINE_VARIABLE,
     RECEIPT_VARIABLE,
 )
-from hybridwatch.records.naming import safe_name
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store import read_run
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.reports.jsonform import findings_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
 from hybridwatch.system.file_lock import claimed

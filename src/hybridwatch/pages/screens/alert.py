@@ -47,7 +47,7 @@ from hybridwatch.pages.screens.machine import notice_beside
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.suspects import suspects_section
-from hybridwatch.records.lasting import is_lasting
+from hybridwatch.records.identity import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import (
     alert_text,

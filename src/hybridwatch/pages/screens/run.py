@@ -39,7 +39,7 @@ from hybridwatch.pages.screens.curve import curve_blocks
 from hybridwatch.pages.screens.empty import broken_notice, empty_store
 from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.pages.screens.table_of_runs import every_run
-from hybridwatch.records.seal import NO_DIGEST
+from hybridwatch.records.file_parts import NO_DIGEST
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
 from hybridwatch.reports.figures.trials import figure_trials

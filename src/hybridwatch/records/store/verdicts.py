@@ -18,9 +18,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
-from hybridwatch.records.naming import RECORD_SUFFIX, safe_name
-from hybridwatch.records.pretty import pretty
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import Answering, find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.store.journal import read_entries
+from hybridwatch.records.store.files import read_entries
 from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.part import Part

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.records.store.journal import JournalEntry
+from hybridwatch.records.store.files import JournalEntry
 
 FAILED_TRIAL: Final = "failed_trial"
 """Stands where a metric stands, for a trial that gave no measurement."""

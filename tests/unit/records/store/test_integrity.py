@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, write_run
-from hybridwatch.records.store.integrity import SUMS, add_digests, check_store
+from hybridwatch.records.store.maintenance import SUMS, add_digests, check_store
 from tests.store_builders import Plan, as_version_1, run
 
 SHIPPED = Path(__file__).parents[4] / "results"

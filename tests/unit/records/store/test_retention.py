@@ -11,12 +11,12 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.records.store.integrity import check_store
-from hybridwatch.records.store.retention import (
-    PRUNED,
+from hybridwatch.records.store.layout import PRUNED
+from hybridwatch.records.store.maintenance import (
     OldRun,
     RetentionPolicy,
     What,
+    check_store,
     may_remove,
     plan_removals,
     remove,

@@ -11,7 +11,7 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode
-from hybridwatch.records.naming import safe_name
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store import (
     check_writable,
     find_record,

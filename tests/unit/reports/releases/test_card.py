@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.release_card import render_card
 from hybridwatch.reports.releases.card import read_card
 from hybridwatch.reports.releases.cell import CellState, cells_file

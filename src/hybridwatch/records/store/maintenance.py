@@ -1,30 +1,41 @@
-"""What may be thrown away when a store grows old, and throwing it away.
+"""What may be thrown away when a store grows old, and whether the rest is as it was written.
 
 Bulk goes first: the answers next to a record are most of its bytes, and without them every number
 and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
 is still needed stays whole (``PrunePlan.protected``).
 
-What was removed is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference
-between what was thrown away and what was lost.
+A record has a digest over its own bytes, and one of the file next to it; a verdict has one as well.
+Records of schema version 1 have none. They get one in ``SHA256SUMS``, in the format of the tool of
+that name: ``sha256sum -c SHA256SUMS``, in the results folder, checks them too.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.naming import BULK_SUFFIX, parse_start
-from hybridwatch.records.store.layout import read_run_id
+from hybridwatch.records.codec import decode_record
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, parse_start
+from hybridwatch.records.store.layout import (
+    PRUNED,
+    RECORDS,
+    list_records,
+    pruned_files,
+    read_run_id,
+)
 from hybridwatch.records.store.mirror import mirror_at
-
-PRUNED: Final = "pruned.jsonl"
+from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
+from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
+from hybridwatch.system.atomic_file import put
 
 
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
@@ -39,26 +50,6 @@ def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime)
         notes.write(f"{line}\n")
         notes.flush()
         os.fsync(notes.fileno())
-
-
-def pruned_files(results: Path) -> frozenset[str]:
-    """Name the files that were removed, by their paths below the results folder."""
-    path = results / PRUNED
-    try:
-        status = path.stat()
-    except OSError:
-        return frozenset()
-    return _read(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, _written_ns: int, _size: int) -> frozenset[str]:
-    try:
-        # A process that was killed has left the beginning of a line at most.
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        return frozenset(json.loads(line)["file"] for line in lines if line)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise RecordError(f"{path}: cannot be read: {error}") from None
 
 
 class What(Enum):
@@ -229,3 +220,115 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except FileNotFoundError:
         return None
+
+
+SUMS: Final = "SHA256SUMS"
+
+_MOST_SUMS_BYTES: Final = 2**26
+_SUMS_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+@dataclass(slots=True)
+class StoreCheck:
+    """What was found. Files are named by their paths below the results folder.
+
+    Attributes:
+        wrong: By file, why it is not as it was written.
+        without_digest: Records that cannot be checked, with their digests as they are now.
+        leftovers: Files of answers without a record, from a process that was killed.
+    """
+
+    records: int = 0
+    verdicts: int = 0
+    wrong: dict[str, str] = field(default_factory=dict)
+    without_digest: dict[str, str] = field(default_factory=dict)
+    leftovers: list[str] = field(default_factory=list)
+
+
+def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
+    """Read everything, answers included, and hold it against its digests.
+
+    ``say`` is called with how many files were read, and how many there are.
+
+    Raises:
+        RecordError: ``SHA256SUMS`` cannot be read.
+    """
+    records, verdicts = list_records(results), list_verdicts(results)
+    found = StoreCheck(len(records), len(verdicts))
+    sums = _read_sums(results)
+    names = {path: path.relative_to(results).as_posix() for path in (*records, *verdicts)}
+    for done, path in enumerate(records, start=1):
+        _note_damage(found, names[path], partial(_check_record, found, sums, path, names[path]))
+        say(done, len(names))
+    for done, path in enumerate(verdicts, start=1 + len(records)):
+        _note_damage(found, names[path], partial(_check_verdict, path))
+        say(done, len(names))
+    for name in sums.keys() - set(names.values()) - pruned_files(results):
+        found.wrong[name] = f"named in {SUMS} and not there"
+    stems = {path.with_suffix("") for path in records}
+    beside = sorted((results / RECORDS).glob(f"*/*{BULK_SUFFIX}"))
+    found.leftovers = [
+        path.relative_to(results).as_posix()
+        for path in beside
+        if path.with_name(path.name.removesuffix(BULK_SUFFIX)) not in stems
+    ]
+    return found
+
+
+def add_digests(results: Path, digests: Mapping[str, str]) -> None:
+    """Write into ``SHA256SUMS`` the digests of records that have none inside."""
+    lines = sorted(
+        f"{digest}  {name}\n" for name, digest in {**_read_sums(results), **digests}.items()
+    )
+    path = results / SUMS
+    try:
+        put(path, "".join(lines).encode())
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _note_damage(found: StoreCheck, name: str, look: Callable[[], None]) -> None:
+    try:
+        look()
+    except OSError as error:
+        found.wrong[name] = f"cannot be read: {error.strerror or error}"
+    except RecordError as error:
+        found.wrong[name] = str(error)
+
+
+def _check_record(found: StoreCheck, sums: Mapping[str, str], path: Path, name: str) -> None:
+    raw = read_file(path, MOST_RECORD_BYTES)
+    decoded = decode_record(raw)
+    if decoded.bulk is None or not is_pruned(path, decoded.bulk.file):
+        decoded.whole(lambda beside: read_bulk(path, beside))
+    digest = hashlib.sha256(raw).hexdigest()
+    if name in sums and sums[name] != digest:
+        raise RecordError(f"sha256: expected {sums[name]} as in {SUMS}, found {digest}")
+    if name not in sums and not decoded.has_digest:
+        found.without_digest[name] = digest
+
+
+def _check_verdict(path: Path) -> None:
+    _, as_written = read_verdict(path)
+    if not as_written:
+        raise RecordError("sha256: the file is not as it was written")
+
+
+def _read_sums(results: Path) -> dict[str, str]:
+    path = results / SUMS
+    try:
+        lines = read_file(path, _MOST_SUMS_BYTES).decode().splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        match = _SUMS_LINE.fullmatch(line)
+        if match is None or not match[2].endswith(RECORD_SUFFIX):
+            raise RecordError(
+                f"{path}: line {number}: expected a digest, two spaces and the path of a record, "
+                f"found {line[:80]!r}"
+            )
+        found[match[2]] = match[1]
+    return found

@@ -1,17 +1,71 @@
-"""What the points of a sweep say of an engine: throughput per GPU against interactivity.
+"""What follows from raw values, the same whether we measured them or found another tool's file.
 
-Interactivity is what one user sees, tokens per second of one request: one over the median time per
-output token. The more requests an engine serves at once, the more tokens a GPU gives and the fewer
-each user gets.
+The JSON of vLLM's benchmark client keeps the time to the first token, the gaps after it and the
+number of tokens of every request. The other latencies are put together here as the client does it
+for its own statistics (``vllm/benchmarks/serve.py``).
+
+The points of a sweep are throughput per GPU against interactivity, what one user sees: tokens per
+second of one request, one over the median time per output token. The more requests an engine serves
+at once, the more tokens a GPU gives and the fewer each user gets.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from hybridwatch.records.run import Curve, Point
+from hybridwatch.records.run import Curve, Point, Sample
+
+CLOCK_DIGITS: Final = 9
+"""The client's clock counts nanoseconds; digits beyond are the noise of its subtraction."""
+
+
+def latencies(
+    firsts: Sequence[float], gaps: Sequence[Sequence[float]], lengths: Sequence[float]
+) -> Iterator[Sample]:
+    """Give every latency of the requests of one trial, in seconds.
+
+    ``firsts`` is the time to the first token, ``gaps`` the times between what came after,
+    ``lengths`` the output tokens, each by request. There is a sample for each metric, without
+    values where no request has any.
+    """
+    requests = list(zip(firsts, gaps, lengths, strict=True))
+    series = {
+        "ttft": firsts,
+        "tpot": [sum(waits) / (length - 1) for _, waits, length in requests if length > 1],
+        "itl": [wait for waits in gaps for wait in waits],
+        "e2el": [first + sum(waits) for first, waits, _ in requests],
+    }
+    for name, values in series.items():
+        yield Sample(name, tuple(round(value, CLOCK_DIGITS) for value in values))
+
+
+def accepted_drafts(length: float, rates: Sequence[float]) -> Iterator[Sample]:
+    """Give what became of the drafts.
+
+    ``length`` is how many tokens a step gave; ``rates`` the share of the drafts accepted, by
+    position, from 0 to 1.
+    """
+    yield Sample("acceptance_length", (length,))
+    for position, rate in enumerate(rates, start=1):
+        yield Sample(f"acceptance_rate.position_{position}", (rate,))
+
+
+_STRICT: Final = "strict"
+
+
+def strictest(names: Sequence[str]) -> str:
+    """Choose the first that is called strict (GSM8K's ``strict-match``), else the first.
+
+    ``names``, of which there is at least one, are of filters, or of scores that name their filter.
+    """
+    return next((name for name in names if _STRICT in name), names[0])
+
+
+def version_read(version: str, filters: Sequence[str]) -> str:
+    """Name the version of a task, and the filter where there was a choice: ``3.0/strict-match``."""
+    return version if len(filters) < 2 else f"{version}/{strictest(filters)}"
 
 
 class Place(NamedTuple):

@@ -1,4 +1,4 @@
-"""What an engine said to one request of a contract trial, token by token."""
+"""What a trial tells beside its samples: what the engine said, and where its host spent time."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,8 +7,18 @@ from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 from pydantic import Field, GetCoreSchemaHandler, GetPydanticSchema, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from hybridwatch.records.bounds import MOST_VALUES, Id, Whole
-from hybridwatch.records.part import IfAny, IfKnown, RecordPart
+from hybridwatch.records.fields import (
+    MOST_VALUES,
+    Count,
+    Duration,
+    Id,
+    IfAny,
+    IfKnown,
+    Items,
+    Name,
+    RecordPart,
+    Whole,
+)
 
 CLOSE: Final = 0.5
 """Nats within which a token that was not chosen is kept with the chosen one."""
@@ -101,3 +111,49 @@ def position_of_parting(one: Completion, other: Completion) -> int | None:
     pairs = enumerate(zip(one.tokens, other.tokens, strict=False))
     shorter = min(len(one.tokens), len(other.tokens))
     return next((at for at, (left, right) in pairs if left != right), shorter)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite(RecordPart):
+    """A place in the engine's code that read values of tensors while steps were made.
+
+    Attributes:
+        place: ``file:function:line``, the file as it is imported.
+        reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
+        seconds: How long these took, all together.
+        kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
+            ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
+            ``allocator`` or ``other``.
+    """
+
+    place: Name
+    reads: Count
+    seconds: Duration
+    kind: IfKnown[Name] = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepPhase(RecordPart):
+    """A part of an engine step.
+
+    Attributes:
+        name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
+        seconds: Of the host, the median over the trial's steps; what other phases take inside it
+            left out.
+    """
+
+    name: Name
+    seconds: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork(RecordPart):
+    """Where the reads and the time of a host-sync trial's steps lie.
+
+    Attributes:
+        sites: The places with the most reads, at most 20, the most first.
+        phases: In the order in which a step goes through them.
+    """
+
+    sites: Items[CallSite]
+    phases: Items[StepPhase]
