@@ -18,9 +18,8 @@ from garbage import clean, hidden_from_streamlit
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.queries import Index
-from hybridwatch.database.stamps import read_stamp
-from hybridwatch.database.update import Say, open_index
+from hybridwatch.database.queries import Index, Say, open_index
+from hybridwatch.database.reading import read_stamp
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, load_entry

@@ -10,8 +10,7 @@ import frame
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.csv_export import csv_of_chart, csv_of_table

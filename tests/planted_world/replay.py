@@ -18,11 +18,9 @@ from typing import Final
 from sqlalchemy import select
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.database.connection import Database
-from hybridwatch.database.queries import Index
+from hybridwatch.database.connection import Database, file_url
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.database.schema import RECORD
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import file_url
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout

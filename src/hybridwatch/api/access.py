@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
-from hybridwatch.api.problem import ProblemError
+from hybridwatch.api.queries import ProblemError
 from hybridwatch.api.view import Aging
 from hybridwatch.database.tokens import Scope, Token, Tokens, compute_digest
 from hybridwatch.errors import TokenError

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.reports.jsonform import alert_to_json

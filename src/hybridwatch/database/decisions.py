@@ -29,10 +29,9 @@ from hybridwatch.analysis.alerts.decisions import (
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, UrlError, file_url, find_database_url, parsed
 from hybridwatch.database.migration import check_known, migrate, reading_kept
 from hybridwatch.database.schema import ACT
-from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
 from hybridwatch.records.identity import derived_line
 

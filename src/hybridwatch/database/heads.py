@@ -14,13 +14,10 @@ from pathlib import Path
 from sqlalchemy import select
 
 from hybridwatch.analysis.succession import find_successor, successors
-from hybridwatch.database.connection import Database
-from hybridwatch.database.opening import with_database
-from hybridwatch.database.reading import RecordRows, lines_in
-from hybridwatch.database.rules import rules_digest
+from hybridwatch.database.connection import Database, with_database
+from hybridwatch.database.reading import Listed, RecordRows, lines_in, list_stamped, rules_digest
 from hybridwatch.database.schema import RECORD, RUN, SIDE
-from hybridwatch.database.stamps import Listed, list_stamped
-from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
+from hybridwatch.database.writing import forget_vanished, known_by, put_in_place
 from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import Head, read_head

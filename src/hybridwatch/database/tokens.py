@@ -16,10 +16,9 @@ from typing import Any, Final
 from sqlalchemy import Row, insert, select, update
 
 from hybridwatch.analysis.alerts.actions import checked_name
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, UrlError, find_database_url
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import TOKEN
-from hybridwatch.database.url import UrlError, find_database_url
 from hybridwatch.errors import TokenError, TriageError
 
 _BEGINNING: Final = "hw_"

@@ -20,8 +20,8 @@ from hybridwatch.analysis.start_luck import (
     likely_reds,
 )
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.moment import STANDING
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.identity import compares_releases

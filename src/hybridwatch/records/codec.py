@@ -116,7 +116,7 @@ def encode(run: Run) -> Encoded:
 
     Raises:
         RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
-            metric, trials that are not numbered from 0, or more than ``bounds`` allows. The
+            metric, trials that are not numbered from 0, or more than ``fields`` allows. The
             message has the path to the value.
     """
     whole = _checked(run)

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run

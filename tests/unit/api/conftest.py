@@ -10,7 +10,7 @@ import pytest
 
 from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run

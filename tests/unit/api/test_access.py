@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy import select, update
 
 from hybridwatch.api.access import Access
-from hybridwatch.api.description import describe
-from hybridwatch.database.connection import Database
+from hybridwatch.api.routes import describe
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import TOKEN
 from hybridwatch.database.tokens import Scope, Tokens, compute_digest, open_tokens
-from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import TokenError
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add

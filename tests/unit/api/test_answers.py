@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.api.answers import Problem
-from hybridwatch.api.description import describe
 from hybridwatch.api.queries import MOST
+from hybridwatch.api.routes import describe
 from hybridwatch.cli.main import cli
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY

@@ -196,7 +196,7 @@ def test_an_answer_to_a_write_off_its_schema_is_seen(results, monkeypatch) -> No
     assert "Response violates schema" in titles(caught.value)
 
 
-@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.writes.take_in"])
+@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.endpoints.take_in"])
 def test_a_server_error_is_seen(results, broken, monkeypatch) -> None:
     monkeypatch.setattr(f"hybridwatch.{broken}", lambda *_: 1 / 0)
     with serving(app_over(results)) as client, pytest.raises(FailureGroup) as caught:

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.api import access
 from hybridwatch.api.access import Limits
-from hybridwatch.api.problem import ProblemError
+from hybridwatch.api.queries import ProblemError
 from hybridwatch.database.tokens import Scope
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.database.stores import add

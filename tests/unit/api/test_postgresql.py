@@ -8,8 +8,8 @@ import pytest
 
 from hybridwatch.analysis.alerts import TriageAction
 from hybridwatch.client import Client, RefusedError
+from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.database.tokens import Scope, open_tokens
-from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.records.codec import encode
 from tests.builders import BASELINE, NIGHTLY, a_run
 from tests.postgres import MISSING, running, schema_of

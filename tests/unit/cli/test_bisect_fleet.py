@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import JOB
-from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.cluster import JobCommand, Result, Work
 from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node

@@ -23,9 +23,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import HISTORY
-from hybridwatch.database.update import open_index
+from hybridwatch.database.moment import HISTORY
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION

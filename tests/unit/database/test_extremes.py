@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.records.fields import LARGEST, LONGEST_NAME, SMALLEST
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.database import update
-from hybridwatch.database.sync import put_in_place
-from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.database import queries
+from hybridwatch.database.connection import DATABASE_FILE
+from hybridwatch.database.writing import put_in_place
 from hybridwatch.errors import DatabaseError
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import answers_of
@@ -68,7 +68,7 @@ def test_full_disk_is_no_obstacle_and_what_was_there_is_not_read_again(tmp_path,
         put_in_place(database, *others)
 
     with monkeypatch.context() as disk:
-        disk.setattr(update, "put_in_place", full)
+        disk.setattr(queries, "put_in_place", full)
         found = opened(tmp_path)
         assert not found.index.kept
         assert found.read == 1

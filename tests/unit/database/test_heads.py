@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database import heads
+from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.database.heads import paths_in_group, read_alike, read_newest
-from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.file_parts import read_head
 from hybridwatch.records.store import StoreContents, list_records, write_run

@@ -11,8 +11,8 @@ import pytest
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.severity import find_line_verdict
 from hybridwatch.history.trials import load_trials

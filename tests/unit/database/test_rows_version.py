@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy.schema import CreateTable
 
 from hybridwatch.analysis.rules_version import RULES_VERSION
-from hybridwatch.database.reading import read_rows, unpacked
+from hybridwatch.database.reading import list_stamped, read_rows, unpacked
 from hybridwatch.database.schema import DERIVED, ROWS_VERSION
-from hybridwatch.database.stamps import list_stamped
 from tests.unit.database.stores import add
 from tests.versions import Version, check_version
 

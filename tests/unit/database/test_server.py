@@ -9,10 +9,9 @@ import pytest
 
 from hybridwatch.analysis.alerts import note
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import DATABASE_VARIABLE, Database, parsed
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import DATABASE_VARIABLE, parsed
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import DatabaseError, TriageError
 from tests.postgres import MISSING, Server, running, schema_of
 from tests.unit.analysis.alerts.builders import alert_of, noon

@@ -10,8 +10,7 @@ import pytest
 from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
@@ -102,7 +101,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
 
 
 def test_without_lines_every_night_would_be_an_alert_of_its_own(tmp_path, monkeypatch) -> None:
-    for place in ("records.line", "database.reading", "database.heads"):
+    for place in ("records.identity", "database.reading", "database.heads"):
         monkeypatch.setattr(f"hybridwatch.{place}.name_line", lambda build: build.label)
     assert record_line.name_line(dated(1)) == dated(1).label
     index = measured(tmp_path, dated)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Table
 from hybridwatch.pages.screens import ScreenSource, open_view

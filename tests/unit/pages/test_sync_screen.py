@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.csv_export import csv_of_table
 from hybridwatch.pages.document import (

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
 from hybridwatch.records.file_parts import render_sealed

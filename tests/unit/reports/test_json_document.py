@@ -25,7 +25,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.store import store_check_to_json
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.system import atomic_file
-from hybridwatch.system.atomic_file import put
+from hybridwatch.system import files as atomic_file
+from hybridwatch.system.files import put
 
 
 def test_file_takes_the_place_of_another(tmp_path):

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 
 HOLD = """
 import sys
 from pathlib import Path
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 with claimed(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()

@@ -20,7 +20,7 @@ def read_answers(
     """Read every document of every task.
 
     Of a task that logs one response through several filters the strictest counts, and its name
-    becomes part of the task version (``records.evaluation``).
+    becomes part of the task version (``records.readings``).
 
     Raises:
         MeasurementError: A document is missing, or the log is not what lm-eval writes.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.database.url import DATABASE_VARIABLE
+from hybridwatch.database.connection import DATABASE_VARIABLE
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.measurement.testbed import HOST_VARIABLE

@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert, RunVerdict
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.frames import Series
+from hybridwatch.database.moment import Series
 from hybridwatch.history.lines import Line, build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address

@@ -23,7 +23,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import RECORDS, find_folder, list_records, read_run_id
 from hybridwatch.records.store.mirror import adding, mirror_at
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.atomic_file import create_all, hidden, make_folder
+from hybridwatch.system.files import create_all, hidden, make_folder
 
 
 def write_run(results: Path, run: Run) -> Path:

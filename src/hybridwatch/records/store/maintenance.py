@@ -35,7 +35,7 @@ from hybridwatch.records.store.layout import (
 from hybridwatch.records.store.mirror import mirror_at
 from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
 from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
-from hybridwatch.system.atomic_file import put
+from hybridwatch.system.files import put
 
 
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:

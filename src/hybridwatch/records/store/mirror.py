@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import BULK_SUFFIX
-from hybridwatch.system.atomic_file import make_folder, put
+from hybridwatch.system.files import make_folder, put
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -24,7 +24,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import Answering, find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.atomic_file import create, make_folder
+from hybridwatch.system.files import create, make_folder
 
 VERDICT_SCHEMA: Final = 1
 

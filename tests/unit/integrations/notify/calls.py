@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from hybridwatch.cli.notify_round import open_outbox
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify import (  # loaded before the fork
     github_tracker,

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from hybridwatch.cli.program import with_results
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode
 from hybridwatch.records.file_parts import BULK_SUFFIX

@@ -1,14 +1,16 @@
-"""One file, whole or not at all.
+"""One file, whole or not at all, and claimed by one process at a time.
 
 It is made under a hidden name in its final folder, flushed to the disk, and then given its name in
 one step, unless another file has that name. ``put`` alone takes the place of another.
 """
 
 import errno
+import fcntl
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -105,3 +107,19 @@ def _sync(path: Path) -> None:
 def hidden(purpose: str) -> str:
     """Make up a file name that no listing takes for a record: leading dot, own suffix."""
     return f".{purpose}-{secrets.token_hex(8)}.tmp"
+
+
+@contextmanager
+def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Claim a file; the kernel ends the claim of a process that ends, however it ends.
+
+    The file is made, and stays. Yields whether no other process has it; with ``wait`` it waits
+    until none has.
+    """
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
