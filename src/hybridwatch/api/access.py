@@ -47,11 +47,7 @@ class Limits:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, whose: str) -> None:
-        """Take one request out of a bucket.
-
-        Raises:
-            ProblemError: There is none left; the answer says when there will be.
-        """
+        """Take one request out of a bucket."""
         with self._lock:
             now = time.monotonic()
             left, at = self._left.get(whose, (self._full, now))
@@ -71,12 +67,7 @@ class Limits:
 
 
 class Access:
-    """Knows the tokens. Threads share it.
-
-    Args:
-        tokens: Where they are kept.
-        reads_need_one: Whether to read needs a token; to write always does.
-    """
+    """Knows the tokens. Threads share it."""
 
     def __init__(self, tokens: Tokens, *, reads_need_one: bool) -> None:
         self.reads_need_one = reads_need_one
@@ -90,19 +81,7 @@ class Access:
         return scope is Scope.READ and not self.reads_need_one
 
     def who(self, given: Sequence[str], scope: Scope) -> str:
-        """Say who asks.
-
-        Args:
-            given: Every header ``Authorization`` of the request.
-            scope: What the question needs.
-
-        Returns:
-            The name of the token; empty without one.
-
-        Raises:
-            ProblemError: They may not.
-            TokenError: The tokens cannot be read.
-        """
+        """Say whose token came with the headers ``Authorization``; empty where none is needed."""
         if not given:
             if self.is_open(scope):
                 return ""

@@ -24,7 +24,6 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
 from hybridwatch.api.access import Access, Limits
-from hybridwatch.api.endpoints import Given
 from hybridwatch.api.queries import Nothing, ProblemError, parsed, unfit
 from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Upload, Write, describe
 from hybridwatch.api.view import KeptAnswers, StoreView
@@ -38,11 +37,7 @@ _VERSION: Final = version("hybridwatch")
 
 
 async def received(request: Request, upload: Upload) -> dict[str, bytes]:
-    """Read what comes with a request.
-
-    Raises:
-        ProblemError: It is too long, of another kind, or no such form.
-    """
+    """Read what comes with a request."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in upload.kinds:
         raise ProblemError(
@@ -107,14 +102,7 @@ def _too_long(most: int) -> ProblemError:
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """What it takes to answer.
-
-    Attributes:
-        view: What is served.
-        access: Says who may ask for what.
-        limits: Say how often.
-        kept: What was answered a moment ago.
-    """
+    """What it takes to answer."""
 
     view: StoreView
     access: Access
@@ -122,14 +110,7 @@ class AppState:
     kept: KeptAnswers = field(default_factory=KeptAnswers)
 
     def admit(self, request: Request, scope: Scope) -> str:
-        """Admit a caller.
-
-        Returns:
-            The name of their token; empty without one.
-
-        Raises:
-            ProblemError: They may not, or ask too often.
-        """
+        """Admit a caller; gives the name of their token, empty without one."""
         address = f"address {request.client.host if request.client else ''}"
         try:
             who = self.access.who(request.headers.getlist("authorization"), scope)
@@ -160,8 +141,8 @@ class AppState:
         """Do something; the body of a request that may not is never read."""
         who = await run_in_threadpool(self.admit, request, write.scope)
         parsed(Nothing, request.query_params.multi_items())
-        given = Given(who, await received(request, write.upload))
-        done = await run_in_threadpool(write.handler, self.view, request.path_params, given)
+        files = await received(request, write.upload)
+        done = await run_in_threadpool(write.handler, self.view, request.path_params, who, files)
         headers = {"location": PREFIX + quote(done.location), "cache-control": "no-store"}
         return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
 
@@ -198,12 +179,7 @@ _SOON_S: Final = 5
 
 
 def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
-    """Make the server.
-
-    Args:
-        state: What it serves, and whom.
-        allow: Whether it answers under this name, as in the header ``Host``.
-    """
+    """Make the server."""
     described = json.dumps(describe(state.access.is_open)).encode()
     return Starlette(
         routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],

@@ -51,6 +51,8 @@ from hybridwatch.reports.record_list import ALONE, RunFilter, row_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""
+Files: TypeAlias = Mapping[str, bytes]
+"""What came with a request, by name."""
 _KEY: Final = 16
 """Hexadecimal digits of a series' id."""
 
@@ -181,27 +183,8 @@ _FINDING: Final = re.compile(r"(?P<field>.+?): expected (?P<expected>.+), found 
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a caller gave.
-
-    Attributes:
-        who: The name of their token.
-        files: What came with the request.
-    """
-
-    who: str
-    files: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
-    """What was done.
-
-    Attributes:
-        status: Of the answer.
-        content: What there is now.
-        location: Its address, below the prefix.
-    """
+    """What was done."""
 
     status: HTTPStatus
     content: dict[str, Any]
@@ -220,13 +203,13 @@ class DecisionRequest(BaseModel):
     newest_run_id: str = Field(description="`newest_run_id` of the alert, as it was shown.")
 
 
-def add_run(view: StoreView, _: Named, given: Given) -> Done:
+def add_run(view: StoreView, _: Named, who: str, files: Files) -> Done:
     """Add a record, unless it is there."""
     try:
-        added, encoded = read_own(given.files[RECORD], lambda name: _bulk(given, name))
+        added, encoded = read_own(files[RECORD], lambda name: _bulk(files, name))
     except (RecordError, IngestError) as error:
         raise _found_unfit(str(error)) from error
-    if encoded.bulk is None and BULK in given.files:
+    if encoded.bulk is None and BULK in files:
         raise unfit(BULK, "no file beside this record", "one")
     try:
         is_new = take_in(view.place.results, added, encoded)
@@ -235,15 +218,15 @@ def add_run(view: StoreView, _: Named, given: Given) -> Done:
         raise ProblemError(HTTPStatus.CONFLICT, said, field="id", found=added.id) from error
     view.look_again()
     row = run(view.now(), {"run": added.id})
-    _log.info("run %s: added by %s", added.id, given.who)
+    _log.info("run %s: added by %s", added.id, who)
     return Done(HTTPStatus.CREATED if is_new else HTTPStatus.OK, row, f"/runs/{added.id}")
 
 
-def decide(view: StoreView, named: Named, given: Given) -> Done:
+def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
     """Answer an alert as it was shown: every member that is not resolved."""
     key, now = named["alert"], datetime.now(UTC)
     try:
-        said = DecisionRequest.model_validate_json(given.files[DECISION])
+        said = DecisionRequest.model_validate_json(files[DECISION])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or DECISION
@@ -255,7 +238,7 @@ def decide(view: StoreView, named: Named, given: Given) -> Done:
     decision = _build_decision(said, key, now)
     _check_shown(said, alert)
     with open_triage(view.place.results, view.place.triage) as triage:
-        failed = triage.decide_all(alert.current, decision, given.who, now)
+        failed = triage.decide_all(alert.current, decision, who, now)
     for trouble in failed.values():
         if isinstance(trouble, TriageConflict):
             raise ProblemError(HTTPStatus.CONFLICT, str(trouble), field="version") from trouble
@@ -289,10 +272,10 @@ def _check_shown(said: DecisionRequest, alert: AlertGroup) -> None:
             )
 
 
-def _bulk(given: Given, name: str) -> bytes:
-    if BULK not in given.files:
+def _bulk(files: Files, name: str) -> bytes:
+    if BULK not in files:
         raise unfit(BULK, f"{name} as a file of the form", "none")
-    return given.files[BULK]
+    return files[BULK]
 
 
 def _found_unfit(said: str) -> ProblemError:

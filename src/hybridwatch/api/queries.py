@@ -26,16 +26,7 @@ _LONGEST: Final = 200
 
 
 class ProblemError(Exception):
-    """A request that is not answered as it wishes.
-
-    Args:
-        status: Of the answer.
-        detail: What is wrong, in one line.
-        field: The part of the request that is.
-        expected: What it should be.
-        found: What it is.
-        headers: Further headers of the answer.
-    """
+    """A request that is not answered as it wishes."""
 
     def __init__(
         self,
@@ -168,11 +159,7 @@ class AlertsQuery(PageQuery):
 
 
 def parsed(model: type[_Asked], pairs: Sequence[tuple[str, str]]) -> _Asked:
-    """Read the parameters of a question.
-
-    Raises:
-        ProblemError: One of them is unknown, stands there twice, or is not what it should be.
-    """
+    """Read the parameters of a question."""
     given = dict(pairs)
     if len(given) != len(pairs):
         names = [name for name, _ in pairs]
@@ -199,9 +186,6 @@ def cut(
     """Give the wanted page: ``items``, and the cursor of the ``next``; ``None`` behind the last.
 
     What is new at the beginning of a list moves nothing: a cursor names an entry, not a place.
-
-    Raises:
-        ProblemError: The cursor is none of ours, or its entry is gone.
     """
     start = 0
     if query.cursor:

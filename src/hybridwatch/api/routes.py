@@ -84,7 +84,7 @@ class Write:
 
     Attributes:
         path: Below the prefix; names in braces are given to ``handler``.
-        handler: Does it: to the store, the names in the path, and what was given.
+        handler: Does it: to the store, by the names in the path, for a token's name, with files.
         upload: What comes with the request.
         content: Schemas of what is JSON of it.
         schema: What is answered.
@@ -94,7 +94,7 @@ class Write:
     """
 
     path: str
-    handler: Callable[[StoreView, endpoints.Named, endpoints.Given], endpoints.Done]
+    handler: Callable[[StoreView, endpoints.Named, str, endpoints.Files], endpoints.Done]
     upload: Upload
     content: Mapping[str, type[BaseModel] | dict[str, Any]]
     schema: type[BaseModel]
@@ -185,11 +185,7 @@ _TAG: Final = {"ETag": {"description": "Of If-None-Match.", "schema": {"type": "
 
 
 def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
-    """Give the description as plain values.
-
-    Args:
-        is_open: Whether anybody may ask what needs this scope, without a token.
-    """
+    """Give the description as plain values."""
     models: list[type[BaseModel]] = [*(one.schema for one in (*ROUTES, *WRITES)), Problem]
     models += [one for write in WRITES for one in write.content.values() if isinstance(one, type)]
     # As they are read: what has a default may be absent.

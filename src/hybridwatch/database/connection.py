@@ -38,11 +38,7 @@ class UrlError(HybridwatchError):
 
 
 def find_database_url(results: Path) -> URL:
-    """Find the database of a results folder.
-
-    Raises:
-        UrlError: What the environment says cannot be used.
-    """
+    """Find the database of a results folder."""
     given = os.environ.get(DATABASE_VARIABLE, "")
     if not given:
         return file_url(results / DATABASE_FILE)
@@ -296,10 +292,6 @@ def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer
     A folder that is read-only, a full disk, and a file that is damaged or no database are no
     obstacle: it is then done with a copy, or from the beginning, and nothing of it stays. ``work``
     may so be begun again with another database. Nothing is made in a folder that does not exist.
-
-    Raises:
-        DatabaseError: The server that ``HYBRIDWATCH_DATABASE`` names cannot be used.
-        UrlError: It names nothing that can be.
     """
     if not results.is_dir():
         return work(Database.temporary())
@@ -325,9 +317,6 @@ def ask(database: Database, statement: str) -> tuple[Sequence[str], Sequence[Seq
     """Answer one SQL statement.
 
     A second statement behind it is refused. Gives the names of the columns, and the rows.
-
-    Raises:
-        DatabaseError: It cannot be answered, gives no rows, or would change something.
     """
     with database.reading() as connection:
         connection.exec_driver_sql(_READ_ONLY[connection.dialect.name])

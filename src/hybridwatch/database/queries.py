@@ -357,10 +357,6 @@ def open_index(results: Path, say: Say | None = None, *, rebuild: bool = False) 
 
     ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
     that is not needed after a change of the rules, which a database notices by itself.
-
-    Raises:
-        DatabaseError: The server that ``HYBRIDWATCH_DATABASE`` names cannot be used.
-        UrlError: It names nothing that can be.
     """
     return with_database(
         results,

@@ -119,11 +119,7 @@ class Tokens:
 
 
 def open_tokens(results: Path) -> Tokens:
-    """Open the tokens of a results folder; nothing is made in it before one is made.
-
-    Raises:
-        TokenError: ``HYBRIDWATCH_DATABASE`` names nothing that can be used.
-    """
+    """Open the tokens of a results folder; nothing is made in it before one is made."""
     try:
         return Tokens(Database(find_database_url(results), TokenError))
     except UrlError as error:

@@ -19,7 +19,7 @@ from hybridwatch.measurement.repeats import is_another, unrepeated
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext, run_prelude
-from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
 from hybridwatch.records.trial_parts import (

@@ -236,12 +236,7 @@ class BulkOfTrial:
         self.of_points: dict[int, Mapping[str, Any]] = {}
 
     def add(self, line: BulkLine) -> None:
-        """Take one line in.
-
-        Raises:
-            ValueError: The line holds none or several of its kinds, or a second client result or
-                list of completions.
-        """
+        """Take one line in."""
         kinds = (line.answer, line.client_result, line.completions)
         if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("expected one of answer, client_result, completions")

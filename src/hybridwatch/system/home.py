@@ -41,9 +41,6 @@ def home() -> Path:
 
     It is what ``HYBRIDWATCH_HOME`` names, or else the nearest home or checkout from the working
     directory upwards, or else the checkout that this code runs from.
-
-    Raises:
-        BuildError: There is none.
     """
     if named := os.environ.get(HOME_VARIABLE):
         if not _is_home(Path(named)):

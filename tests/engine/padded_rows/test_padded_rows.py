@@ -24,7 +24,7 @@ from hybridwatch.measurement.right_answers import wrong_answers
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
-from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
+from hybridwatch.metrics import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Phase

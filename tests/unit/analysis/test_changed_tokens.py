@@ -13,7 +13,7 @@ from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
+from hybridwatch.metrics import CHANGED_TOKENS, WRONG_ANSWERS
 from hybridwatch.records.run import Failure
 from hybridwatch.records.trial_parts import (
     NEAR_TIE_FLOAT32,

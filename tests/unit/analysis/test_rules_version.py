@@ -13,7 +13,7 @@ from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.metrics import METRICS
 from hybridwatch.records import trial_parts as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run

@@ -94,11 +94,7 @@ BATCH: Final = 100
 
 @dataclass(slots=True)
 class Intake:
-    """A store that records are being added to.
-
-    Attributes:
-        results: The results folder; made when the first record comes.
-    """
+    """A store that records are being added to."""
 
     results: Path
     _known: dict[str, Path] = field(init=False)

@@ -40,9 +40,6 @@ def results_folder(text: str) -> Path:
 
     The text is a path, ``file:///FOLDER``, or ``s3://BUCKET/PREFIX`` (``gs``, ``az``). The folder
     of an object store is its mirror, in the user's folder for data.
-
-    Raises:
-        RecordError: It is another kind of URL, has a user or a password, or names no bucket.
     """
     if not is_address(text):
         return Path(text)
@@ -166,9 +163,6 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
 
     ``folder`` is as ``find_folder`` names it. A store that does not exist has no records;
     half-written files are never among them.
-
-    Raises:
-        RecordError: The folder mirrors an object store that cannot be listed.
     """
     refreshed(results)
     if folder is None:

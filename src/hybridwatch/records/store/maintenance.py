@@ -249,9 +249,6 @@ def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
     """Read everything, answers included, and hold it against its digests.
 
     ``say`` is called with how many files were read, and how many there are.
-
-    Raises:
-        RecordError: ``SHA256SUMS`` cannot be read.
     """
     records, verdicts = list_records(results), list_verdicts(results)
     found = StoreCheck(len(records), len(verdicts))

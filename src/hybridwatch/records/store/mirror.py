@@ -50,14 +50,7 @@ class ConflictError(RecordError):
 
 
 class Bucket:
-    """Objects below a prefix, by their names relative to it.
-
-    Args:
-        url: ``s3://BUCKET/PREFIX`` and the like.
-
-    Raises:
-        RecordError: obstore is not installed, or cannot make anything of the URL.
-    """
+    """Objects below a prefix, by their names relative to it."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -152,9 +152,6 @@ def read_run(path: Path, bulk: bool = True) -> Run:
     """Read one record.
 
     ``bulk`` is whether to read the answers and client results next to it too.
-
-    Raises:
-        RecordError: A file is missing or damaged; the message begins with the record's path.
     """
     reader = RecordReader()
     return reader.whole(path) if bulk else reader.bare(path)
@@ -170,12 +167,7 @@ def is_pruned(record: Path, name: str) -> bool:
 
 
 def read_bulk(record: Path, name: str) -> bytes:
-    """Read the file next to a record.
-
-    Raises:
-        RecordError: It is no regular file, or too large.
-        OSError: It cannot be read.
-    """
+    """Read the file next to a record."""
     path = record.with_name(name)
     if not path.exists() and (mirror := mirror_at(results_above(record))):
         mirror.fetch(path)
@@ -226,11 +218,7 @@ class _BaselinesFile(BaseModel):
 
 
 def read_baselines(results: Path) -> tuple[Baseline, ...]:
-    """Read what is pinned.
-
-    Raises:
-        RecordError: The file is no such TOML, or pins a scenario twice on one testbed.
-    """
+    """Read what is pinned."""
     path = refreshed(results) / BASELINES
     try:
         raw = tomllib.loads(read_file(path, _MOST_BYTES).decode())

@@ -90,11 +90,7 @@ def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
 
 
 def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
-    """Read a verdict back, and say whether it is still as it was written.
-
-    Raises:
-        RecordError: This is no verdict, or one of a newer schema; in one line.
-    """
+    """Read a verdict back, and say whether it is still as it was written."""
     content = _parse_object(raw)
     if "trials" in content:
         raise RecordError("not a stored verdict but a record")
@@ -229,11 +225,7 @@ class StoredSide:
 
 
 def read_side(results: Path, reference: SideRef) -> StoredSide:
-    """Read the run that a verdict names.
-
-    Raises:
-        RecordError: The record is gone, damaged, or of another run.
-    """
+    """Read the run that a verdict names."""
     path = results / reference.record
     if not path.is_file():
         raise RecordError(

@@ -1,15 +1,140 @@
-"""The one list of metrics.
+"""What is measured: metrics with unit, direction, kind and margin, and the one list of them.
 
-Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are
-families: any member is a metric with the family's properties.
+Statistics (``p99``) are derived later and never part of a metric's id. Names are vLLM's
+(``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are families: any member
+is a metric with the family's properties.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from hybridwatch.metrics.metric import Direction, Kind, Metric, Unit
+
+class Unit(Enum):
+    """Base units; nothing inside hybridwatch is stored in anything else."""
+
+    SECONDS = "s"
+    TOKENS_PER_SECOND = "tok/s"
+    REQUESTS_PER_SECOND = "req/s"
+    STEPS_PER_SECOND = "step/s"
+    BYTES = "bytes"
+    COUNT = "count"
+    RATIO = "1"
+
+
+class Direction(Enum):
+    """Which way is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+    def is_worse(self, change: float) -> bool:
+        """Whether a change goes the bad way, given new minus old, or their ratio less 1."""
+        return (change > 0) is (self is Direction.LOWER)
+
+    @property
+    def worse(self) -> float:
+        """The sign of a change that goes the bad way: 1 or -1."""
+        return 1.0 if self is Direction.LOWER else -1.0
+
+
+class Kind(Enum):
+    """What is assumed about the values, and so which test compares them.
+
+    The idea that the unit's nature chooses the test is benchstat's (golang/perf, ``benchmath``).
+    """
+
+    EXACT = "exact"
+    """Free of noise: one trial a side is enough and any difference counts."""
+    COUNT = "count"
+    """A whole number of events per unit of work; repeatable, but the work itself may vary."""
+    TIME = "time"
+    RATE = "rate"
+    PROPORTION = "proportion"
+    """Right answers out of all questions; compared question by question."""
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether the machine and the moment move the values, so that a change is a ratio.
+
+        Contracts and answers are the engine's alone: a change of theirs is a difference.
+        """
+        return self not in {Kind.EXACT, Kind.PROPORTION}
+
+    @property
+    def can_be_expected(self) -> bool:
+        """Whether equal work gives an equal value, so that a scenario can name it beforehand."""
+        return self in {Kind.EXACT, Kind.COUNT}
+
+    @property
+    def rank(self) -> int:
+        """Place in a report: what must hold, then right answers, then how fast they come."""
+        return (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT).index(self)
+
+    @property
+    def statistic(self) -> str:
+        """By what the values of one trial become one number; a time may have a tail besides."""
+        if self is Kind.EXACT:
+            return "value"
+        return "mean" if self in {Kind.PROPORTION, Kind.COUNT} else "median"
+
+    @property
+    def sample(self) -> str:
+        """Of what more would settle a question.
+
+        A question that is asked again is answered as before, so more trials do not help answers.
+        """
+        return "document" if self is Kind.PROPORTION else "trial"
+
+    @property
+    def change_unit(self) -> str:
+        """In what the size of a change is written, of a hundredth each."""
+        return "points" if self is Kind.PROPORTION else "%"
+
+
+_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
+"""Rates per step or per draft: no clock is in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measured quantity.
+
+    Attributes:
+        id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
+        unit: The base unit of every stored value.
+        kind: Chooses the statistical test.
+        margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
+            for proportions an absolute difference; 0 for exact metrics.
+        doc: One sentence: what a value is and how it comes about.
+        relevance: What a change must exceed to matter; ``None`` where that is the margin.
+    """
+
+    id: str
+    unit: Unit
+    better: Direction
+    kind: Kind
+    margin: float
+    doc: str
+    relevance: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """What a change must exceed to matter."""
+        return self.margin if self.relevance is None else self.relevance
+
+    @property
+    def hangs_on_the_clock(self) -> bool:
+        """Whether a noisy machine makes it uncertain: a time, or a rate per time."""
+        family = self.id.partition(".")[0]
+        return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
+
+    def label(self, statistic: str) -> str:
+        """Name the metric as compared by a statistic, which only a time can have several of."""
+        return f"{self.id} {statistic}" if self.kind is Kind.TIME else self.id
+
 
 _TIME_MARGIN: Final = 0.03
 _RATE_MARGIN: Final = 0.03
@@ -17,6 +142,15 @@ _ACCURACY_MARGIN: Final = 0.02
 _ACCURACY_RELEVANCE: Final = 0.01
 """A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
 shown within the margin of two points only: one point would take thousands of questions."""
+
+
+def _time(metric_id: str, doc: str) -> Metric:
+    return Metric(metric_id, Unit.SECONDS, Direction.LOWER, Kind.TIME, _TIME_MARGIN, doc)
+
+
+def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
+    return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _RATE_MARGIN, doc)
+
 
 DUET_CPU_TIME: Final = "duet_cpu_time"
 """What engines work that are loaded at the same time."""
@@ -28,106 +162,46 @@ DUET_CURVE_AREA: Final = "duet_curve_area"
 """The same of engines that go through the loads at the same time."""
 
 METRICS: Final[tuple[Metric, ...]] = (
-    Metric(
+    _rate(
         "output_throughput",
         Unit.TOKENS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Generated tokens per second of one trial, all requests together.",
     ),
-    Metric(
+    _rate(
         CURVE_AREA,
         Unit.TOKENS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Square root of the area under the curve of throughput per GPU over interactivity, from "
         "idle to saturation: all steps 6 % longer take 6 % off it.",
     ),
-    Metric(
+    _rate(
         DUET_CURVE_AREA,
         Unit.TOKENS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "The same area where both sides go through the loads at the same time, on the same "
         "processors, and seconds are those that the engine worked: neighbours lower both alike.",
     ),
-    Metric(
+    _rate(
         "total_token_throughput",
         Unit.TOKENS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Prompt and generated tokens per second of one trial, all requests together.",
     ),
-    Metric(
-        "request_throughput",
-        Unit.REQUESTS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
-        "Finished requests per second of one trial.",
+    _rate(
+        "request_throughput", Unit.REQUESTS_PER_SECOND, "Finished requests per second of one trial."
     ),
-    Metric(
-        "ttft",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Time to first token of each request.",
-    ),
-    Metric(
-        "tpot",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Time per output token of each request, the first token left out.",
-    ),
-    Metric(
-        "itl",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Inter-token latency: time between two tokens of one request.",
-    ),
-    Metric(
-        "e2el",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "End-to-end latency of each request.",
-    ),
-    Metric(
+    _time("ttft", "Time to first token of each request."),
+    _time("tpot", "Time per output token of each request, the first token left out."),
+    _time("itl", "Inter-token latency: time between two tokens of one request."),
+    _time("e2el", "End-to-end latency of each request."),
+    _time(
         "engine_cpu_time",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
         "Processor time of the engine, all its processes and threads together, per engine step "
         "that gave tokens. Waiting for a processor is no part of it.",
     ),
-    Metric(
+    _time(
         DUET_CPU_TIME,
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
         "Processor time of the engine per engine step that gave tokens, while the other side's "
         "engine has the same load on the same processors: neighbours stretch both alike.",
     ),
-    Metric(
-        "metadata_build_time",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Host time spent building attention metadata, per engine step.",
-    ),
+    _time("metadata_build_time", "Host time spent building attention metadata, per engine step."),
     Metric(
         "host_syncs_per_step",
         Unit.COUNT,
@@ -138,13 +212,8 @@ METRICS: Final[tuple[Metric, ...]] = (
         "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
         "the device on a GPU. A rate: steps that begin requests read more than those that decode.",
     ),
-    Metric(
-        "host_sync_time",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Time that the host waits for the device in an engine step; on CUDA only.",
+    _time(
+        "host_sync_time", "Time that the host waits for the device in an engine step; on CUDA only."
     ),
     Metric(
         "host_sync_share",
@@ -154,30 +223,19 @@ METRICS: Final[tuple[Metric, ...]] = (
         _TIME_MARGIN,
         "Share of an engine step's time in which the host waits for the device; on CUDA only.",
     ),
-    Metric(
+    _rate(
         "acceptance_length",
         Unit.COUNT,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Tokens that a step of speculation gives, its own and the accepted drafts: 1 when every "
         "draft is rejected.",
     ),
-    Metric(
+    _rate(
         "engine_step_rate",
         Unit.STEPS_PER_SECOND,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Engine steps that gave tokens, per second of one trial.",
     ),
-    Metric(
-        "batch_occupancy",
-        Unit.COUNT,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
-        "Requests that got tokens, per engine step that gave any.",
+    _rate(
+        "batch_occupancy", Unit.COUNT, "Requests that got tokens, per engine step that gave any."
     ),
     Metric(
         "preemptions",
@@ -200,12 +258,9 @@ FAMILIES: Final[dict[str, Metric]] = {
         "Share of an lm-eval task's documents answered right.",
         _ACCURACY_RELEVANCE,
     ),
-    "acceptance_rate": Metric(
+    "acceptance_rate": _rate(
         "acceptance_rate",
         Unit.RATIO,
-        Direction.HIGHER,
-        Kind.RATE,
-        _RATE_MARGIN,
         "Share of the drafts at a position, position_1 the first, that the target accepts.",
     ),
     "contract": Metric(
@@ -226,14 +281,7 @@ FAMILIES: Final[dict[str, Metric]] = {
         "not be computed (hit), and those that the attention layers by themselves have (attention) "
         "or up to which a Mamba state is kept (mamba).",
     ),
-    "asv_time": Metric(
-        "asv_time",
-        Unit.SECONDS,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
-        "Seconds of a benchmark that asv timed, as ingested.",
-    ),
+    "asv_time": _time("asv_time", "Seconds of a benchmark that asv timed, as ingested."),
     "asv_memory": Metric(
         "asv_memory",
         Unit.BYTES,
@@ -286,11 +334,7 @@ _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 @lru_cache(maxsize=4096)  # every sample of a record asks
 def find_metric(metric_id: str) -> Metric:
-    """Find a metric by its id, which is one of ``METRICS`` or ``family.member``.
-
-    Raises:
-        KeyError: No metric and no family has this name.
-    """
+    """Find a metric by its id, which is one of ``METRICS`` or ``family.member``."""
     if metric_id in _BY_ID:
         return _BY_ID[metric_id]
     family, dot, member = metric_id.partition(".")
