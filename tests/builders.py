@@ -1,4 +1,4 @@
-"""Runs from few words, for tests of everything that reads runs.
+"""Runs, answers and sweeps from few words, for tests of everything that reads runs.
 
 A side is a mapping from metric id to its trials; a trial is one value or a tuple of raw values.
 Accuracy is written as a text of answers, ``"110"`` for right, right, wrong.
@@ -12,9 +12,18 @@ from typing import Any
 import numpy as np
 
 from hybridwatch.analysis.subject import find_phase
-from hybridwatch.metrics import Kind, find_metric
+from hybridwatch.analysis.tradeoff import Tradeoff
+from hybridwatch.analysis.verdict import Report
+from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA, Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.readings import compute_area, list_places
+from hybridwatch.records.run import Answer, Clock, Curve, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
+from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve
+from hybridwatch_lab.calibration.sweeps import even as even
+from hybridwatch_lab.calibration.sweeps import slower as slower
+from hybridwatch_lab.calibration.sweeps import tilted as tilted
 
 Trials = Sequence[float | tuple[float, ...]] | str
 STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -151,3 +160,71 @@ def _series(values: Trials) -> list[tuple[float, ...]]:
     if isinstance(values, str):
         return [tuple(float(mark) for mark in values)]
     return [value if isinstance(value, tuple) else (value,) for value in values]
+
+
+Answers = Sequence[Completion]
+
+
+def said(*tokens: int, near: dict[int, tuple[int, float]] | None = None, **fields: Any):
+    """An answer; ``near`` gives by position the token that was nearly chosen and its gap."""
+    calls = tuple(CloseCall(at, *call) for at, call in (near or {}).items())
+    whole = {"prompt": "0" * 8, "logprobs": (-0.5,) * len(tokens), "close_calls": calls}
+    return Completion(tokens=tokens, **{**whole, **fields})
+
+
+def a_run_that_said(*sides: Sequence[Answers], **changes: Any) -> Run:
+    """A run whose sides' contract trials gave these answers, and broke nothing else."""
+    run = a_run(*({"contract.padded_rows_prefilling": (0.0,) * len(side)} for side in sides))
+    left = [list(side) for side in sides]
+    trials = (
+        replace(trial, completions=tuple(left[trial.side].pop(0)))
+        if trial.phase is Phase.CONTRACT
+        else trial
+        for trial in run.trials
+    )
+    return replace(run, trials=tuple(trials), **changes)
+
+
+SLO = {"ttft": 0.1, "tpot": 0.03}
+
+
+def a_swept_run(
+    *sides: Pace,
+    trials: int = 10,
+    noise: float = 0.02,
+    seed: int = 3,
+    slo: Mapping[str, float] = SLO,
+    joules: float | None = None,
+    duet: bool = False,
+) -> Run:
+    """A run of a sweep whose trials all scatter alike, and whose points scatter by themselves."""
+    rng = np.random.default_rng(seed)
+    curves = [
+        [
+            made_up_curve(side, lambda: float(np.exp(rng.normal(0, noise))), slo, joules)
+            for side in sides
+        ]
+        for _ in range(trials)
+    ]
+    areas = [[_area(per_side[at]) for per_side in curves] for at in range(len(sides))]
+    metric = DUET_CURVE_AREA if duet else CURVE_AREA
+    run = a_comparison(*({metric: values} for values in areas))
+    clock: Clock = "processor" if duet else "wall"
+    return replace(run, trials=tuple(_with(trial, curves, clock) for trial in run.trials))
+
+
+def tradeoff_in(report: Report) -> Tradeoff:
+    """Both curves of the report of a sweep."""
+    assert report.tradeoff is not None
+    return report.tradeoff
+
+
+def _area(curve: Curve) -> float:
+    places = list_places(curve)
+    assert places is not None
+    return compute_area(places)
+
+
+def _with(trial: Trial, curves: list[list[Curve]], clock: Clock) -> Trial:
+    curve = curves[trial.index // len(curves[0])][trial.side]
+    return replace(trial, curve=replace(curve, clock=clock))

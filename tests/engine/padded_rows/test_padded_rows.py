@@ -31,7 +31,7 @@ from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.system.home import home
-from tests.completions import a_run_that_said
+from tests.builders import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
 from tests.engine.unzeroed import (

@@ -21,8 +21,16 @@ from hybridwatch.records.trial_parts import (
     NEAR_TIE_ONE_ARITHMETIC,
 )
 from hybridwatch.reports.reason_text import because
-from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
-from tests.completions import a_run_that_said, said
+from tests.builders import (
+    BASELINE,
+    CONTENDER,
+    NEWER,
+    TESTBED,
+    a_build,
+    a_run,
+    a_run_that_said,
+    said,
+)
 
 TWO_BUILDS = {"builds": (BASELINE, NEWER)}
 HALF: dict[str, Any] = {"flags": {"dtype": "bfloat16"}}

@@ -341,7 +341,7 @@ def _python(results: Path, body: str, stdout: int | None = None) -> subprocess.P
         from pathlib import Path
         from hybridwatch.database import queries
         from hybridwatch.database.queries import open_index
-        from tests.struck import counted, strike_at
+        from tests.waiting import counted, strike_at
         from tests.waiting import wait_until
         results = Path({str(results)!r})
         """

@@ -11,7 +11,7 @@ from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.engines.own_builds import add_commit
 from hybridwatch.errors import BuildError
-from tests import wheel_index
+from tests import wheels as wheel_index
 from tests.small_release import CODE, make_home
 from tests.wheels import a_wheel
 

@@ -187,7 +187,7 @@ from dataclasses import asdict, replace
 from hybridwatch.records.store import write_run
 from hybridwatch.system import files as atomic_file
 from tests.store_builders import Plan, run
-from tests.struck import strike_at
+from tests.waiting import strike_at
 
 results, stop_after, last_step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 give_name, given = atomic_file._give_name, 0

@@ -1,7 +1,10 @@
-"""What a policy throws away, what stays, and what a reader sees afterwards."""
+"""What a policy throws away and what a reader sees then; what is damaged, changed or left over."""
 
 import json
+import shutil
+import subprocess
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,15 +16,18 @@ from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.records.store.layout import PRUNED
 from hybridwatch.records.store.maintenance import (
+    SUMS,
     OldRun,
     RetentionPolicy,
     What,
+    add_digests,
     check_store,
     may_remove,
     plan_removals,
     remove,
 )
 from tests.builders import STARTED, a_run, noisy
+from tests.store_builders import Plan, as_version_1, run
 
 NOW = STARTED + timedelta(days=400)
 POLICY = RetentionPolicy(answers_days=30, every_days=180)
@@ -41,10 +47,10 @@ def at(days_ago, *, like=("s", "t", "a", "b"), run=None):
 
 
 def planned(tmp_path, runs, protected=(), policy=POLICY):
-    for run in runs:
-        (tmp_path / run.record).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / run.record).write_text("{}")
-        (tmp_path / run.record.replace(".json", ".bulk.jsonl.gz")).write_text("answers")
+    for one in runs:
+        (tmp_path / one.record).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one.record).write_text("{}")
+        (tmp_path / one.record.replace(".json", ".bulk.jsonl.gz")).write_text("answers")
     return plan_removals(tmp_path, runs, dict.fromkeys(protected, "why"), policy, NOW)
 
 
@@ -112,7 +118,7 @@ def stored(tmp_path, nights=3):
     return tmp_path
 
 
-def call(results, *words, status=0):
+def prune(results, *words, status=0):
     done = CliRunner().invoke(cli, ["prune", "--results", str(results), *words])
     assert done.exit_code == status, done.output
     return done.output
@@ -125,7 +131,7 @@ def files_in(results):
 def test_nothing_is_removed_unless_it_is_wanted(tmp_path):
     results = stored(tmp_path)
     before = files_in(results)
-    assert "nothing was removed yet: --yes does it" in call(results)
+    assert "nothing was removed yet: --yes does it" in prune(results)
     assert files_in(results) == before
     assert not (results / PRUNED).exists()
 
@@ -133,7 +139,7 @@ def test_nothing_is_removed_unless_it_is_wanted(tmp_path):
 def test_what_is_left_is_read_judged_and_as_it_was_written(tmp_path):
     results = stored(tmp_path)
     (results / "baselines.toml").write_text(BASELINE.format(scenario="smoke/x"))
-    answer = json.loads(call(results, "--yes", "--json"))
+    answer = json.loads(prune(results, "--yes", "--json"))
     assert answer["protected"] == [
         {"run": "00000001", "reason": "pinned as a baseline: before the rework"}
     ]
@@ -145,12 +151,12 @@ def test_what_is_left_is_read_judged_and_as_it_was_written(tmp_path):
         kept_whole = path.stem.endswith("00000001")
         expected = Verdict.REGRESSION if kept_whole else Verdict.INCONCLUSIVE
         assert verdicts["accuracy.recall"] is expected
-    assert call(results, "--yes", "--json").count('"what"') == 0
+    assert prune(results, "--yes", "--json").count('"what"') == 0
 
 
 def test_answers_that_were_lost_are_still_a_fault(tmp_path):
     results = stored(tmp_path, nights=2)
-    call(results, "--yes", "--every-days", "10000")
+    prune(results, "--yes", "--every-days", "10000")
     (results / PRUNED).unlink()
     for path in list_records(results):
         with pytest.raises(RecordError, match="cannot read"):
@@ -171,7 +177,7 @@ def test_stopped_at_any_time_what_is_left_is_whole(tmp_path):
 
 def test_a_note_that_was_cut_short_is_no_note(tmp_path):
     results = stored(tmp_path, nights=1)
-    call(results, "--yes")
+    prune(results, "--yes")
     with (results / PRUNED).open("a") as notes:
         notes.write('{"file": "rec')
     assert read_run(list_records(results)[0]).id == "00000000"
@@ -180,16 +186,128 @@ def test_a_note_that_was_cut_short_is_no_note(tmp_path):
 def test_where_nothing_is_old_no_database_is_made_and_nothing_is_judged(tmp_path):
     results = stored(tmp_path)
     before = sorted(results.iterdir())
-    assert "3 records stay" in call(results, "--answers-days", "400", "--every-days", "400")
+    assert "3 records stay" in prune(results, "--answers-days", "400", "--every-days", "400")
     assert sorted(results.iterdir()) == before
-    call(results)
+    prune(results)
     assert sorted(results.iterdir()) != before
 
 
 def test_examples_stay_whole(tmp_path):
     results = stored(tmp_path)
     (results / "examples.txt").write_text("00000001\n")
-    answer = json.loads(call(results, "--yes", "--json"))
+    answer = json.loads(prune(results, "--yes", "--json"))
     assert answer["protected"][0]["run"] == "00000001"
     (results / "examples.txt").write_text("".join(f"{night:08x}\n" for night in range(3)))
-    assert "would remove 0 bytes" in call(results)
+    assert "would remove 0 bytes" in prune(results)
+
+
+SHIPPED = Path(__file__).parents[4] / "results"
+SMALL = Plan(documents=3, performance_trials=1)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A store of one record."""
+    write_run(tmp_path, run(SMALL))
+    return tmp_path
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A store of one record of schema version 1."""
+    as_version_1(write_run(tmp_path, run(SMALL)))
+    return tmp_path
+
+
+def checked(results):
+    return check_store(results, lambda _done, _total: None)
+
+
+def name_of(results):
+    (record,) = list_records(results)
+    return record.relative_to(results).as_posix()
+
+
+def check(results, *words):
+    done = CliRunner().invoke(cli, ["store", "check", "--results", str(results), *words])
+    return done.exit_code, done.output
+
+
+def test_a_store_as_it_was_written_is_right(results):
+    found = checked(results)
+    assert (found.records, found.wrong, found.without_digest) == (1, {}, {})
+    assert check(results) == (0, "1 record, 0 verdicts: as they were written\n")
+
+
+def test_every_flipped_byte_of_a_record_is_found(results):
+    (record,) = list_records(results)
+    whole = record.read_bytes()
+    for place in range(0, len(whole), len(whole) // 20):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        record.write_bytes(flipped)
+        assert list(checked(results).wrong) == [name_of(results)]
+
+
+def test_answers_that_are_changed_cut_or_gone_are_found(results):
+    (beside,) = results.rglob("*.bulk.jsonl.gz")
+    whole = beside.read_bytes()
+    for content in (whole[:-1], whole[:-9] + b"x" + whole[-8:]):
+        beside.write_bytes(content)
+        (why,) = checked(results).wrong.values()
+        assert "sha256: expected" in why
+    beside.unlink()
+    assert list(checked(results).wrong.values()) == ["cannot be read: No such file or directory"]
+
+
+def test_a_record_of_version_1_gets_a_digest_that_the_usual_tool_checks(old):
+    assert "1 record of schema version 1 without a digest" in check(old)[1]
+    assert "written to SHA256SUMS" in check(old, "--seal")[1]
+    assert checked(old).without_digest == {}
+    tool = ["sha256sum", "--check", "--strict", "--quiet", SUMS]
+    subprocess.run(tool, cwd=old, check=True)
+    (record,) = list_records(old)
+    record.write_bytes(record.read_bytes().replace(b'"cores": ', b'"cores": 1'))
+    (why,) = checked(old).wrong.values()
+    assert f"as in {SUMS}, found" in why
+    assert subprocess.run(tool, cwd=old, check=False, capture_output=True).returncode == 1
+
+
+def test_sealing_again_keeps_what_was_sealed(old):
+    check(old, "--seal")
+    first = (old / SUMS).read_text()
+    add_digests(old, {"records/t/other.json": "0" * 64})
+    assert first in (old / SUMS).read_text()
+    assert checked(old).wrong == {"records/t/other.json": f"named in {SUMS} and not there"}
+
+
+def test_what_a_killed_process_left_is_named_and_no_fault(results):
+    (beside,) = results.rglob("*.bulk.jsonl.gz")
+    shutil.copy(beside, beside.with_name("20260101T000000Z-x-00000000.bulk.jsonl.gz"))
+    status, text = check(results)
+    assert status == 0
+    assert "00000000.bulk.jsonl.gz: has no record, left by a process that was killed" in text
+
+
+def test_a_sum_that_is_none_is_refused(results):
+    (results / SUMS).write_text("0123  x.json\n")
+    with pytest.raises(RecordError, match=f"{SUMS}: line 1: expected a digest, two spaces"):
+        checked(results)
+
+
+def test_a_verdict_that_was_changed_is_found(tmp_path):
+    shutil.copytree(SHIPPED / "records", tmp_path / "records")
+    done = CliRunner().invoke(cli, ["compare", "c3a4a83b", "--results", str(tmp_path), "--save"])
+    assert done.exit_code == 1, done.output
+    assert checked(tmp_path).verdicts == 1
+    (verdict,) = (tmp_path / "verdicts").rglob("*.json")
+    verdict.write_text(verdict.read_text().replace("regression", "equivalent"))
+    status, text = check(tmp_path, "--json")
+    assert status == 1
+    (wrong,) = json.loads(text)["wrong"]
+    assert wrong["file"] == verdict.relative_to(tmp_path).as_posix()
+
+
+def test_the_shipped_records_are_as_they_were_written_and_all_have_a_digest():
+    found = checked(SHIPPED)
+    assert (found.wrong, found.without_digest, found.leftovers) == ({}, {}, [])

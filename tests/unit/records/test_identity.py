@@ -1,5 +1,6 @@
-"""Builds of one line: stated by whoever measured, or derived from the label."""
+"""Builds of one line, stated or derived from the label; and labels that are the same tomorrow."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +10,12 @@ from hybridwatch.records.identity import (
     checked_line,
     compares_releases,
     derived_line,
+    is_lasting,
     is_release,
+    lasting_label,
     name_line,
 )
+from tests.builders import a_build
 
 
 @pytest.mark.parametrize(
@@ -98,3 +102,18 @@ def test_a_line_with_switches_is_still_that_of_a_release() -> None:
     assert is_release("cpu-0.28.0")
     assert is_release("cpu-0.28.0~conv-anchor+slow-step")
     assert not is_release("nightly~conv-anchor")
+
+
+@pytest.mark.parametrize(
+    ("name", "switches", "release", "label", "lasting"),
+    [
+        ("cpu-0.27.1", "~x", "0.27.1", "cpu-0.27.1~x", True),
+        ("nightly", "", "0.28.0", "cpu-0.28.0", False),
+        ("nightly", "~x+slow-step", "0.28.0", "cpu-0.28.0~x+slow-step", False),
+        ("adopted", "", "0.28.1.dev3+g1a2b3c4d5", "adopted", False),
+        ("mine", "@1a2b3c4d~x", "0.28.0", "mine@1a2b3c4d~x", True),
+    ],
+)
+def test_a_label_is_pinned_to_its_release(name, switches, release, label, lasting) -> None:
+    build = replace(a_build(name + switches), name=name, release=release)
+    assert (lasting_label(build), is_lasting(build)) == (label, lasting)
