@@ -1,8 +1,9 @@
 """The questions that screens ask of a store whose database was brought in line with its records."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -33,7 +34,7 @@ from hybridwatch.database.moment import (
     whatever_load,
     with_group,
 )
-from hybridwatch.database.reading import RecordRows, list_stamped, rules_digest
+from hybridwatch.database.reading import rules_digest
 from hybridwatch.database.schema import (
     LEVEL,
     PAIR,
@@ -45,7 +46,7 @@ from hybridwatch.database.schema import (
     VALUE,
     VERDICT,
 )
-from hybridwatch.database.writing import forget_vanished, judged_by_all, known_by, put_in_place
+from hybridwatch.database.writing import find_new, judged_by_all, put_in_place
 
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(
@@ -348,7 +349,7 @@ BATCH: Final = 64
 """Records of a transaction: as many are lost when a process is killed, some seconds of work."""
 
 
-def open_index(results: Path, say: Say | None = None, *, rebuild: bool = False) -> Index:
+def open_index(results: Path, say: Say = lambda *_: None, *, rebuild: bool = False) -> Index:
     """Read and judge the records that are new, and give everything a store holds.
 
     Several processes may do so at once, and any may be killed. A results folder in which no
@@ -358,39 +359,16 @@ def open_index(results: Path, say: Say | None = None, *, rebuild: bool = False) 
     ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
     that is not needed after a change of the rules, which a database notices by itself.
     """
-    return with_database(
-        results,
+
+    def bring_up(database: Database) -> Index:
+        rules = rules_digest()
         # What a copy holds is as new as it was: there is nothing to make again in it.
-        lambda database: _brought_up(
-            database, results, say or _silent, rebuild=rebuild and database.kept
-        ),
-    )
+        again = rebuild and database.kept
+        listed, new = find_new(database, results, rules, judged=True, rebuild=again)
+        say(0, len(new))
+        rows = judged_by_all(new, say)
+        while batch := list(islice(rows, BATCH)):
+            put_in_place(database, rules, batch)
+        return Index(results, database, listed, rules)
 
-
-def _brought_up(database: Database, results: Path, say: Say, *, rebuild: bool) -> Index:
-    rules = rules_digest()
-    # Known first, listed then: what another process adds meanwhile must not look like vanished.
-    known = {} if rebuild else known_by(database, rules)
-    listed = list_stamped(results)
-    there = {name: one.stamp for name, one in known.items() if one.judged}
-    missing = [(name, one) for name, one in listed.items() if there.get(name) != one.stamp]
-    forget_vanished(database, rules, known, listed, rebuild=rebuild)
-    say(0, len(missing))
-    for batch in _in_batches(judged_by_all(missing, say)):
-        put_in_place(database, rules, batch)
-    return Index(results, database, listed, rules)
-
-
-def _in_batches(rows: Iterator[RecordRows]) -> Iterator[Sequence[RecordRows]]:
-    batch: list[RecordRows] = []
-    for one in rows:
-        batch.append(one)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _silent(_done: int, _total: int) -> None:
-    pass
+    return with_database(results, bring_up)

@@ -10,17 +10,18 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import chain
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Table, delete, insert, inspect, select, tuple_
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.reading import Listed, RecordRows, Row, Stamp, read_rows
+from hybridwatch.database.reading import Listed, RecordRows, Row, Stamp, list_stamped, read_rows
 from hybridwatch.database.schema import (
     DERIVED,
     LEVEL,
@@ -40,6 +41,8 @@ from hybridwatch.database.schema import (
 from hybridwatch.errors import DatabaseError
 from hybridwatch.system.guard import end_with_parent
 
+Named: TypeAlias = tuple[str, Listed]
+"""A record's name and where it lies."""
 _STANDING: Final = select(RULES.c.digest)
 _OF_SERIES: Final = tuple(SERIES.c.keys()[1:-2])
 """What a run gives to the name of each of its series; metric and statistic follow."""
@@ -236,29 +239,36 @@ def _in_parts(items: Sequence[Any], length: int = _AT_A_TIME) -> Iterable[Sequen
         yield items[start : start + length]
 
 
-def known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
-    """Give the records that are known by these rules; none where there is no database yet."""
-    if database.file is not None and not database.file.exists():
-        return {}
-    with database.reading() as connection:
-        return known_records(connection) if find_rules(connection) == rules else {}
+def find_new(
+    database: Database, results: Path, rules: str, *, judged: bool, rebuild: bool = False
+) -> tuple[Mapping[str, Listed], Sequence[Named]]:
+    """List a store, and what of it the database lacks; what is listed no more is taken out.
 
-
-def forget_vanished(
-    database: Database,
-    rules: str,
-    known: Mapping[str, KnownRecords],
-    listed: Collection[str],
-    *,
-    rebuild: bool = False,
-) -> None:
-    """Take out what is listed no more; of what other rules made, or for a rebuild, everything."""
+    ``judged`` is whether a record of which only the head is known counts as lacking. Of what other
+    rules made, or for a rebuild, everything is taken out.
+    """
+    # Known first, listed then: what another process adds meanwhile must not look like vanished.
+    known = {} if rebuild else _known_by(database, rules)
+    listed = list_stamped(results)
+    lacking = [
+        (name, one)
+        for name, one in listed.items()
+        if name not in known or known[name].judged < judged or known[name].stamp != one.stamp
+    ]
     gone = [one.number for name, one in known.items() if name not in listed]
     if rebuild or gone or not known:
         with database.writing() as connection:
             if rebuild or find_rules(connection) != rules:
                 make_tables(connection, rules)
             forget(connection, gone)
+    return listed, lacking
+
+
+def _known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
+    if database.file is not None and not database.file.exists():
+        return {}
+    with database.reading() as connection:
+        return known_records(connection) if find_rules(connection) == rules else {}
 
 
 def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) -> None:
@@ -278,9 +288,6 @@ def _is_there(rows: RecordRows, known: Mapping[str, KnownRecords]) -> bool:
     stamp = Stamp(*(rows.record[name] for name in Stamp.__slots__))
     return one is not None and one.judged >= rows.record["judged"] and one.stamp == stamp
 
-
-Named: TypeAlias = tuple[str, Listed]
-"""A record's name and where it lies."""
 
 _WORTH_IT: Final = 50
 """New records from which on other processes, which take seconds to start, are worth it."""

@@ -1,5 +1,6 @@
 """A server over a store with a regression that somebody has answered."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,3 +41,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(store: Path) -> Iterator[httpx.Client]:
     with serving(app_over(store)) as speaking:
         yield speaking
+
+
+@pytest.fixture
+def young(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store and tokens are looked at for every request."""
+    for module in ("access", "view"):
+        monkeypatch.setattr(f"hybridwatch.api.{module}._LOOK_S", 0.0)
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)

@@ -35,13 +35,6 @@ def closed(results: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.fixture
-def young(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are looked at for every request."""
-    monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
-
-
 def test_whoever_shows_nothing_is_asked_for_a_token(closed) -> None:
     refused = closed.get("/v1/runs")
     assert refused.status_code == 401

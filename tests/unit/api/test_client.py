@@ -171,9 +171,7 @@ def results_on_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
             assert not (tmp_path / DATABASE_FILE).exists()
 
 
-def test_everything_is_there_and_can_be_done(results_on_server, monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
+def test_everything_is_there_and_can_be_done(young, results_on_server) -> None:
     shown = token_for(results_on_server, *Scope)["authorization"].removeprefix("Bearer ")
     app = app_over(results_on_server, reads_need_one=True)
     with serving(app) as http, Client(str(http.base_url), shown) as client:
