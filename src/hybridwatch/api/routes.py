@@ -34,12 +34,9 @@ class Route:
         path: Below the prefix; names in braces are given to ``answer``.
         answer: Makes the answer: of the store, the names in the path, and the parameters; as
             plain values, or as JSON where it lies ready.
-        query: What may be asked.
-        schema: What is answered.
         stamp: Of the store and the names in the path: what changes when the answer does. It costs
             little, and comes before the answer is made.
         refusals: What else may be answered, beside what every question may get.
-        scope: What a token has to allow.
     """
 
     path: str
@@ -85,10 +82,7 @@ class Write:
     Attributes:
         path: Below the prefix; names in braces are given to ``handler``.
         handler: Does it: to the store, by the names in the path, for a token's name, with files.
-        upload: What comes with the request.
         content: Schemas of what is JSON of it.
-        schema: What is answered.
-        scope: What a token has to allow.
         done: How it may end well.
         refusals: What else may be answered, beside what every write may get.
     """

@@ -178,16 +178,12 @@ class Testbed(RecordPart):
 
     Attributes:
         id: Short readable name made from the facts below; names the folder of the records.
-        cpu_model: As the kernel names it.
         cores: Logical cores this process may use.
-        memory_bytes: Physical memory.
-        kernel: Release of the operating system kernel.
         gpus: Names of the GPUs that an engine may use, in its order; empty where there is none,
             and where every build computes on the processor.
         driver: GPU driver version, ``None`` without a GPU.
         cuda: The highest CUDA version that the driver supports, ``None`` without a GPU. That of
             an engine is part of its build.
-        gpu_memory_bytes: Memory of each GPU.
         gpu_power_limits_w: Power limit in force on each GPU, watts; empty where a driver does
             not tell.
     """
@@ -245,7 +241,6 @@ class Harness(RecordPart):
     """The hybridwatch that measured.
 
     Attributes:
-        version: Its release.
         revision: Git commit of its checkout with ``+`` when the tree was changed; ``None`` when
             it does not run from a checkout.
     """

@@ -38,7 +38,6 @@ class CloseCall(NamedTuple):
 
     Attributes:
         position: Place in the answer, from 0.
-        token: Id of the token that was not chosen.
         gap: How far its logarithmic probability lies behind that of the chosen token, nats.
     """
 

@@ -92,12 +92,7 @@ class OldRun:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A file that may go.
-
-    Attributes:
-        file: Path below the results folder.
-        size: Its bytes.
-    """
+    """A file that may go, by its path below the results folder."""
 
     file: str
     what: What
@@ -110,7 +105,6 @@ class PrunePlan:
 
     Attributes:
         removals: In the order in which they are made: answers first.
-        kept: Records that stay.
         protected: By run id, why it stays whole although it is old.
     """
 

@@ -42,7 +42,6 @@ class SideRef(_VerdictWire):
     """Where one side of a report was read.
 
     Attributes:
-        run_id: The run.
         side: Index into its builds.
         record: The record's path, relative to the results folder; absolute when it lies elsewhere.
         sha256: Digest of the record, which holds the digest of the file of answers beside it.
@@ -58,9 +57,6 @@ class StoredVerdict(_VerdictWire):
     """A report with the records, the parameters and the tools it was made from.
 
     Attributes:
-        schema_version: Of this form.
-        baseline: First side.
-        contender: Second side.
         parameters: Every number the rules use that no record holds.
         tools: What computed it, by name, as ``analysis.tools`` has it; of an older verdict with the
             digest of the judging code (``analysis``) in place of the version of the rules.
