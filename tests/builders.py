@@ -1,4 +1,4 @@
-"""Runs, answers and sweeps from few words, for tests of everything that reads runs.
+"""Runs and answers from few words, for tests of everything that reads runs.
 
 A side is a mapping from metric id to its trials; a trial is one value or a tuple of raw values.
 Accuracy is written as a text of answers, ``"110"`` for right, right, wrong.
@@ -12,15 +12,11 @@ from typing import Any
 import numpy as np
 
 from hybridwatch.analysis.subject import find_phase
-from hybridwatch.analysis.tradeoff import Tradeoff
-from hybridwatch.analysis.verdict import Report
-from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA, Kind, find_metric
+from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.records.readings import compute_area, list_places
-from hybridwatch.records.run import Answer, Clock, Curve, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
-from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve
 from hybridwatch_lab.calibration.sweeps import even as even
 from hybridwatch_lab.calibration.sweeps import slower as slower
 from hybridwatch_lab.calibration.sweeps import tilted as tilted
@@ -183,48 +179,3 @@ def a_run_that_said(*sides: Sequence[Answers], **changes: Any) -> Run:
         for trial in run.trials
     )
     return replace(run, trials=tuple(trials), **changes)
-
-
-SLO = {"ttft": 0.1, "tpot": 0.03}
-
-
-def a_swept_run(
-    *sides: Pace,
-    trials: int = 10,
-    noise: float = 0.02,
-    seed: int = 3,
-    slo: Mapping[str, float] = SLO,
-    joules: float | None = None,
-    duet: bool = False,
-) -> Run:
-    """A run of a sweep whose trials all scatter alike, and whose points scatter by themselves."""
-    rng = np.random.default_rng(seed)
-    curves = [
-        [
-            made_up_curve(side, lambda: float(np.exp(rng.normal(0, noise))), slo, joules)
-            for side in sides
-        ]
-        for _ in range(trials)
-    ]
-    areas = [[_area(per_side[at]) for per_side in curves] for at in range(len(sides))]
-    metric = DUET_CURVE_AREA if duet else CURVE_AREA
-    run = a_comparison(*({metric: values} for values in areas))
-    clock: Clock = "processor" if duet else "wall"
-    return replace(run, trials=tuple(_with(trial, curves, clock) for trial in run.trials))
-
-
-def tradeoff_in(report: Report) -> Tradeoff:
-    """Both curves of the report of a sweep."""
-    assert report.tradeoff is not None
-    return report.tradeoff
-
-
-def _area(curve: Curve) -> float:
-    places = list_places(curve)
-    assert places is not None
-    return compute_area(places)
-
-
-def _with(trial: Trial, curves: list[list[Curve]], clock: Clock) -> Trial:
-    curve = curves[trial.index // len(curves[0])][trial.side]
-    return replace(trial, curve=replace(curve, clock=clock))

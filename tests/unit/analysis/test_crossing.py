@@ -7,7 +7,7 @@ import pytest
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.run import MachineState
-from tests.builders import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
+from tests.curves import LOADS, a_swept_run, even, slower, tilted, tradeoff_in
 
 
 def area_in(report):

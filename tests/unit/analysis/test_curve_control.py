@@ -8,7 +8,8 @@ from hybridwatch.analysis.control import ControlKind, same_curve_control, slow_c
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
-from tests.builders import a_swept_run, even, slower, tilted, with_failures
+from tests.builders import with_failures
+from tests.curves import a_swept_run, even, slower, tilted
 
 ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "curated" / "sweep-concurrency.toml", ROOT)

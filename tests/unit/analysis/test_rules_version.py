@@ -17,19 +17,8 @@ from hybridwatch.metrics import METRICS
 from hybridwatch.records import trial_parts as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
-from tests.builders import (
-    BASELINE,
-    CONTENDER,
-    NEWER,
-    STARTED,
-    a_run,
-    a_run_that_said,
-    a_swept_run,
-    even,
-    noisy,
-    said,
-    tilted,
-)
+from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, a_run_that_said, noisy, said
+from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
 

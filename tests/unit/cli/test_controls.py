@@ -13,8 +13,9 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.session import Progress
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
-from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run, a_swept_run, even, slower
+from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
 from tests.checkout import make_checkout
+from tests.curves import a_swept_run, even, slower
 
 SWEEPS = Path(__file__).parents[3] / "scenarios" / "curated"
 

@@ -10,7 +10,7 @@ from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Table
 from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.store import write_run
-from tests.builders import a_swept_run, even, tilted
+from tests.curves import a_swept_run, even, tilted
 from tests.dashboard.parity import blocks_of, words_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -64,7 +64,8 @@ from hybridwatch_lab.commands.engine_track import releases_to_json
 from hybridwatch_lab.releases.outcome import Tracked, TrackStep
 from hybridwatch_lab.releases.outcome import TrackOutcome as StepOutcome
 from tests.broken_engines import dead_contender
-from tests.builders import a_run, a_swept_run, even, tilted
+from tests.builders import a_run
+from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.unit.analysis.alerts.builders import alert_of
 from tests.unit.integrations.notify.pretended import a_message

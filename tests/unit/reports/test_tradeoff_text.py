@@ -10,7 +10,8 @@ from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to
 from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.table import print_table
 from hybridwatch.reports.tradeoff_text import tradeoff_lines
-from tests.builders import a_comparison, a_swept_run, even, slower, tilted, tradeoff_in
+from tests.builders import a_comparison
+from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
 
 PLAIN = build_report(a_comparison({"ttft": (1.0,)}, {"ttft": (1.0,)}))
 

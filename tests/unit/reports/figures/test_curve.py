@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.reports.figures.curve import figure_curves
-from tests.builders import LOADS, a_swept_run, even, tilted, tradeoff_in
+from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
 
 def drawn(*sides, **more):
