@@ -23,13 +23,20 @@ _WAITING: Final = 8
 together what waits together."""
 
 
+@contextmanager
+def named_errors(path: Path, failed: str = "cannot be written") -> Iterator[None]:
+    """Make of an ``OSError`` within a ``RecordError`` that names the path, and what failed."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(f"{path}: {failed}: {error.strerror or error}") from error
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder, and see that its name reaches the disk."""
-    try:
+    with named_errors(folder, "cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
         _sync_folder(folder.parent)
-    except OSError as error:
-        raise RecordError(f"{folder}: cannot be made: {error.strerror or error}") from error
 
 
 def create(path: Path, content: bytes, made: list[Path]) -> None:

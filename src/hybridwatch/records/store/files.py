@@ -23,7 +23,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import RECORDS, find_folder, list_records, read_run_id
 from hybridwatch.records.store.mirror import adding, mirror_at
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.files import create_all, hidden, make_folder
+from hybridwatch.system.files import create_all, hidden, make_folder, named_errors
 
 
 def write_run(results: Path, run: Run) -> Path:
@@ -74,11 +74,9 @@ def check_writable(results: Path) -> None:
     folder = results / RECORDS
     make_folder(folder)
     probe = folder / hidden("writable")
-    try:
+    with named_errors(folder):
         probe.write_bytes(b"hybridwatch")
         probe.unlink()
-    except OSError as error:
-        raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
     if mirror := mirror_at(results):
         mirror.check_writable()
 
@@ -229,7 +227,7 @@ def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
 
 def append_entry(path: Path, entry: JournalEntry) -> None:
     """Add a line, and return when it would survive a power cut."""
-    try:
+    with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
             if file.tell() and _last_byte(path) != b"\n":
@@ -237,8 +235,6 @@ def append_entry(path: Path, entry: JournalEntry) -> None:
             file.write(entry.model_dump_json().encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _last_byte(path: Path) -> bytes:

@@ -35,7 +35,7 @@ from hybridwatch.records.store.layout import (
 from hybridwatch.records.store.mirror import mirror_at
 from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
 from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
-from hybridwatch.system.files import put
+from hybridwatch.system.files import named_errors, put
 
 
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
@@ -169,14 +169,12 @@ def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterato
     mirror = mirror_at(results)
     for one in removals:
         path = results / one.file
-        try:
+        with named_errors(path, "cannot be removed"):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             note_pruned(results, one.file, digest, one.what.value, now)
             if mirror is not None:
                 mirror.bucket.remove(one.file)
             path.unlink()
-        except OSError as error:
-            raise RecordError(f"{path}: cannot be removed: {error.strerror or error}") from error
         yield one
 
 
@@ -272,10 +270,8 @@ def add_digests(results: Path, digests: Mapping[str, str]) -> None:
         f"{digest}  {name}\n" for name, digest in {**_read_sums(results), **digests}.items()
     )
     path = results / SUMS
-    try:
+    with named_errors(path):
         put(path, "".join(lines).encode())
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _note_damage(found: StoreCheck, name: str, look: Callable[[], None]) -> None:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import BULK_SUFFIX
-from hybridwatch.system.files import make_folder, put
+from hybridwatch.system.files import make_folder, named_errors, put
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -175,12 +175,10 @@ _LOG: Final = logging.getLogger(__name__)
 def make_mirror(folder: Path, url: str) -> Path:
     """Make the folder that mirrors an object store, if it is not there."""
     marker = folder / _MARKER
-    try:
+    with named_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not marker.is_file():
             marker.write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
     return folder
 
 
@@ -380,7 +378,5 @@ def _named_in(note: Path) -> list[str]:
 
 def _write(path: Path, content: bytes) -> None:
     make_folder(path.parent)
-    try:
+    with named_errors(path):
         put(path, content)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror or error}") from error
