@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from hybridwatch.records.identity import Testbed
 
@@ -225,21 +226,7 @@ def morning(night: int) -> datetime:
 
 def read_truth(folder: Path) -> World:
     """Read what was planted in a results folder."""
-    facts = json.loads((folder / TRUTH_FILE).read_text(encoding="utf-8"))
-    return World(
-        seed=facts["seed"],
-        nights=facts["nights"],
-        scenarios=tuple(facts["scenarios"]),
-        testbeds=tuple(facts["testbeds"]),
-        noise=Noise(**facts["noise"]),
-        commits=tuple(map(tuple, facts["commits"])),
-        faults=tuple(_fault(fault) for fault in facts["faults"]),
-    )
-
-
-def _fault(facts: Mapping[str, Any]) -> Fault:
-    lists = {name: tuple(facts[name]) for name in ("scenarios", "testbeds", "metrics")}
-    return Fault(**{**facts, **lists, "kind": Kind(facts["kind"])})
+    return TypeAdapter(World).validate_json((folder / TRUTH_FILE).read_bytes())
 
 
 def plan_world(seed: int, nights: int = 90) -> World:
