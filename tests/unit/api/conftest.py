@@ -46,6 +46,6 @@ def client(store: Path) -> Iterator[httpx.Client]:
 @pytest.fixture
 def young(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store and tokens are looked at for every request."""
-    for module in ("access", "view"):
+    for module in ("app", "view"):
         monkeypatch.setattr(f"hybridwatch.api.{module}._LOOK_S", 0.0)
     monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)

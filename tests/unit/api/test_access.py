@@ -8,8 +8,8 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from hybridwatch.api import access
-from hybridwatch.api.access import Access, Limits
+from hybridwatch.api import app
+from hybridwatch.api.app import Access, Limits
 from hybridwatch.api.queries import ProblemError
 from hybridwatch.api.routes import describe
 from hybridwatch.database.connection import Database, find_database_url
@@ -161,7 +161,7 @@ def test_the_description_says_which_scope_each_question_needs() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("hybridwatch.api.access.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("hybridwatch.api.app.time.monotonic", lambda: now[0])
     return now
 
 
@@ -202,7 +202,7 @@ def test_who_is_refused_hears_when_to_come_again(clock) -> None:
 
 
 def test_buckets_are_not_kept_without_end(clock, monkeypatch) -> None:
-    monkeypatch.setattr(access, "_MOST", 3)
+    monkeypatch.setattr(app, "_MOST_BUCKETS", 3)
     bucket = Limits(1.0)
     for number in range(100):
         bucket.take(str(number))
