@@ -60,14 +60,7 @@ FILES = {"toml": "mine.toml", "python": "empty_new_state.py"}
 
 
 def write_own_fix(folder: Path) -> Path:
-    """Write the two files that the page shows.
-
-    Args:
-        folder: Made if it is not there.
-
-    Returns:
-        The file with the table.
-    """
+    """Write the two files that the page shows; gives the one with the table."""
     section = (ROOT / "docs" / "home.md").read_text().partition("## A fix of yours")[2]
     folder.mkdir(exist_ok=True)
     for language, name in FILES.items():

@@ -36,16 +36,7 @@ T = TypeVar("T")
 def wait_until(
     condition: Callable[[], T | None], what: str | Callable[[], str], *, limit_s: float = LIMIT_S
 ) -> T:
-    """Ask again and again, and give the first answer that is true.
-
-    Args:
-        condition: What is to come true.
-        what: What that means; a function where the text takes work, such as the end of a log.
-        limit_s: Ends what hangs.
-
-    Raises:
-        AssertionError: It did not come true.
-    """
+    """Ask again and again, and give the first answer that is true."""
     deadline = monotonic() + limit_s
     while not (found := condition()):
         if monotonic() > deadline:
@@ -116,9 +107,6 @@ def strike_at(step: int) -> Callable[[], int]:
 
     A step is the begin or the end of a function, of C functions too: between two of them lies each
     write, each statement and each request.
-
-    Returns:
-        Ends the count and gives the steps made.
     """
     made = 0
 

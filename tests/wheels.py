@@ -42,9 +42,6 @@ def install_wheel(environment: Path, *wheels: Path) -> Path:
 
     A line of a ``.pth`` file adds a folder and does not read the ``.pth`` files in it, so the
     editable installation that the tests run from stays out.
-
-    Returns:
-        The command of that environment.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
@@ -65,13 +62,7 @@ def share_packages(environment: Path, site: Path) -> None:
 
 @dataclass
 class WheelIndex:
-    """What is served.
-
-    Attributes:
-        base: Its address.
-        files: Status and content by path.
-        cut: Paths of which only half is sent.
-    """
+    """What is served."""
 
     base: str = ""
     files: dict[str, tuple[int, bytes]] = field(default_factory=dict)

@@ -95,11 +95,7 @@ class Fault:
     """Something planted, and the truth about it.
 
     Attributes:
-        kind: What it is.
-        scenarios: Where it shows.
-        testbeds: On which machines.
         metrics: What moves; empty where nothing is measured at all.
-        first: First night, from 0.
         last: Last night, itself included; of a drift, that on which it ends to grow.
         commit: The culprit, 40 digits; empty where no commit is to blame.
         size: Relative change of times at its end, so +0.08 is 8 % slower; for answers the share
@@ -180,12 +176,7 @@ class World:
 
     Attributes:
         seed: Equal seeds give equal worlds.
-        nights: How many.
-        scenarios: What is measured every night.
-        testbeds: On which machines.
-        noise: Of everything.
         commits: Of each night, those that came since the night before; the last is measured.
-        faults: What is planted.
     """
 
     seed: int

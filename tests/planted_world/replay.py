@@ -41,9 +41,6 @@ class Morning:
     """What the product says on the morning after a night.
 
     Attributes:
-        night: From 0.
-        source: What screens look at.
-        alerts: Every alert, whatever became of it.
         messages: What ``notify`` sends.
     """
 
