@@ -291,16 +291,11 @@ def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
 def _line(where: str, content: Mapping[str, Any]) -> bytes:
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"{where}: expected plain JSON: {error}") from error
-    return _utf8(text + "\n", where)
-
-
-def _utf8(text: str, where: str) -> bytes:
-    try:
-        return text.encode()
+        return f"{text}\n".encode()
     except UnicodeEncodeError as error:
         raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{where}: expected plain JSON: {error}") from error
 
 
 def _read_bulk(bulk: bytes, expected: BulkFile, trials: int) -> dict[int, BulkOfTrial]:
