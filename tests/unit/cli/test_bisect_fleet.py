@@ -22,8 +22,7 @@ from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.measuring import build_job_command
 from hybridwatch.records.store import list_records, read_run
-from tests.checkout import a_clone, commit
-from tests.small_release import make_home
+from tests.checkout import a_clone, commit, make_home
 from tests.unit.orchestration.fleet.planted import METRIC, planted
 from tests.unit.orchestration.fleet.pretended import STEADY, measurement
 

@@ -18,7 +18,7 @@ from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
 from tests.broken_engines import BadMachine, Machine, MadeUpBench
 from tests.builders import BASELINE
-from tests.small_release import a_copy, an_environment, make_home
+from tests.checkout import a_copy, an_environment, make_home
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 

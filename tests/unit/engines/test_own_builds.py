@@ -19,8 +19,7 @@ from hybridwatch.engines.own_builds import add_python, add_release, add_source, 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch.system.files import claimed
-from tests.checkout import a_clone, git
-from tests.small_release import CODE, a_copy, an_environment, make_home, write
+from tests.checkout import CODE, a_clone, a_copy, an_environment, git, make_home, write
 from tests.waiting import wait_until
 from tests.wheels import a_wheel
 

@@ -20,8 +20,7 @@ from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run
 from hybridwatch.system.files import claimed
 from tests.builders import a_build, a_run
-from tests.checkout import EXAMPLE, a_clone, commit
-from tests.small_release import a_copy, make_home, write
+from tests.checkout import EXAMPLE, a_clone, a_copy, commit, make_home, write
 
 SCENARIO = "smoke/padded"
 CODE = ("worker.py", "half.py")
