@@ -9,7 +9,6 @@ thrown away and what was lost.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -86,66 +85,43 @@ def oldest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(visible, key=lambda path: (path.name, path.parent.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """How files of a folder answer to what a person types.
-
-    Attributes:
-        noun: What one of them is called.
-        fits: Whether a path answers to the beginning of a name.
-        expected: What was looked for, for the error; the key is put in.
-        remedy: What to do when there is none, or nothing to say.
-        narrower: What to do when there are several.
-    """
-
-    noun: str
-    fits: Callable[[Path, str], bool]
-    expected: str
-    remedy: str
-    narrower: str
-
-
-def find_one(results: Path, key: str, known: Sequence[Path], answering: Answering) -> Path:
+def find_one(
+    results: Path,
+    key: str,
+    known: Sequence[Path],
+    *,
+    noun: str,
+    fits: Callable[[Path, str], bool],
+    expected: str,
+    remedy: str,
+    narrower: str,
+) -> Path:
     """Find the one file that answers to a path, the beginning of a name, or ``latest``.
 
-    Without one, or with several, the ``RecordError`` says what to do.
+    Without one, or with several, the ``RecordError`` says what to do: ``expected`` is what was
+    looked for, with the key put in, ``remedy`` helps where there is none, ``narrower`` where there
+    are several. ``fits`` is whether a path answers to the beginning of a name.
     """
     if key.endswith(RECORD_SUFFIX) or "/" in key:
         if Path(key).is_file():
             return Path(key)
-        raise RecordError(f"{key}: no such {answering.noun}")
+        raise RecordError(f"{key}: no such {noun}")
+    if not results.is_dir() and not known:
+        raise RecordError(f"{results}: no such folder; name one with --results")
     if not known:
-        raise RecordError(f"{results}: {_nothing(results, answering)}")
+        raise RecordError(f"{results}: holds no {noun} yet{remedy}")
     if key == LATEST:
-        found = list(known[-1:])
-    else:
-        found = [path for path in known if key and answering.fits(path, key)]
+        return known[-1]
+    found = [path for path in known if key and fits(path, key)]
     if len(found) == 1:
         return found[0]
     if not found:
-        expected = answering.expected.format(repr(key))
         raise RecordError(
-            f"{results}: expected {expected}, found none among {len(known)}{answering.remedy}"
+            f"{results}: expected {expected.format(repr(key))}, found none among "
+            f"{len(known)}{remedy}"
         )
-    names = ", ".join(path.stem for path in found[:_NAMED])
-    several = f"{len(found)} {answering.noun}s: {names}"
-    raise RecordError(f"{results}: {key!r} fits {several}; give {answering.narrower}")
-
-
-def _nothing(results: Path, answering: Answering) -> str:
-    """Say what is wrong where nothing can be found, whatever the request."""
-    if not results.is_dir():
-        return "no such folder; name one with --results"
-    return f"holds no {answering.noun} yet{answering.remedy}"
-
-
-_ANSWERING: Final = Answering(
-    noun="record",
-    fits=lambda path, key: read_run_id(path).startswith(key),
-    expected="a record whose run id begins with {}",
-    remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
-    narrower="more of the id",
-)
+    several = f"{len(found)} {noun}s: {', '.join(path.stem for path in found[:_NAMED])}"
+    raise RecordError(f"{results}: {key!r} fits {several}; give {narrower}")
 
 
 def find_folder(results: Path, run: Run) -> Path:
@@ -178,7 +154,16 @@ def find_record(results: Path, key: str) -> Path:
     ``key`` is a path to a record, a run id, the beginning of one, or ``latest``. It is a
     ``RecordError`` if no record answers to it, or more than one.
     """
-    return find_one(results, key, list_records(results), _ANSWERING)
+    return find_one(
+        results,
+        key,
+        list_records(results),
+        noun="record",
+        fits=lambda path, key: read_run_id(path).startswith(key),
+        expected="a record whose run id begins with {}",
+        remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
+        narrower="more of the id",
+    )
 
 
 def read_run_id(path: Path) -> str:

@@ -21,7 +21,7 @@ from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import Answering, find_one, oldest_first
+from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import read_file, read_run
 from hybridwatch.system.files import create, make_folder
@@ -168,22 +168,22 @@ def _answers_to(path: Path, key: str) -> bool:
     return any(len(word) == _ID and word.startswith(key) for word in words)
 
 
-_ANSWERING: Final = Answering(
-    noun="verdict",
-    fits=_answers_to,
-    expected="a stored verdict on a run whose id begins with {}",
-    remedy=": `hybridwatch compare --save` stores one",
-    narrower="one of their last words",
-)
-
-
 def find_verdict(results: Path, key: str) -> Path:
     """Find one stored verdict by what a person would type.
 
     ``key`` is a path, the beginning of the verdict's digest or of a run's id, or ``latest``. It is
     a ``RecordError`` if no verdict answers to it, or more than one.
     """
-    return find_one(results, key, list_verdicts(results), _ANSWERING)
+    return find_one(
+        results,
+        key,
+        list_verdicts(results),
+        noun="verdict",
+        fits=_answers_to,
+        expected="a stored verdict on a run whose id begins with {}",
+        remedy=": `hybridwatch compare --save` stores one",
+        narrower="one of their last words",
+    )
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
