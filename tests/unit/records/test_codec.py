@@ -193,7 +193,11 @@ def with_bulk(bare: tuple[Trial, ...]) -> tuple[Trial, ...]:
 
 
 def test_what_ran_is_kept_and_left_out_where_it_is_not_known() -> None:
-    known = {"changed_files": ("v1/w.py",), "revision": "abc", "diff_digest": "d" * 64}
+    known: dict[str, Any] = {
+        "changed_files": ("v1/w.py",),
+        "revision": "abc",
+        "diff_digest": "d" * 64,
+    }
     built = tuple(replace(build, code_digest="e" * 64, **known) for build in SMALL.builds)
     encoded = encode(replace(SMALL, builds=built))
     assert decode(encoded.record, encoded.bulk).builds == built
