@@ -2,7 +2,7 @@
 
 The folders lie at the top of the repository and have names that no package may have, so no setting
 of setuptools maps them. An editable installation uses them where they lie
-(hybridwatch/system/shipped.py).
+(hybridwatch/system/home.py).
 """
 
 import shutil

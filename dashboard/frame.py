@@ -18,9 +18,8 @@ from garbage import clean, hidden_from_streamlit
 from streamlit.delta_generator import DeltaGenerator
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.queries import Index
-from hybridwatch.database.stamps import read_stamp
-from hybridwatch.database.update import Say, open_index
+from hybridwatch.database.queries import Index, Say, open_index
+from hybridwatch.database.reading import read_stamp
 from hybridwatch.errors import DatabaseError, HybridwatchError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import Entry, load_entry
@@ -29,7 +28,7 @@ from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Notice
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import Broken, list_records, results_folder
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.system.plain_text import visible
 
 _LOOK_S: Final = 10

@@ -22,10 +22,6 @@ class BadWay:
     ``refused`` is answered 503, ``lost`` reaches the server and gets no answer, ``slow`` gets a
     late one.
 
-    Args:
-        server: Its host and port.
-        fate: What becomes of which request.
-
     Attributes:
         seen: How many requests had which fate.
         url: Where it listens, on loopback.

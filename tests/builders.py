@@ -1,4 +1,4 @@
-"""Runs from few words, for tests of everything that reads runs.
+"""Runs and answers from few words, for tests of everything that reads runs.
 
 A side is a mapping from metric id to its trials; a trial is one value or a tuple of raw values.
 Accuracy is written as a text of answers, ``"110"`` for right, right, wrong.
@@ -15,6 +15,11 @@ from hybridwatch.analysis.subject import find_phase
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
+from hybridwatch_lab.calibration.sweeps import even as even
+from hybridwatch_lab.calibration.sweeps import slower as slower
+from hybridwatch_lab.calibration.sweeps import tilted as tilted
 
 Trials = Sequence[float | tuple[float, ...]] | str
 STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -151,3 +156,26 @@ def _series(values: Trials) -> list[tuple[float, ...]]:
     if isinstance(values, str):
         return [tuple(float(mark) for mark in values)]
     return [value if isinstance(value, tuple) else (value,) for value in values]
+
+
+Answers = Sequence[Completion]
+
+
+def said(*tokens: int, near: dict[int, tuple[int, float]] | None = None, **fields: Any):
+    """An answer; ``near`` gives by position the token that was nearly chosen and its gap."""
+    calls = tuple(CloseCall(at, *call) for at, call in (near or {}).items())
+    whole = {"prompt": "0" * 8, "logprobs": (-0.5,) * len(tokens), "close_calls": calls}
+    return Completion(tokens=tokens, **{**whole, **fields})
+
+
+def a_run_that_said(*sides: Sequence[Answers], **changes: Any) -> Run:
+    """A run whose sides' contract trials gave these answers, and broke nothing else."""
+    run = a_run(*({"contract.padded_rows_prefilling": (0.0,) * len(side)} for side in sides))
+    left = [list(side) for side in sides]
+    trials = (
+        replace(trial, completions=tuple(left[trial.side].pop(0)))
+        if trial.phase is Phase.CONTRACT
+        else trial
+        for trial in run.trials
+    )
+    return replace(run, trials=tuple(trials), **changes)

@@ -7,8 +7,8 @@ import numpy as np
 
 from hybridwatch.analysis.tradeoff import Tradeoff
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
-from hybridwatch.records.curve import compute_area, list_places
+from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA
+from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Run, Trial
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
 from hybridwatch_lab.calibration.sweeps import Pace, made_up_curve

@@ -48,11 +48,7 @@ class LiveServer(ThreadingHTTPServer):
 
 @contextmanager
 def serving(server: LiveServer) -> Iterator[LiveServer]:
-    """Serve until the end of the block; afterwards nothing of it runs.
-
-    Raises:
-        ExceptionGroup: A handler failed, an ``assert`` in one included.
-    """
+    """Serve until the end of the block; afterwards nothing of it runs."""
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

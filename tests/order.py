@@ -33,9 +33,6 @@ def group_of(file: str) -> str:
 
     That is a file, or a folder with an ``__init__.py``, whose ``conftest.py`` then has fixtures of
     the scope ``package``.
-
-    Args:
-        file: Of a test, from the checkout's root on.
     """
     folder = Path(file).parent
     return folder.as_posix() if (ROOT / folder / "__init__.py").is_file() else file

@@ -17,13 +17,7 @@ _DIGITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A number in the code that must be raised when what it stands for moves.
-
-    Attributes:
-        name: Of the constant.
-        number: Its value; with that of another version where what moves hangs on that too.
-        of: What moves, in a word.
-    """
+    """A number in the code that must be raised when what it stands for moves."""
 
     name: str
     number: int | str
@@ -41,12 +35,6 @@ def check_version(golden: Golden, name: str, version: Version, found: Mapping[st
 
     What is found but was not reviewed, such as a record of last night, does not count until the
     version is raised.
-
-    Args:
-        golden: Where reviewed files lie.
-        name: The file.
-        version: As the code has it.
-        found: Plain JSON by name.
     """
     digests = {key: digest(value) for key, value in sorted(found.items())}
     path = golden.folder / name

@@ -18,12 +18,7 @@ class Mood(Enum):
 
 @dataclass
 class Weather:
-    """Gives each request its fate.
-
-    Attributes:
-        share: Of the requests that fail.
-        seed: Of the draws.
-    """
+    """Gives each request its fate."""
 
     share: float = 0.0
     seed: int = 1

@@ -1,8 +1,114 @@
-"""Wheels of a few files, made where a test wants them."""
+"""Wheels: of this checkout, of a few files, and an index by commit as vLLM publishes its own."""
 
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import quote
+
+from tests import live_server
+
+ROOT = Path(__file__).parents[1]
+
+
+LAB = ROOT / "lab"
+
+
+def build_wheel(folder: Path, source: Path = ROOT) -> Path:
+    """Build it without a network, and without leaving anything in the checkout."""
+    config = folder / "build.cfg"
+    config.write_text(
+        f"[build]\nbuild_base = {folder / 'build'}\n[egg_info]\negg_base = {folder}\n"
+    )
+    options = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options, str(source)],
+        env={**os.environ, "DIST_EXTRA_CONFIG": str(config)},
+        check=True,
+    )
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def install_wheel(environment: Path, *wheels: Path) -> Path:
+    """Install them in a new environment, which shares our packages but not our checkout.
+
+    A line of a ``.pth`` file adds a folder and does not read the ``.pth`` files in it, so the
+    editable installation that the tests run from stays out.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    options = ("--no-deps", "--no-index", "--quiet")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", *options, *wheels],
+        check=True,
+    )
+    share_packages(environment, Path(sysconfig.get_path("purelib")))
+    return environment / "bin" / "hybridwatch"
+
+
+def share_packages(environment: Path, site: Path) -> None:
+    """Have an environment see the packages of another one behind its own."""
+    (own,) = (environment / "lib").glob("python3*/site-packages")
+    (own / "shared.pth").write_text(f"{site}\n")
+
+
+@dataclass
+class WheelIndex:
+    """What is served."""
+
+    base: str = ""
+    files: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)
+
+    @property
+    def template(self) -> str:
+        """The address with a place for the commit."""
+        return f"{self.base}/{{commit}}"
+
+    def add(self, commit: str, *wheels: Path, digests: bool = True) -> None:
+        """Publish the wheels of a commit; their page links to the folder above it."""
+        lines = []
+        for wheel in wheels:
+            content = wheel.read_bytes()
+            self.files[f"/{commit}/{quote(wheel.name)}"] = 200, content
+            digest = f"#sha256={hashlib.sha256(content).hexdigest()}" if digests else ""
+            lines.append(f'<a href="../{quote(wheel.name)}{digest}">{wheel.name}</a><br/>')
+        page = f"<!DOCTYPE html><html><body>{''.join(lines)}</body></html>"
+        self.files[f"/{commit}/vllm/"] = 200, page.encode()
+
+
+@contextmanager
+def serving() -> Iterator[WheelIndex]:
+    """Serve an index that is empty at first."""
+    index = WheelIndex()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, content = index.files.get(self.path, (404, b"not found"))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if self.command != "HEAD":
+                half = self.path in index.cut
+                self.wfile.write(content[: len(content) // 2] if half else content)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with live_server.serving(live_server.LiveServer(Handler)) as server:
+        index.base = server.url
+        yield index
 
 
 def a_wheel(

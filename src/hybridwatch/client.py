@@ -34,7 +34,7 @@ from hybridwatch.api.answers import (
     SeriesPage,
 )
 from hybridwatch.errors import ApiError
-from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.file_parts import BULK_SUFFIX
 from hybridwatch.reports.jsonform import AlertItem
 
 _MOST: Final = 200
@@ -47,11 +47,7 @@ _Page = TypeVar("_Page", RunPage, SeriesPage, LevelPage, AlertPage)
 
 
 class RefusedError(ApiError):
-    """The server refused.
-
-    Attributes:
-        problem: What it said is wrong.
-    """
+    """The server refused."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(f"{problem.status} {problem.title}: {problem.detail}")
@@ -60,12 +56,7 @@ class RefusedError(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A run that is in the store now.
-
-    Attributes:
-        run: The run.
-        is_new: Whether it was not there before.
-    """
+    """A run that is in the store now."""
 
     run: RunItem
     is_new: bool
@@ -131,12 +122,7 @@ class Client:
         return self._get(f"/alerts/{_quoted(key)}", AlertItem)
 
     def add_run(self, record: bytes, bulk: bytes | None = None) -> Added:
-        """Add a record; sent again, it is there already.
-
-        Args:
-            record: As hybridwatch stored it.
-            bulk: The file of answers beside it, if there is one.
-        """
+        """Add a record; sent again, it is there already."""
         files = {"record": record} | ({} if bulk is None else {"bulk": bulk})
         answer = self._send(
             "POST", "/runs", files={name: (name, one) for name, one in files.items()}
@@ -144,28 +130,14 @@ class Client:
         return Added(_read(answer, RunItem), answer.status_code == HTTPStatus.CREATED)
 
     def add_file(self, record: Path) -> Added:
-        """Add a record, and the file of answers beside it, if there is one.
-
-        Raises:
-            OSError: They cannot be read.
-        """
+        """Add a record, and the file of answers beside it, if there is one."""
         beside = record.with_name(record.stem + BULK_SUFFIX)
         return self.add_run(record.read_bytes(), beside.read_bytes() if beside.exists() else None)
 
     def decide(
         self, alert: AlertItem, action: TriageAction, text: str = "", until: datetime | None = None
     ) -> AlertItem:
-        """Answer an alert.
-
-        Args:
-            alert: As it was shown: if it is another one by now, the server refuses (409).
-            action: What is done.
-            text: A reason, a note, a name or a URL.
-            until: When a mute ends; with a time zone.
-
-        Returns:
-            The alert as it stands then.
-        """
+        """Answer an alert as it was shown; the server refuses (409) if it is another one by now."""
         said = {"action": action.value, "text": text, "until": until and until.isoformat()}
         shown = {"version": alert.version, "newest_run_id": alert.newest_run_id}
         path = f"/alerts/{_quoted(alert.key)}/decisions"

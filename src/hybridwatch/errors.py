@@ -1,33 +1,5 @@
 """Every error that hybridwatch raises on purpose.
 
-::
-
-    HybridwatchError            one clear line for a person; the command line exits with 2
-     +- ScenarioError           a scenario file says something we do not understand
-     +- BuildError              an engine build is unknown, not installed, or unfit
-     +- GpuError                no GPU, no driver, or one that does not answer
- +- MachineError            the machine lacks what an engine needs to come up
-     +- RecordError             a record is damaged, of an unknown schema, unwritable
-     |   +- RecordConflictError a run is in the store already, as another record
-     +- IngestError             a foreign file does not hold what its format promises
-     +- ExportError             records cannot be written in the requested form
-     +- ComparisonError         two runs cannot be laid beside each other
-     +- HistoryError            a history cannot be read, or cannot be searched for changes
-     +- PolicyError             the gate's policy says something we do not understand
-     +- DatabaseError           the database of what records gave cannot be read or written
-     +- TriageError             what people decided cannot be read or kept, or is not allowed
-     +- MissingError            a page's address names something that is not in the store
-     +- TokenError              a token of the API cannot be made, found or kept
-     +- FleetError              a fleet's file, queue or cluster cannot be used
-     |   +- LostProbeError      a search's measurement does not come: what is known stands
-     +- CampaignError           a campaign's plan or folder cannot be used
-     +- NotifyError             a file of channels is wrong, or news cannot be sent or kept
-     +- ApiError                a server of the API refused, or could not be reached
-     +- GithubError             GitHub refused, or what came from there is not to be trusted
-     +- MeasurementError        a trial could not be measured (a *failed trial*, no exit)
-         +- EngineError         the engine died, hung or answered nonsense; has its log's tail
-             +- LateEngineError  it was not up in time; a slow machine does that as well
-
 Messages name the file, the key, what was found and what was expected.
 """
 
@@ -35,7 +7,7 @@ from pathlib import Path
 
 
 class HybridwatchError(Exception):
-    """Root of the tree: something a person can act on, in one line."""
+    """Root of the tree: one clear line for a person; the command line exits with 2."""
 
 
 class ScenarioError(HybridwatchError):
@@ -132,7 +104,7 @@ class NotifyError(HybridwatchError):
 
 
 class MeasurementError(HybridwatchError):
-    """A trial gave no measurement; the session records it as failed and goes on."""
+    """A trial gave no measurement (a *failed trial*): the session records it and goes on."""
 
 
 class EngineError(MeasurementError):
@@ -158,4 +130,4 @@ class EngineError(MeasurementError):
 
 
 class LateEngineError(EngineError):
-    """The engine was not up in time, which says nothing about what it is made of."""
+    """The engine was not up in time, as on a slow machine: that says nothing of what it is."""

@@ -28,8 +28,7 @@ import click
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from tests.dashboard.server import serving
 
 _P95_S: Final = 3.0

@@ -25,8 +25,7 @@ from typing import Final
 import click
 from playwright.sync_api import Browser, Page
 
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.pages.address import address
 from tests.dashboard.looking import settle
 from tests.dashboard.server import Server, chromium, serving

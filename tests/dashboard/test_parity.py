@@ -10,15 +10,14 @@ import frame
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Chart, Document, Paragraph, Table
 from hybridwatch.pages.html import csv_of_chart, csv_of_table, static_page
 from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import cells_file
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by

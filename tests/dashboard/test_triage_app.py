@@ -11,10 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.analysis.alerts import Alert, DecisionEntry, Status, TriageAction, acknowledge
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import DATABASE_FILE, Database
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerting import alerts_here

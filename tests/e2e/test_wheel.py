@@ -12,11 +12,10 @@ import zipfile
 import pytest
 
 from hybridwatch.scenarios.load import find
+from tests.checkout import FIX, write_own_fix
 from tests.engine.conftest import BUILD
-from tests.own_fix import FIX, write_own_fix
-from tests.ports import own_port
-from tests.waiting import LIMIT_S, wait_until
-from tests.wheel import LAB, ROOT, build_wheel, install_wheel, share_packages
+from tests.waiting import LIMIT_S, own_port, wait_until
+from tests.wheels import LAB, ROOT, build_wheel, install_wheel, share_packages
 
 RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs" / "home.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.clone import commit, git
+from tests.checkout import commit, git
 
 RUNNER = "v1/worker/gpu_model_runner.py"
 PLACES = (

@@ -14,7 +14,7 @@ from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home

@@ -13,9 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from hybridwatch.analysis.report import build_report
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import ATTEMPT
-from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.bisect.candidate_lists import list_builds
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection

@@ -14,7 +14,7 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch.scenarios.load import find

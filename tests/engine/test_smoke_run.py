@@ -15,7 +15,7 @@ import pytest
 
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase, Run, Trial
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.fixes import CATALOGUE

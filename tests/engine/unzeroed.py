@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.ports import own_port
-from tests.waiting import LIMIT_S, wait_until
+from tests.waiting import LIMIT_S, own_port, wait_until
 
 VIEWER: Final = {
     "post": {

@@ -7,9 +7,9 @@ from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import named_build
 from hybridwatch.engines.check import check_build
 from hybridwatch.errors import BuildError, GithubError
-from tests import wheel_index
+from tests import wheels as wheel_index
+from tests.checkout import CODE, make_home
 from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
-from tests.small_release import CODE, make_home
 from tests.wheels import a_wheel
 
 

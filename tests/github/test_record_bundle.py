@@ -15,7 +15,7 @@ import pytest
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github import record_bundle
 from hybridwatch.integrations.github.record_bundle import NUMBER_FILE, unpack
-from hybridwatch.records.seal import render_sealed
+from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from hybridwatch.records.identity import Testbed
 
@@ -94,11 +95,7 @@ class Fault:
     """Something planted, and the truth about it.
 
     Attributes:
-        kind: What it is.
-        scenarios: Where it shows.
-        testbeds: On which machines.
         metrics: What moves; empty where nothing is measured at all.
-        first: First night, from 0.
         last: Last night, itself included; of a drift, that on which it ends to grow.
         commit: The culprit, 40 digits; empty where no commit is to blame.
         size: Relative change of times at its end, so +0.08 is 8 % slower; for answers the share
@@ -179,12 +176,7 @@ class World:
 
     Attributes:
         seed: Equal seeds give equal worlds.
-        nights: How many.
-        scenarios: What is measured every night.
-        testbeds: On which machines.
-        noise: Of everything.
         commits: Of each night, those that came since the night before; the last is measured.
-        faults: What is planted.
     """
 
     seed: int
@@ -225,21 +217,7 @@ def morning(night: int) -> datetime:
 
 def read_truth(folder: Path) -> World:
     """Read what was planted in a results folder."""
-    facts = json.loads((folder / TRUTH_FILE).read_text(encoding="utf-8"))
-    return World(
-        seed=facts["seed"],
-        nights=facts["nights"],
-        scenarios=tuple(facts["scenarios"]),
-        testbeds=tuple(facts["testbeds"]),
-        noise=Noise(**facts["noise"]),
-        commits=tuple(map(tuple, facts["commits"])),
-        faults=tuple(_fault(fault) for fault in facts["faults"]),
-    )
-
-
-def _fault(facts: Mapping[str, Any]) -> Fault:
-    lists = {name: tuple(facts[name]) for name in ("scenarios", "testbeds", "metrics")}
-    return Fault(**{**facts, **lists, "kind": Kind(facts["kind"])})
+    return TypeAdapter(World).validate_json((folder / TRUTH_FILE).read_bytes())
 
 
 def plan_world(seed: int, nights: int = 90) -> World:

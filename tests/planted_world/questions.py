@@ -44,7 +44,6 @@ class Change:
     """A change that the product sees in a line of builds.
 
     Attributes:
-        metric: In which.
         nights: Every night that may be the first on the new level.
         is_drift: Whether it is called a slow one.
         effect: New level against old, or how far it wandered.

@@ -18,11 +18,9 @@ from typing import Final
 from sqlalchemy import select
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.database.connection import Database
-from hybridwatch.database.queries import Index
+from hybridwatch.database.connection import Database, file_url
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.database.schema import RECORD
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import file_url
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
@@ -31,7 +29,7 @@ from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.message import Message
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.records.naming import parse_start
+from hybridwatch.records.file_parts import parse_start
 from tests.planted_world.plan import World, morning, read_truth
 
 CHECKOUT: Final = Checkout()
@@ -43,9 +41,6 @@ class Morning:
     """What the product says on the morning after a night.
 
     Attributes:
-        night: From 0.
-        source: What screens look at.
-        alerts: Every alert, whatever became of it.
         messages: What ``notify`` sends.
     """
 

@@ -26,9 +26,6 @@ class Answer:
     """What was told of a planted fault.
 
     Attributes:
-        fault: What is planted.
-        night: The night on which it was first told; ``None`` if it never was.
-        alerts: How many alerts were opened for it.
         commits: How many commits the first one blames; ``None`` where it blames none.
         holds: Whether the culprit is among them; ``None`` where there is no culprit or no set.
         is_open: Whether an alert about it is open at the end.
@@ -66,17 +63,13 @@ class Score:
     """What the product said of a world.
 
     Attributes:
-        answers: Of each planted fault.
         causes: Faults that somebody on duty should hear of.
         lasting: Of them, those that are still there at the end and that an alert is about: of a
             machine that changed a message and the overview tell, and nobody's answer ends it.
-        open: Alerts that are open at the end.
-        opened: Alerts that were ever opened.
         without_cause: Of these, the ones that no planted fault explains, where and when.
         messages: What ``notify`` sent over all nights.
         gate: Causes that the gate names at the end.
         gate_without_cause: Of these, the ones that no planted fault explains.
-        rows: Rows of the overview at the end.
     """
 
     answers: tuple[Answer, ...]

@@ -30,9 +30,6 @@ class Told:
     """An alert as it was first told.
 
     Attributes:
-        alert: As it was on that morning.
-        morning: On which it was first there.
-        world: Which nights and commits there are.
         open_until: The last night after which it was open.
     """
 

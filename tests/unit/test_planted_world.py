@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts import Alert
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts, find_groups
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import Phase, Run

@@ -13,8 +13,8 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli, verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
-from hybridwatch.records.store.baselines import EXAMPLES
 from hybridwatch.records.store.layout import read_run_id
+from hybridwatch.records.store.reader import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -21,13 +21,13 @@ from typing import Final, NamedTuple, TypeVar
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import TokenChange
-from hybridwatch.records.completion import (
+from hybridwatch.records.run import Phase, Trial
+from hybridwatch.records.trial_parts import (
     NEAR_TIE_ONE_ARITHMETIC,
     Completion,
     near_tie_within,
     position_of_parting,
 )
-from hybridwatch.records.run import Phase, Trial
 
 _PLANTED: Final = "planted"
 _Value = TypeVar("_Value", int, float)

@@ -13,13 +13,13 @@ from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metrics import Kind
-from hybridwatch.metrics.catalogue import (
+from hybridwatch.metrics import (
     CHANGED_TOKENS,
     CURVE_AREA,
     UNREPEATED_TOKENS,
     WRONG_ANSWERS,
     WRONG_TOKENS,
+    Kind,
 )
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.fixes import catalogue

@@ -23,9 +23,8 @@ from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, SideCurve, Stretch, Tradeoff
-from hybridwatch.metrics import find_metric
-from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CURVE_AREA
-from hybridwatch.records.curve import Place
+from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA, find_metric
+from hybridwatch.records.readings import Place
 from hybridwatch.records.run import Phase
 
 _PLACES: Final = 65

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
-from hybridwatch.records.curve import Place, compute_goodput, find_place, list_places
+from hybridwatch.records.readings import Place, compute_goodput, find_place, list_places
 from hybridwatch.records.run import Curve, Phase, Trial
 
 BAND: Final = 0.8

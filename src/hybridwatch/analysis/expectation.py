@@ -17,8 +17,7 @@ from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, find_phase, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.metrics.catalogue import EXPLAINING
+from hybridwatch.metrics import EXPLAINING, Kind, Metric, find_metric
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Expect

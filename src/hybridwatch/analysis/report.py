@@ -24,8 +24,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import list_subjects, place_of
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.metrics import find_metric
-from hybridwatch.metrics.catalogue import CHANGED_TOKENS, EXPLAINING
+from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, find_metric
 from hybridwatch.records.run import Run
 
 

@@ -10,8 +10,15 @@ from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.metrics.catalogue import DUET_CPU_TIME, DUET_CURVE_AREA, METRICS, WRONG_ANSWERS
+from hybridwatch.metrics import (
+    DUET_CPU_TIME,
+    DUET_CURVE_AREA,
+    METRICS,
+    WRONG_ANSWERS,
+    Kind,
+    Metric,
+    find_metric,
+)
 from hybridwatch.records.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}

@@ -1,45 +1,303 @@
-"""The server: routes become addresses, and errors become problems."""
+"""The server: from a request to its answer. Who asks, whether they may, how often, what they get.
 
+Callers show bearer tokens, refused as RFC 6750 wants it, and each has a bucket that fills at a
+steady rate. Routes become addresses, and errors become problems.
+"""
+
+import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+import math
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Final, cast
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Address
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ConnectionScope
 
-from hybridwatch.api.description import describe
-from hybridwatch.api.problem import ProblemError
-from hybridwatch.api.routes import PREFIX, ROUTES, WRITES
-from hybridwatch.api.serving import AppState, answering, compute_tag, tagged
-from hybridwatch.errors import HybridwatchError
+from hybridwatch.api.queries import Nothing, ProblemError, parsed, unfit
+from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Upload, Write, describe
+from hybridwatch.api.view import Aging, KeptAnswers, StoreView
+from hybridwatch.database.tokens import Scope, Token, Tokens, compute_digest
+from hybridwatch.errors import HybridwatchError, TokenError
 
+_BURST_S: Final = 2.0
+"""A full bucket holds what comes in so many seconds."""
+_MOST_BUCKETS: Final = 10_000
+"""Buckets that are kept; of more, those are forgotten that were not used for the longest time."""
 _log: Final = logging.getLogger(__name__)
+_LOOK_S: Final = 2.0
+"""How long a token that was revoked is still taken."""
+_NOTE_S: Final = 60.0
+"""How often it is noted that a token is in use: a write to the database each time."""
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_REALM: Final = 'Bearer realm="hybridwatch"'
+
+
+class Limits:
+    """The buckets. Threads share them.
+
+    Args:
+        per_s: Requests a second that each may send for long.
+    """
+
+    def __init__(self, per_s: float) -> None:
+        self._per_s = per_s
+        self._full = max(1.0, per_s * _BURST_S)
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, whose: str) -> None:
+        """Take one request out of a bucket."""
+        with self._lock:
+            now = time.monotonic()
+            left, at = self._left.get(whose, (self._full, now))
+            left = min(self._full, left + (now - at) * self._per_s)
+            is_empty = left < 1
+            self._left[whose] = (left if is_empty else left - 1, now)
+            self._left.move_to_end(whose)
+            if len(self._left) > _MOST_BUCKETS:
+                self._left.popitem(last=False)
+        if is_empty:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"expected at most {self._per_s:g} requests a second of one token, or of one "
+                "address without",
+                headers={"retry-after": str(math.ceil((1 - left) / self._per_s))},
+            )
+
+
+class Access:
+    """Knows the tokens. Threads share it."""
+
+    def __init__(self, tokens: Tokens, *, reads_need_one: bool) -> None:
+        self.reads_need_one = reads_need_one
+        self._tokens = tokens
+        self._known = Aging[Mapping[str, Token]](lambda _: tokens.by_digest(), _LOOK_S)
+        self._lock = threading.Lock()
+        self._noted: dict[str, float] = {}
+
+    def is_open(self, scope: Scope) -> bool:
+        """Whether anybody may, without a token."""
+        return scope is Scope.READ and not self.reads_need_one
+
+    def who(self, given: Sequence[str], scope: Scope) -> str:
+        """Say whose token came with the headers ``Authorization``; empty where none is needed."""
+        if not given:
+            if self.is_open(scope):
+                return ""
+            raise _refuse_token(HTTPStatus.UNAUTHORIZED, "this needs a token", scope)
+        token = self._token(given)
+        if token is None or not token.is_valid(datetime.now(UTC)):
+            said = "the token is unknown, revoked or expired"
+            raise _refuse_token(HTTPStatus.UNAUTHORIZED, said, scope, 'error="invalid_token"')
+        self._note(token)
+        if not self.is_open(scope) and scope not in token.scopes:
+            said = f"the token {token.name!r} does not allow this"
+            challenge = f'error="insufficient_scope", scope="{scope.value}"'
+            raise _refuse_token(HTTPStatus.FORBIDDEN, said, scope, challenge)
+        return token.name
+
+    def _token(self, given: Sequence[str]) -> Token | None:
+        found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+        return self._known.get().get(compute_digest(found[1])) if found else None
+
+    def _note(self, token: Token) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if now - self._noted.get(token.name, -_NOTE_S) < _NOTE_S:
+                return
+            self._noted[token.name] = now
+        try:
+            self._tokens.used(token.name, datetime.now(UTC))
+        except TokenError as error:
+            _log.warning("%s", error)  # who may read a store that cannot be written reads on
+
+
+def _refuse_token(status: HTTPStatus, said: str, scope: Scope, challenge: str = "") -> ProblemError:
+    return ProblemError(
+        status,
+        f"Authorization: {said}",
+        field="Authorization",
+        expected=f"Bearer, and a token with the scope {scope.value}",
+        headers={"www-authenticate": ", ".join(filter(None, [_REALM, challenge]))},
+    )
+
+
+_AROUND: Final = 2**16
+"""Bytes of a form beside its files."""
+_DIGITS: Final = 32
+_VERSION: Final = version("hybridwatch")
+
+
+async def received(request: Request, upload: Upload) -> dict[str, bytes]:
+    """Read what comes with a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in upload.kinds:
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Type: expected {' or '.join(upload.kinds)}, found {kind!r}",
+            field="Content-Type",
+            expected=" or ".join(upload.kinds),
+            found=kind,
+        )
+    if kind == JSON:
+        most = upload.parts[upload.alone]
+        return {upload.alone: b"".join([some async for some in _at_most(request, most)])}
+    return await _files(request, upload)
+
+
+async def _files(request: Request, upload: Upload) -> dict[str, bytes]:
+    stream = _at_most(request, sum(upload.parts.values()) + _AROUND)
+    parser = MultiPartParser(request.headers, stream, max_files=len(upload.parts), max_fields=0)
+    try:
+        form = await parser.parse()
+    except (MultiPartException, KeyError) as error:  # KeyError: a form without a boundary
+        said = getattr(error, "message", "no boundary")
+        raise unfit("form", "files of a form (RFC 7578)", str(said)) from error
+    try:
+        return await _taken_apart(form, upload)
+    finally:
+        await form.close()
+
+
+async def _taken_apart(form: FormData, upload: Upload) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name, file in form.multi_items():
+        if name not in upload.parts or name in found or not isinstance(file, UploadFile):
+            raise unfit("form", f"each of these files once: {', '.join(upload.parts)}", name)
+        found[name] = await file.read()
+        if len(found[name]) > upload.parts[name]:
+            raise _too_long(upload.parts[name])
+    if upload.alone not in found:
+        raise unfit(upload.alone, "a file of this name", "none")
+    return found
+
+
+async def _at_most(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > most:
+        raise _too_long(most)
+    count = 0
+    async for some in request.stream():
+        count += len(some)
+        if count > most:
+            raise _too_long(most)
+        yield some
+
+
+def _too_long(most: int) -> ProblemError:
+    said = f"the body: expected at most {most} bytes, found more"
+    # What was not read must not be taken for another request.
+    return ProblemError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said, field="body", headers={"connection": "close"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """What it takes to answer."""
+
+    view: StoreView
+    access: Access
+    limits: Limits
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
+
+    def admit(self, request: Request, scope: Scope) -> str:
+        """Admit a caller; gives the name of their token, empty without one."""
+        address = f"address {request.client.host if request.client else ''}"
+        try:
+            who = self.access.who(request.headers.getlist("authorization"), scope)
+        except ProblemError:
+            self.limits.take(address)  # who tries tokens does it from somewhere
+            raise
+        self.limits.take(f"token {who}" if who else address)
+        return who
+
+    def read(self, route: Route, request: Request) -> Response:
+        """Answer a question."""
+        self.admit(request, route.scope)
+        query = parsed(route.query, request.query_params.multi_items())
+        store, named = self.view.now(), request.path_params
+        asked = json.dumps([route.path, named, query.model_dump()])
+        tag = compute_tag(f"{_VERSION} {route.stamp(store, named)} {asked}".encode())
+
+        def made() -> bytes:
+            answer = route.answer(store, named, query)
+            if isinstance(answer, bytes):
+                return answer
+            return json.dumps(answer, allow_nan=False).encode()
+
+        known = request.headers.get("if-none-match", "")
+        return tagged(tag, known, lambda: self.kept.get(tag, made))
+
+    async def write(self, write: Write, request: Request) -> Response:
+        """Do something; the body of a request that may not is never read."""
+        who = await run_in_threadpool(self.admit, request, write.scope)
+        parsed(Nothing, request.query_params.multi_items())
+        files = await received(request, write.upload)
+        done = await run_in_threadpool(write.handler, self.view, request.path_params, who, files)
+        headers = {"location": PREFIX + quote(done.location), "cache-control": "no-store"}
+        return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
+
+
+def answering(state: AppState, reads: Route | None, writes: Write | None) -> Callable[..., object]:
+    """Give what answers at one address."""
+
+    async def answer(request: Request) -> Response:
+        if request.method == "POST" and writes is not None:
+            return await state.write(writes, request)
+        if request.method in {"GET", "HEAD"} and reads is not None:
+            return await run_in_threadpool(state.read, reads, request)
+        allowed = ["GET, HEAD"] * (reads is not None) + ["POST"] * (writes is not None)
+        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(allowed)})
+
+    return answer
+
+
+def tagged(tag: str, known: str, body: Callable[[], bytes]) -> Response:
+    """Answer with a tag; with the tag alone if it is known."""
+    headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
+    if tag in {one.strip().removeprefix("W/") for one in known.split(",")}:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(body(), headers=headers, media_type=JSON)
+
+
+def compute_tag(content: bytes) -> str:
+    """Make a tag of what an answer hangs on."""
+    return f'"{hashlib.sha256(content).hexdigest()[:_DIGITS]}"'
+
+
 _SOON_S: Final = 5
 
 
 def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
-    """Make the server.
-
-    Args:
-        state: What it serves, and whom.
-        allow: Whether it answers under this name, as in the header ``Host``.
-    """
+    """Make the server."""
     described = json.dumps(describe(state.access.is_open)).encode()
     return Starlette(
         routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],
         middleware=[Middleware(_NamedHosts, allow=allow)],
         exception_handlers={
             ProblemError: _problem,
-            HTTPException: _refused,
+            HTTPException: _refuse,
             HybridwatchError: _not_now,
             Exception: _failed,
         },
@@ -65,7 +323,7 @@ class _NamedHosts:
         self._app = app
         self._allow = allow
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ConnectionScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             if len(said) != 1 or not self._allow(said[0]):
@@ -91,7 +349,7 @@ async def _problem(_: Request, error: Exception) -> Response:
     return cast(ProblemError, error).response()
 
 
-async def _refused(request: Request, refused: Exception) -> Response:
+async def _refuse(request: Request, refused: Exception) -> Response:
     error = cast(HTTPException, refused)
     status = HTTPStatus(error.status_code)
     detail = f"{request.method} {quote(request.url.path)}: {status.description or status.phrase}"

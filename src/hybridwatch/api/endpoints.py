@@ -1,35 +1,58 @@
-"""The answer to each question, made by what the verbs' ``--json`` is made by."""
+"""The answer to each question, made by what the verbs' ``--json`` is made by, and what can be done.
+
+Done to a store can be: a record added, an alert answered.
+"""
 
 import hashlib
+import logging
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.analysis.alerts import AlertGroup, Decision, TriageAction, TriageConflict
+from hybridwatch.analysis.alerts.actions import LONGEST_TEXT, check_other, make_decision
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.api.problem import ProblemError, missing
 from hybridwatch.api.queries import (
     NOTHING,
     AlertsQuery,
     LevelsQuery,
     Nothing,
+    ProblemError,
     RunsQuery,
     SeriesQuery,
     cut,
+    missing,
+    unfit,
 )
-from hybridwatch.api.view import Snapshot
+from hybridwatch.api.view import Snapshot, StoreView
+from hybridwatch.database.decisions import open_triage
+from hybridwatch.database.moment import CELL
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import CELL
-from hybridwatch.errors import ComparisonError
+from hybridwatch.errors import (
+    ComparisonError,
+    IngestError,
+    RecordConflictError,
+    RecordError,
+    TriageError,
+)
+from hybridwatch.formats.read.read import read_own
 from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import find_metric
-from hybridwatch.records.store import read_run
+from hybridwatch.records.store import read_run, take_in
 from hybridwatch.reports.jsonform import ALONE, RunFilter, row_to_json
 
 Named: TypeAlias = Mapping[str, str]
 """What stands in the path of a request, by name."""
+Files: TypeAlias = Mapping[str, bytes]
+"""What came with a request, by name."""
 _KEY: Final = 16
 """Hexadecimal digits of a series' id."""
 
@@ -150,3 +173,114 @@ def _series(index: Index, /) -> Mapping[str, dict[str, Any]]:
             "newest": one["newest"].isoformat(),
         }
     return found
+
+
+_log: Final = logging.getLogger(__name__)
+RECORD: Final = "record"
+BULK: Final = "bulk"
+DECISION: Final = "decision"
+_FINDING: Final = re.compile(r"(?P<field>.+?): expected (?P<expected>.+), found (?P<found>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done."""
+
+    status: HTTPStatus
+    content: dict[str, Any]
+    location: str
+
+
+class DecisionRequest(BaseModel):
+    """A decision about an alert, as it was shown to the caller."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: TriageAction
+    text: str = Field("", max_length=LONGEST_TEXT, description="A reason, a note, a name, a URL.")
+    until: AwareDatetime | None = Field(None, description="When a mute ends.")
+    version: int = Field(ge=0, description="`version` of the alert, as it was shown.")
+    newest_run_id: str = Field(description="`newest_run_id` of the alert, as it was shown.")
+
+
+def add_run(view: StoreView, _: Named, who: str, files: Files) -> Done:
+    """Add a record, unless it is there."""
+    try:
+        added, encoded = read_own(files[RECORD], lambda name: _bulk(files, name))
+    except (RecordError, IngestError) as error:
+        raise _found_unfit(str(error)) from error
+    if encoded.bulk is None and BULK in files:
+        raise unfit(BULK, "no file beside this record", "one")
+    try:
+        is_new = take_in(view.place.results, added, encoded)
+    except RecordConflictError as error:
+        said = f"run {added.id} is there already and says something else; records never change"
+        raise ProblemError(HTTPStatus.CONFLICT, said, field="id", found=added.id) from error
+    view.look_again()
+    row = run(view.now(), {"run": added.id})
+    _log.info("run %s: added by %s", added.id, who)
+    return Done(HTTPStatus.CREATED if is_new else HTTPStatus.OK, row, f"/runs/{added.id}")
+
+
+def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
+    """Answer an alert as it was shown: every member that is not resolved."""
+    key, now = named["alert"], datetime.now(UTC)
+    try:
+        said = DecisionRequest.model_validate_json(files[DECISION])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or DECISION
+        raise unfit(field, first["msg"], str(first["input"])) from error
+    view.look_again()
+    alert = view.now().alerts().found.get(key)
+    if alert is None:
+        raise missing("alert", "the key of an alert", key)
+    decision = _build_decision(said, key, now)
+    _check_shown(said, alert)
+    with open_triage(view.place.results, view.place.triage) as triage:
+        failed = triage.decide_all(alert.current, decision, who, now)
+    for trouble in failed.values():
+        if isinstance(trouble, TriageConflict):
+            raise ProblemError(HTTPStatus.CONFLICT, str(trouble), field="version") from trouble
+        raise trouble
+    view.look_again()
+    alerts = view.now().alerts()
+    return Done(HTTPStatus.CREATED, alerts.by_key[alerts.found[key].key], f"/alerts/{key}")
+
+
+def _build_decision(said: DecisionRequest, key: str, now: datetime) -> Decision:
+    try:
+        decision = make_decision(said.action, said.text, said.until, now)
+        check_other(decision, key)
+    except TriageError as error:
+        raise _found_unfit(str(error)) from error
+    return decision
+
+
+def _check_shown(said: DecisionRequest, alert: AlertGroup) -> None:
+    """Refuse an answer to an alert that has changed since it was shown."""
+    there = {"version": alert.version, "newest_run_id": alert.newest.run_id}
+    for field, value in there.items():
+        found = getattr(said, field)
+        if found != value:
+            raise ProblemError(
+                HTTPStatus.CONFLICT,
+                f"{field}: the alert has changed since it was shown; look at it again",
+                field=field,
+                expected=str(value),
+                found=str(found),
+            )
+
+
+def _bulk(files: Files, name: str) -> bytes:
+    if BULK not in files:
+        raise unfit(BULK, f"{name} as a file of the form", "none")
+    return files[BULK]
+
+
+def _found_unfit(said: str) -> ProblemError:
+    """Name the place that a reader of records, or of decisions, found wrong."""
+    found = _FINDING.fullmatch(said)
+    if found is None:
+        return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, said)
+    return unfit(found["field"], found["expected"], found["found"])

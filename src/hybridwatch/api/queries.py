@@ -1,19 +1,79 @@
-"""What may be asked: the parameters of each question, checked before anything is looked up.
+"""What may be asked, checked before anything is looked up, and what is wrong with a request.
 
-A list comes in pages: bounded, and the next one begins behind the last entry of this one.
+A list comes in pages: bounded, and the next one begins behind the last entry of this one. What is
+wrong is told as RFC 9457 wants it.
 """
 
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from starlette.responses import Response
 
 from hybridwatch.analysis.alerts import Status
-from hybridwatch.api.problem import missing, wrong
+from hybridwatch.api.answers import Problem
 from hybridwatch.records.role import Role
 from hybridwatch.reports.jsonform import ALONE
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+
+_LONGEST: Final = 200
+"""Characters of what was found that are said again."""
+
+
+class ProblemError(Exception):
+    """A request that is not answered as it wishes."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        detail: str,
+        *,
+        field: str = "",
+        expected: str = "",
+        found: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.headers = headers or {}
+        self.problem = Problem(
+            title=status.phrase,
+            status=status.value,
+            detail=detail,
+            field=field,
+            expected=expected,
+            found=found[:_LONGEST],
+        )
+
+    def response(self) -> Response:
+        """Give the answer."""
+        headers = {"cache-control": "no-store", **self.headers}
+        status, body = self.problem.status, self.problem.model_dump_json(exclude_defaults=True)
+        return Response(body, status, headers, MEDIA_TYPE)
+
+
+def wrong(field: str, expected: str, found: str) -> ProblemError:
+    """Say that one part of a request is not what it should be."""
+    detail = f"{field}: expected {expected}, found {found[:_LONGEST]!r}"
+    return ProblemError(HTTPStatus.BAD_REQUEST, detail, field=field, expected=expected, found=found)
+
+
+def missing(field: str, expected: str, found: str) -> ProblemError:
+    """Say that what one part of a request names is not there."""
+    detail = f"{field}: expected {expected}, found none of this name"
+    return ProblemError(HTTPStatus.NOT_FOUND, detail, field=field, expected=expected, found=found)
+
+
+def unfit(field: str, expected: str, found: str) -> ProblemError:
+    """Say what is wrong with the content of a request."""
+    detail = f"{field}: expected {expected}, found {found[:_LONGEST]}"
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return ProblemError(status, detail, field=field, expected=expected, found=found)
+
 
 MOST: Final = 200
 """Entries of a page."""
@@ -99,11 +159,7 @@ class AlertsQuery(PageQuery):
 
 
 def parsed(model: type[_Asked], pairs: Sequence[tuple[str, str]]) -> _Asked:
-    """Read the parameters of a question.
-
-    Raises:
-        ProblemError: One of them is unknown, stands there twice, or is not what it should be.
-    """
+    """Read the parameters of a question."""
     given = dict(pairs)
     if len(given) != len(pairs):
         names = [name for name, _ in pairs]
@@ -130,9 +186,6 @@ def cut(
     """Give the wanted page: ``items``, and the cursor of the ``next``; ``None`` behind the last.
 
     What is new at the beginning of a list moves nothing: a cursor names an entry, not a place.
-
-    Raises:
-        ProblemError: The cursor is none of ours, or its entry is gone.
     """
     start = 0
     if query.cursor:

@@ -1,16 +1,22 @@
-"""Everything that is served: one table, of which the description and the server are made."""
+"""All that is served: one table, of which the description (OpenAPI 3.1) and the server are made."""
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from hybridwatch.analysis.wording.report_json import ReportAnswer
-from hybridwatch.api import answers, endpoints, queries, writes
+from hybridwatch.api import answers, endpoints, queries
+from hybridwatch.api.answers import Problem
+from hybridwatch.api.queries import MEDIA_TYPE, Nothing
 from hybridwatch.api.view import Snapshot, StoreView
 from hybridwatch.database.tokens import Scope
-from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.reports.jsonform import AlertItem
 
 PREFIX: Final = "/v1"
@@ -28,12 +34,9 @@ class Route:
         path: Below the prefix; names in braces are given to ``answer``.
         answer: Makes the answer: of the store, the names in the path, and the parameters; as
             plain values, or as JSON where it lies ready.
-        query: What may be asked.
-        schema: What is answered.
         stamp: Of the store and the names in the path: what changes when the answer does. It costs
             little, and comes before the answer is made.
         refusals: What else may be answered, beside what every question may get.
-        scope: What a token has to allow.
     """
 
     path: str
@@ -78,17 +81,14 @@ class Write:
 
     Attributes:
         path: Below the prefix; names in braces are given to ``handler``.
-        handler: Does it: to the store, the names in the path, and what was given.
-        upload: What comes with the request.
+        handler: Does it: to the store, by the names in the path, for a token's name, with files.
         content: Schemas of what is JSON of it.
-        schema: What is answered.
-        scope: What a token has to allow.
         done: How it may end well.
         refusals: What else may be answered, beside what every write may get.
     """
 
     path: str
-    handler: Callable[[StoreView, endpoints.Named, writes.Given], writes.Done]
+    handler: Callable[[StoreView, endpoints.Named, str, endpoints.Files], endpoints.Done]
     upload: Upload
     content: Mapping[str, type[BaseModel] | dict[str, Any]]
     schema: type[BaseModel]
@@ -141,9 +141,9 @@ ROUTES: Final = (
 WRITES: Final = (
     Write(
         "/runs",
-        writes.add_run,
-        Upload({writes.RECORD: MOST_RECORD_BYTES, writes.BULK: MOST_BULK_BYTES}),
-        {writes.RECORD: {"type": "object", "description": "A record, byte for byte."}},
+        endpoints.add_run,
+        Upload({endpoints.RECORD: MOST_RECORD_BYTES, endpoints.BULK: MOST_BULK_BYTES}),
+        {endpoints.RECORD: {"type": "object", "description": "A record, byte for byte."}},
         answers.RunItem,
         Scope.INGEST,
         done=(200, 201),
@@ -151,12 +151,152 @@ WRITES: Final = (
     ),
     Write(
         "/alerts/{alert}/decisions",
-        writes.decide,
-        Upload({writes.DECISION: _MOST_DECISION}),
-        {writes.DECISION: writes.DecisionRequest},
+        endpoints.decide,
+        Upload({endpoints.DECISION: _MOST_DECISION}),
+        {endpoints.DECISION: endpoints.DecisionRequest},
         AlertItem,
         Scope.TRIAGE,
         done=(201,),
         refusals=(404, 409),
     ),
 )
+
+
+VERSION: Final = "1.0.0"
+"""Of the prefix; fields and questions may be added, none is renamed or given another meaning."""
+_AT: Final = "#/components/schemas/{model}"
+_ALWAYS: Final = (400, 401, 403, 421, 429, 503)
+_WRITES_TOO: Final = (413, 415, 422)
+_DONE: Final = {200: "It was there already.", 201: "It is there now."}
+_LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+_BEARER: Final = "token"
+_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Made by `hybridwatch token make`; its scopes are read, ingest and triage.",
+}
+_TAG: Final = {"ETag": {"description": "Of If-None-Match.", "schema": {"type": "string"}}}
+
+
+def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+    """Give the description as plain values."""
+    models: list[type[BaseModel]] = [*(one.schema for one in (*ROUTES, *WRITES)), Problem]
+    models += [one for write in WRITES for one in write.content.values() if isinstance(one, type)]
+    # As they are read: what has a default may be absent.
+    _, found = models_json_schema([(model, "validation") for model in models], ref_template=_AT)
+    for one in found["$defs"].values():
+        # What each attribute means is in docs/json.md. An older pydantic leaves dataclasses bare.
+        if "description" in one:
+            one["description"] = one["description"].partition("\n\nAttributes:")[0]
+    paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for route in ROUTES:
+        paths[f"{PREFIX}{route.path}"]["get"] = _operation(route, is_open)
+    for write in WRITES:
+        paths[f"{PREFIX}{write.path}"]["post"] = _writing(write)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hybridwatch",
+            "version": VERSION,
+            "description": "Stored runs, their verdicts, series of metrics, and alerts.",
+        },
+        "paths": dict(paths),
+        "components": {"schemas": found["$defs"], "securitySchemes": {_BEARER: _SCHEME}},
+    }
+
+
+def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+    return {
+        "operationId": route.answer.__name__,
+        "summary": route.summary,
+        # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
+        "security": [{_BEARER: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
+        "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
+        "responses": {
+            "200": {
+                "description": "The answer.",
+                "headers": _TAG,
+                "content": {"application/json": {"schema": _ref(route.schema.__name__)}},
+            },
+            "304": {"description": "Nothing has changed since.", "headers": _TAG},
+            **_refusals(*_ALWAYS, *route.refusals),
+        },
+    }
+
+
+def _writing(write: Write) -> dict[str, Any]:
+    content = {"application/json": {"schema": _ref(write.schema.__name__)}}
+    done = {"headers": _LOCATION, "content": content}
+    return {
+        "operationId": write.handler.__name__,
+        "summary": write.summary,
+        "security": [{_BEARER: [write.scope.value]}],
+        "parameters": [*_in_path(write.path)],
+        "requestBody": {
+            "required": True,
+            "content": {kind: {"schema": _body(write, kind)} for kind in write.upload.kinds},
+        },
+        "responses": {
+            **{str(status): {"description": _DONE[status], **done} for status in write.done},
+            **_refusals(*_ALWAYS, *_WRITES_TOO, *write.refusals),
+        },
+    }
+
+
+def _body(write: Write, kind: str) -> dict[str, Any]:
+    alone = write.upload.alone
+    if kind == JSON:
+        one = write.content[alone]
+        return _ref(one.__name__) if isinstance(one, type) else one
+    files = {name: {"type": "string", "format": "binary"} for name in write.upload.parts}
+    return {
+        "type": "object",
+        "properties": files,
+        "required": [alone],
+        "additionalProperties": False,
+    }
+
+
+_CONDITION: Final = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "`ETag` of an answer that is at hand.",
+    "schema": {"type": "string"},
+}
+
+
+def _in_path(path: str) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"\{(\w+)\}", path):
+        schema = {"type": "string", "minLength": 1}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
+    properties: Mapping[str, Any] = (
+        model.model_json_schema()["properties"] if model.model_fields else {}
+    )
+    for name, schema in properties.items():
+        kept = {key: value for key, value in schema.items() if key not in {"title", "description"}}
+        if "enum" in kept:
+            del kept["default"]  # nothing is asked for
+        yield {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": schema["description"],
+            "schema": kept,
+        }
+
+
+def _refusals(*statuses: int) -> dict[str, Any]:
+    return {str(status): _refusal(status) for status in sorted({*statuses})}
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": _ref(Problem.__name__)}}
+    return {"description": HTTPStatus(status).phrase, "content": content}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": _AT.format(model=name)}

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from hybridwatch.analysis.alerts import AlertGroup
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.reports.jsonform import alert_to_json
@@ -145,13 +144,7 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one question is answered from.
-
-    Attributes:
-        place: What is served.
-        index: What it holds.
-        alerts: Gives the alerts in it.
-    """
+    """What one question is answered from."""
 
     place: StorePlace
     index: Index
@@ -159,30 +152,17 @@ class Snapshot:
 
 
 class StoreView:
-    """What a store holds, as of a moment that is hardly past. Threads share it.
-
-    Args:
-        place: What is served.
-    """
+    """What a store holds, as of a moment that is hardly past. Threads share it."""
 
     def __init__(self, place: StorePlace) -> None:
-        self._place = place
+        self.place = place
         self._index = Aging(self._looked, _LOOK_S)
         self._checkout = Aging[Checkout](lambda _: place.checkout(), _READ_S)
         self._alerts = Aging[Alerts](lambda _: self._found(), _LOOK_S)
 
     def now(self) -> Snapshot:
-        """Give everything the store holds.
-
-        Raises:
-            DatabaseError: The database cannot be used.
-        """
-        return Snapshot(self._place, self._index.get(), self._alerts.get)
-
-    @property
-    def place(self) -> StorePlace:
-        """What is served."""
-        return self._place
+        """Give everything the store holds."""
+        return Snapshot(self.place, self._index.get(), self._alerts.get)
 
     def look_again(self) -> None:
         """Have the next question answered from what the store holds then."""
@@ -190,10 +170,10 @@ class StoreView:
         self._alerts.forget()
 
     def _looked(self, before: Index | None) -> Index:
-        return before if before and before.is_current() else open_index(self._place.results)
+        return before if before and before.is_current() else open_index(self.place.results)
 
     def _found(self) -> Alerts:
-        place, now = self._place, datetime.now(UTC)
+        place, now = self.place, datetime.now(UTC)
         found = find_groups(
             place.results, self._index.get(), self._checkout.get(), now, place.triage
         )

@@ -29,7 +29,7 @@ from hybridwatch.orchestration.bisect.question import ChangeDirection, require_m
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
 from hybridwatch.orchestration.fleet.search import FleetBuildFactory, FleetMeasurer
-from hybridwatch.records.naming import RECORD_SUFFIX, build_stem
+from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
 from hybridwatch.records.store.layout import find_folder

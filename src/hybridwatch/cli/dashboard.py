@@ -20,8 +20,7 @@ from hybridwatch.orchestration.nightly.access import (
     is_loopback,
     read_access,
 )
-from hybridwatch.system.home import HOME_VARIABLE, home
-from hybridwatch.system.shipped import shipped
+from hybridwatch.system.home import HOME_VARIABLE, home, shipped
 
 _PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"

@@ -9,7 +9,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import fleet_run, fleet_show
 from hybridwatch.cli.fleet_queue import made_queue, planned_queue
 from hybridwatch.cli.options import examples, print_json, takes_results
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.orchestration.fleet.confirming import asked, known_pairs, left_today

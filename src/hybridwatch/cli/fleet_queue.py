@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 

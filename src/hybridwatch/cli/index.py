@@ -8,8 +8,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.reports.escape import one_line
 
 INDEX_SCHEMA = 1

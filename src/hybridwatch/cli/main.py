@@ -20,8 +20,8 @@ from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
 from hybridwatch.cli.verb import Verb
 from hybridwatch.errors import EngineError, HybridwatchError
 from hybridwatch.system.extensions import extended
+from hybridwatch.system.home import is_checkout, shipped
 from hybridwatch.system.plain_text import visible
-from hybridwatch.system.shipped import is_checkout, shipped
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""

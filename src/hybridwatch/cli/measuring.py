@@ -35,8 +35,8 @@ from hybridwatch.measurement.duet import can_be_duet, is_duet
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import none_missing, run_session
+from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run
-from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.gather import TopicPlace

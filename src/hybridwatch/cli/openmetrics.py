@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.options import examples, require_folder, takes_results, write_file
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.orchestration.nightly.gauges import to_openmetrics
 from hybridwatch.system.console_text import say

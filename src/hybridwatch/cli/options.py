@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.errors import ExportError, RecordError
-from hybridwatch.records.store.address import RESULTS_VARIABLE, results_folder
+from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder
 from hybridwatch.system.home import home_or_shipped, is_extending
 
 _RESULTS: Final = Path("results")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hybridwatch.cli.options import examples, takes_results, write_file
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.cli.options import default_results
-from hybridwatch.records.store.address import results_name
+from hybridwatch.records.store.layout import results_name
 
 _NAME: Final = "hybridwatch"
 

@@ -13,7 +13,7 @@ from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.records.store import list_records, read_examples
-from hybridwatch.records.store.retention import (
+from hybridwatch.records.store.maintenance import (
     PrunePlan,
     RetentionPolicy,
     What,
@@ -88,7 +88,7 @@ def _planned(
 ) -> PrunePlan:
     """Judge and examine everything, to know which records are referenced."""
     # Most calls find nothing that is old, and need neither pandas nor a database.
-    from hybridwatch.database.update import open_index
+    from hybridwatch.database.queries import open_index
     from hybridwatch.history.alerts import find_alerts
     from hybridwatch.history.resting import old_runs, runs_that_stay
     from hybridwatch.orchestration.nightly.checkout import checkout_here

@@ -13,10 +13,9 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import RecordError
-from hybridwatch.records.role import Role, name_role
+from hybridwatch.records.file_parts import NO_DIGEST
+from hybridwatch.records.role import Role, name_role, side_names
 from hybridwatch.records.run import Run
-from hybridwatch.records.seal import NO_DIGEST
-from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import Stored, list_records, read_run
 from hybridwatch.reports.jsonform import ALONE, RunFilter, records_to_json
 from hybridwatch.reports.stacked import StackedTable

@@ -25,7 +25,7 @@ from hybridwatch.measurement.harness_version import harness_identity
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.records.run import Phase, Run
-from hybridwatch.records.store.journal import append_entry, read_entries
+from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.reports.releases import (
     RUNNERS,
     CellState,

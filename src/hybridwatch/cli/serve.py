@@ -7,9 +7,7 @@ from typing import Final
 import click
 import uvicorn
 
-from hybridwatch.api.access import Access, Limits
-from hybridwatch.api.app import make_app
-from hybridwatch.api.serving import AppState
+from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.view import StorePlace, StoreView
 from hybridwatch.cli.allowed_hosts import takes_hosts
 from hybridwatch.cli.options import examples, require_folder, takes_results

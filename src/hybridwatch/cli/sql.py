@@ -12,8 +12,8 @@ from rich.text import Text
 
 from hybridwatch.cli.options import examples, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.database.ask import ask
-from hybridwatch.database.update import open_index
+from hybridwatch.database.connection import ask
+from hybridwatch.database.queries import open_index
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.plain_text import csv_cell

@@ -9,7 +9,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.file_progress import file_progress
 from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
 from hybridwatch.cli.terminal import Console
-from hybridwatch.records.store.integrity import SUMS, StoreCheck, add_digests, check_store
+from hybridwatch.records.store.maintenance import SUMS, StoreCheck, add_digests, check_store
 from hybridwatch.reports.escape import one_line
 
 STORE_SCHEMA = 1

@@ -7,7 +7,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.records.line import checked_line
+from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Phase
 
 _Verb = Callable[..., Any]

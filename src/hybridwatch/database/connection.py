@@ -1,21 +1,99 @@
-"""One database, SQLite or PostgreSQL: connections, turns of writers, errors in plain words."""
+"""One database, a SQLite file in the results folder or a team's PostgreSQL server.
+
+Where it is, connections, turns of writers, errors in plain words, a copy of it where the folder
+cannot be written, and statements of a person, which read and change nothing.
+"""
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from hybridwatch.database.url import DATABASE_FILE, file_url, find_secrets, shown
 from hybridwatch.errors import DatabaseError, HybridwatchError
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
+
+DATABASE_VARIABLE: Final = "HYBRIDWATCH_DATABASE"
+"""Environment variable that names another database, as a URL."""
+DATABASE_FILE: Final = "hybridwatch.sqlite"
+
+_DRIVERS: Final = {
+    "sqlite": "sqlite+pysqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+}
+"""What people write, and the driver that is meant."""
+
+
+class UrlError(HybridwatchError):
+    """A text is no URL of a database that can be used; it is not repeated, for its password."""
+
+
+def find_database_url(results: Path) -> URL:
+    """Find the database of a results folder."""
+    given = os.environ.get(DATABASE_VARIABLE, "")
+    if not given:
+        return file_url(results / DATABASE_FILE)
+    return parsed(given, DATABASE_VARIABLE)
+
+
+def file_url(path: Path) -> URL:
+    """Name a SQLite file."""
+    return URL.create("sqlite+pysqlite", database=str(path.absolute()))
+
+
+def parsed(given: str, where: str) -> URL:
+    """Read a URL as people write it; the ``UrlError`` says ``where`` it was given."""
+    try:
+        url = make_url(given)
+    except (ArgumentError, ValueError):
+        raise UrlError(_expected_url(where, "something that is no such URL")) from None
+    scheme, _, driver = url.drivername.partition("+")
+    if scheme not in _DRIVERS or driver not in {"", _DRIVERS[scheme].partition("+")[2]}:
+        raise UrlError(_expected_url(where, f"one of {url.drivername!r}"))
+    if scheme == "sqlite":
+        _check_file(url, where)
+    return url.set(drivername=_DRIVERS[scheme])
+
+
+def shown(url: URL) -> str:
+    """Name a database for people: no password, and no options, which may hold one too."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def find_secrets(url: URL) -> tuple[str, ...]:
+    """List the passwords in a URL, the longest first."""
+    found = {url.password or ""}
+    for option, value in url.query.items():
+        if "pass" in option:
+            found |= {value} if isinstance(value, str) else set(value)
+    return tuple(sorted(found - {""}, key=len, reverse=True))
+
+
+def _check_file(url: URL, where: str) -> None:
+    database = url.database or ":memory:"
+    if database == ":memory:" or database.startswith("file:"):
+        raise UrlError(_expected_url(where, "a SQLite database that is no plain file"))
+    if url.query or url.host:
+        raise UrlError(_expected_url(where, "a host or options for a SQLite file"))
+
+
+def _expected_url(where: str, found: str) -> str:
+    return (
+        f"{where}: expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, "
+        f"found {found}"
+    )
+
 
 _PATIENCE_S: Final = 30
 """How long to wait for other writers, or for a server to answer."""
@@ -203,3 +281,64 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:  # noqa: ARG0
     for pragma in _PRAGMAS:
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute(pragma)
+
+
+_Answer = TypeVar("_Answer")
+
+
+def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer:
+    """Do something with the database of a results folder.
+
+    A folder that is read-only, a full disk, and a file that is damaged or no database are no
+    obstacle: it is then done with a copy, or from the beginning, and nothing of it stays. ``work``
+    may so be begun again with another database. Nothing is made in a folder that does not exist.
+    """
+    if not results.is_dir():
+        return work(Database.temporary())
+    database = Database(find_database_url(results))
+    try:
+        return work(database)
+    except DatabaseError:
+        if database.file is None:
+            raise
+    try:
+        return work(Database.temporary(database.file))
+    except DatabaseError:
+        return work(Database.temporary())
+
+
+_READ_ONLY: Final = {
+    "sqlite": "PRAGMA query_only=ON",
+    "postgresql": "SET TRANSACTION READ ONLY",
+}
+
+
+def ask(database: Database, statement: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """Answer one SQL statement.
+
+    A second statement behind it is refused. Gives the names of the columns, and the rows.
+    """
+    with database.reading() as connection:
+        connection.exec_driver_sql(_READ_ONLY[connection.dialect.name])
+        return _answer_statement(connection, statement)
+
+
+def _answer_statement(
+    connection: Connection, statement: str
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    driver = connection.connection.dbapi_connection
+    if driver is None:
+        raise DatabaseError("the connection to the database was lost")
+    driver_module = connection.dialect.loaded_dbapi
+    cursor = driver.cursor()
+    # PostgreSQL takes several statements at once, unless it is to prepare them.
+    options: Any = {"prepare": True} if connection.dialect.name == "postgresql" else {}
+    try:
+        cursor.execute(statement, **options)
+        if cursor.description is None:
+            raise DatabaseError("expected a statement that gives rows: SELECT …")
+        return [column[0] for column in cursor.description], cursor.fetchall()
+    except (driver_module.Error, driver_module.Warning) as error:
+        raise DatabaseError(f"the statement: {' '.join(str(error).split())}") from error
+    finally:
+        cursor.close()

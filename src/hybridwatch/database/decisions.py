@@ -29,12 +29,11 @@ from hybridwatch.analysis.alerts.decisions import (
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, UrlError, file_url, find_database_url, parsed
 from hybridwatch.database.migration import check_known, migrate, reading_kept
 from hybridwatch.database.schema import ACT
-from hybridwatch.database.url import UrlError, file_url, find_database_url, parsed
 from hybridwatch.errors import TriageError
-from hybridwatch.records.line import derived_line
+from hybridwatch.records.identity import derived_line
 
 TRIAGE_VARIABLE: Final = "HYBRIDWATCH_TRIAGE"
 """Environment variable that names a database for decisions alone, as a URL."""
@@ -62,9 +61,6 @@ class Triage:
 
         What was done when every metric had an alert of its own stands under the metric's old key,
         and what was done when every night's build had one stands under its line's, as ``earlier``.
-
-        Raises:
-            TriageError: The database cannot be read, or is of a newer hybridwatch.
         """
         with reading_kept(self._database, ACT) as connection:
             if connection is not None and self._has_acts(connection):
@@ -153,9 +149,6 @@ def open_triage(results: Path, given: str = "") -> Triage:
     """Open the decisions of a results folder; nothing is made in it before the first decision.
 
     ``given`` is the URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
-
-    Raises:
-        TriageError: The URL cannot be used, or its driver is not installed.
     """
     try:
         if given:

@@ -8,23 +8,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from sqlalchemy import select
 
 from hybridwatch.analysis.succession import find_successor, successors
-from hybridwatch.database.connection import Database
-from hybridwatch.database.opening import with_database
-from hybridwatch.database.reading import RecordRows, lines_in
-from hybridwatch.database.rules import rules_digest
+from hybridwatch.database.connection import Database, with_database
+from hybridwatch.database.reading import Listed, RecordRows, lines_in, rules_digest
 from hybridwatch.database.schema import RECORD, RUN, SIDE
-from hybridwatch.database.stamps import Listed, list_stamped
-from hybridwatch.database.sync import forget_vanished, known_by, put_in_place
+from hybridwatch.database.writing import find_new, put_in_place
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
-from hybridwatch.records.head import Head, read_head
-from hybridwatch.records.line import name_line
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import Head, read_head
+from hybridwatch.records.identity import name_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Broken, RecordReader, StoreContents, Stored, read_file
 
@@ -183,16 +180,10 @@ def _in_group(database: Database, results: Path, group: str) -> Sequence[str]:
 def _register(database: Database, results: Path) -> Mapping[str, Listed]:
     """Bring the heads in line with the records."""
     rules = rules_digest()
-    known = known_by(database, rules)
-    listed = list_stamped(results)
-    missing = [
-        (name, one)
-        for name, one in listed.items()
-        if name not in known or known[name].stamp != one.stamp
-    ]
-    forget_vanished(database, rules, known, listed)
-    for start in range(0, len(missing), _BATCH):
-        put_in_place(database, rules, list(_heads(missing[start : start + _BATCH])))
+    listed, new = find_new(database, results, rules, judged=False)
+    rows = _heads(new)
+    while batch := list(islice(rows, _BATCH)):
+        put_in_place(database, rules, batch)
     return listed
 
 

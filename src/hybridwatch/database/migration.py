@@ -50,11 +50,7 @@ def migrate(connection: Connection) -> None:
 
 @contextmanager
 def writing_kept(database: Database) -> Iterator[Connection]:
-    """Give a writer's turn; the tables are made, or brought to the newest version, before.
-
-    Raises:
-        TriageError: The tables are of a newer hybridwatch.
-    """
+    """Give a writer's turn; the tables are made, or brought to the newest version, before."""
     with database.writing() as connection:
         check_known(connection, database.name)
         migrate(connection)
@@ -63,11 +59,7 @@ def writing_kept(database: Database) -> Iterator[Connection]:
 
 @contextmanager
 def reading_kept(database: Database, table: Table) -> Iterator[Connection | None]:
-    """Read, if ``table`` is there; makes no database where there is none.
-
-    Raises:
-        TriageError: The tables are of a newer hybridwatch.
-    """
+    """Read, if ``table`` is there; makes no database where there is none."""
     if database.file is not None and not database.file.exists():
         yield None
         return

@@ -1,17 +1,40 @@
-"""The questions that screens ask, each answered by the database for what it is about."""
+"""The questions that screens ask of a store whose database was brought in line with its records."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
 from hybridwatch.analysis.expectation import EXPECTED
-from hybridwatch.database.frames import Series, build_frame, list_frame_lines, plain, with_group
-from hybridwatch.database.moment import StoreMoment
+from hybridwatch.database.connection import Database, with_database
+from hybridwatch.database.moment import (
+    CELL,
+    HISTORY,
+    OWN,
+    STANDING,
+    Series,
+    StoreMoment,
+    build_frame,
+    counted_cells,
+    every_level,
+    every_verdict,
+    holds_since,
+    is_latest,
+    last_medians,
+    list_frame_lines,
+    plain,
+    question_columns,
+    tallied,
+    whatever_load,
+    with_group,
+)
+from hybridwatch.database.reading import rules_digest
 from hybridwatch.database.schema import (
     LEVEL,
     PAIR,
@@ -23,21 +46,7 @@ from hybridwatch.database.schema import (
     VALUE,
     VERDICT,
 )
-from hybridwatch.database.statements import (
-    CELL,
-    HISTORY,
-    OWN,
-    STANDING,
-    counted_cells,
-    every_level,
-    every_verdict,
-    holds_since,
-    is_latest,
-    last_medians,
-    question_columns,
-    tallied,
-    whatever_load,
-)
+from hybridwatch.database.writing import find_new, judged_by_all, put_in_place
 
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(
@@ -331,3 +340,35 @@ def _placed(levels: pd.DataFrame) -> pd.DataFrame:
 
 def _shown(levels: pd.DataFrame) -> pd.DataFrame:
     return levels[[*_OF_POINT, "fixes", "position", "value", "n", "version", "digest"]]
+
+
+Say: TypeAlias = Callable[[int, int], None]
+"""Called with how many of the new records are read, and how many there are."""
+
+BATCH: Final = 64
+"""Records of a transaction: as many are lost when a process is killed, some seconds of work."""
+
+
+def open_index(results: Path, say: Say = lambda *_: None, *, rebuild: bool = False) -> Index:
+    """Read and judge the records that are new, and give everything a store holds.
+
+    Several processes may do so at once, and any may be killed. A results folder in which no
+    database can be written is opened all the same, only that its new records are read again the
+    next time. A folder that does not exist is an empty store.
+
+    ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
+    that is not needed after a change of the rules, which a database notices by itself.
+    """
+
+    def bring_up(database: Database) -> Index:
+        rules = rules_digest()
+        # What a copy holds is as new as it was: there is nothing to make again in it.
+        again = rebuild and database.kept
+        listed, new = find_new(database, results, rules, judged=True, rebuild=again)
+        say(0, len(new))
+        rows = judged_by_all(new, say)
+        while batch := list(islice(rows, BATCH)):
+            put_in_place(database, rules, batch)
+        return Index(results, database, listed, rules)
+
+    return with_database(results, bring_up)

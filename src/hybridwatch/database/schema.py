@@ -9,7 +9,7 @@ microseconds since 1970 (UTC), so that a value takes some 25 bytes and a series 
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -27,6 +27,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
 
 from hybridwatch.database.column_types import Moment, Utc
 
@@ -35,6 +36,11 @@ ROWS_VERSION: Final = 7
 other numbers of a trial. Every database then makes what is derived again."""
 
 METADATA: Final = MetaData()
+
+
+def _filled(kind: type[TypeEngine[Any]] | TypeEngine[Any], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
 
 RULES: Final = Table(
     "rules",
@@ -49,10 +55,7 @@ RECORD: Final = Table(
     # Never used twice: a process that opened the database before does not see what came after.
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("path", Text, nullable=False, unique=True),
-    Column("record_ns", BigInteger, nullable=False),
-    Column("record_size", BigInteger, nullable=False),
-    Column("bulk_ns", BigInteger, nullable=False),
-    Column("bulk_size", BigInteger, nullable=False),
+    *_filled(BigInteger, "record_ns", "record_size", "bulk_ns", "bulk_size"),
     Column("judged", Boolean, nullable=False),
     Column("broken", Text, nullable=False),
     sqlite_autoincrement=True,
@@ -62,8 +65,7 @@ PAIR: Final = Table(
     "pair",
     METADATA,
     Column("id", Integer, primary_key=True),
-    Column("baseline", Text, nullable=False),
-    Column("contender", Text, nullable=False),
+    *_filled(Text, "baseline", "contender"),
     UniqueConstraint("baseline", "contender"),
 )
 """Lines of the builds that a run compares; a run of one build has an empty baseline."""
@@ -76,19 +78,11 @@ RUN: Final = Table(
     Column("sides", SmallInteger, nullable=False),
     Column("scenario", Text, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("settings", Text, nullable=False),
-    Column("testbed", Text, nullable=False),
-    Column("machine", Text, nullable=False),
+    *_filled(Text, "digest", "settings", "testbed", "machine"),
     Column("started_at", Moment, nullable=False),
     Column("committed_at", Moment),
     Column("pair", Integer, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("revision", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("doubts", Text, nullable=False),
-    Column("trouble", Text, nullable=False),
+    *_filled(Text, "role", "revision", "source", "sha256", "doubts", "trouble"),
     Index("run_of_scenario", "scenario", "testbed", "started_at"),
 )
 
@@ -97,11 +91,7 @@ SIDE: Final = Table(
     METADATA,
     Column("record", BigInteger, nullable=False),
     Column("side", SmallInteger, nullable=False),
-    Column("build", Text, nullable=False),
-    Column("line", Text, nullable=False),
-    Column("release", Text, nullable=False),
-    Column("accelerator", Text, nullable=False),
-    Column("fixes", Text, nullable=False),
+    *_filled(Text, "build", "line", "release", "accelerator", "fixes"),
     Column("failures", Integer, nullable=False),
     PrimaryKeyConstraint("record", "side"),
     sqlite_with_rowid=False,
@@ -113,18 +103,14 @@ SERIES: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("scenario", Text, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("testbed", Text, nullable=False),
-    Column("metric", Text, nullable=False),
-    Column("statistic", Text, nullable=False),
+    *_filled(Text, "digest", "testbed", "metric", "statistic"),
     UniqueConstraint("scenario", "version", "digest", "testbed", "metric", "statistic"),
 )
 
 LEVEL: Final = Table(
     "level",
     METADATA,
-    Column("series", Integer, nullable=False),
-    Column("pair", Integer, nullable=False),
+    *_filled(Integer, "series", "pair"),
     Column("started_at", Moment, nullable=False),
     Column("record", BigInteger, nullable=False),
     Column("side", SmallInteger, nullable=False),
@@ -142,8 +128,7 @@ VALUE: Final = Table(
     Column("series", Integer, nullable=False),
     Column("record", BigInteger, nullable=False),
     Column("side", SmallInteger, nullable=False),
-    Column("nth", Integer, nullable=False),
-    Column("trial", Integer, nullable=False),
+    *_filled(Integer, "nth", "trial"),
     Column("value", Double, nullable=False),
     PrimaryKeyConstraint("series", "record", "side", "nth"),
     sqlite_with_rowid=False,
@@ -153,12 +138,9 @@ QUESTION: Final = Table(
     "question",
     METADATA,
     Column("id", Integer, primary_key=True),
-    Column("scenario", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    *_filled(Text, "scenario", "digest"),
     Column("pair", Integer, nullable=False),
-    Column("testbed", Text, nullable=False),
-    Column("metric", Text, nullable=False),
-    Column("statistic", Text, nullable=False),
+    *_filled(Text, "testbed", "metric", "statistic"),
     UniqueConstraint("scenario", "digest", "pair", "testbed", "metric", "statistic"),
 )
 
@@ -177,10 +159,8 @@ VERDICT: Final = Table(
     Column("p_holm", Double),
     Column("old", Double),
     Column("new", Double),
-    Column("n_old", Integer, nullable=False),
-    Column("n_new", Integer, nullable=False),
-    Column("gate", Text, nullable=False),
-    Column("doubt", Text, nullable=False),
+    *_filled(Integer, "n_old", "n_new"),
+    *_filled(Text, "gate", "doubt"),
     Column("doubts", SmallInteger, nullable=False),
     PrimaryKeyConstraint("record", "place"),
     Index("verdict_in_time", "question", "started_at", "record", "verdict"),
@@ -221,9 +201,7 @@ ACT: Final = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("about", Text, nullable=False),
     Column("at", Utc, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("deed", Text, nullable=False),
-    Column("text", Text, nullable=False),
+    *_filled(Text, "who", "deed", "text"),
     Column("until", Utc),
     Column("seen_run", Text, nullable=False),
     Column("seen_started_at", Utc, nullable=False),
@@ -252,19 +230,14 @@ JOB: Final = Table(
     Column("key", String(16), primary_key=True),
     Column("night", Text, nullable=False),
     Column("purpose", String(16), nullable=False),
-    Column("scenario", Text, nullable=False),
-    Column("builds", Text, nullable=False),
+    *_filled(Text, "scenario", "builds"),
     Column("testbed", String(64), nullable=False),
-    Column("series", Text, nullable=False),
-    Column("wish", Text, nullable=False),
+    *_filled(Text, "series", "wish"),
     Column("priority", Integer, nullable=False),
-    Column("planned_at", Moment, nullable=False),
-    Column("until", Moment, nullable=False),
+    *_filled(Moment, "planned_at", "until"),
     Column("state", String(16), nullable=False),
     Column("reason", Text, nullable=False),
-    Column("tries", Integer, nullable=False),
-    Column("deaths", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
+    *_filled(Integer, "tries", "deaths", "attempt"),
     Column("cancel", Boolean, nullable=False),
     Column("record", Text, nullable=False),
     Index("fleet_job_by_state", "state", "until"),
@@ -282,9 +255,7 @@ ATTEMPT: Final = Table(
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),
     Column("end", String(16), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("record", Text, nullable=False),
-    Column("log", Text, nullable=False),
+    *_filled(Text, "reason", "record", "log"),
     PrimaryKeyConstraint("job", "number"),
     Index("fleet_attempt_by_end", "end", "driver"),
 )
@@ -294,13 +265,11 @@ HOST: Final = Table(
     "fleet_host",
     METADATA,
     Column("name", Text, primary_key=True),
-    Column("machine", Text, nullable=False),
-    Column("labels", Text, nullable=False),
+    *_filled(Text, "machine", "labels"),
     Column("gpus", Integer, nullable=False),
     Column("state", String(16), nullable=False),
     Column("reason", Text, nullable=False),
-    Column("since", Moment, nullable=False),
-    Column("seen_at", Moment, nullable=False),
+    *_filled(Moment, "since", "seen_at"),
     Column("job", Text, nullable=False),
 )
 """A machine that measures; ``job`` is what it measures now, empty when nothing."""
@@ -322,8 +291,7 @@ PROOF: Final = Table(
 PLACEMENT: Final = Table(
     "fleet_placement",
     METADATA,
-    Column("series", Text, nullable=False),
-    Column("host", Text, nullable=False),
+    *_filled(Text, "series", "host"),
     Column("since", Moment, nullable=False),
     PrimaryKeyConstraint("series", "host"),
 )
@@ -334,8 +302,7 @@ DRIVER: Final = Table(
     METADATA,
     Column("name", String(32), primary_key=True),
     Column("place", Text, nullable=False),
-    Column("started_at", Moment, nullable=False),
-    Column("beat_at", Moment, nullable=False),
+    *_filled(Moment, "started_at", "beat_at"),
     Column("ended", Boolean, nullable=False),
 )
 """Who drains the queue; one that has not shown itself for a while is taken for dead."""
@@ -346,8 +313,7 @@ TOLD: Final = Table(
     Column("channel", String(64), nullable=False),
     Column("topic", String(32), nullable=False),
     Column("standing", String(16), nullable=False),
-    Column("seen", Text, nullable=False),
-    Column("content", Text, nullable=False),
+    *_filled(Text, "seen", "content"),
     Column("messages", Integer, nullable=False),
     Column("place", Text, nullable=False),
     PrimaryKeyConstraint("channel", "topic"),

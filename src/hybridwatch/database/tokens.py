@@ -16,10 +16,9 @@ from typing import Any, Final
 from sqlalchemy import Row, insert, select, update
 
 from hybridwatch.analysis.alerts.actions import checked_name
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, UrlError, find_database_url
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import TOKEN
-from hybridwatch.database.url import UrlError, find_database_url
 from hybridwatch.errors import TokenError, TriageError
 
 _BEGINNING: Final = "hw_"
@@ -120,11 +119,7 @@ class Tokens:
 
 
 def open_tokens(results: Path) -> Tokens:
-    """Open the tokens of a results folder; nothing is made in it before one is made.
-
-    Raises:
-        TokenError: ``HYBRIDWATCH_DATABASE`` names nothing that can be used.
-    """
+    """Open the tokens of a results folder; nothing is made in it before one is made."""
     try:
         return Tokens(Database(find_database_url(results), TokenError))
     except UrlError as error:

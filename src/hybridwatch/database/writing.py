@@ -1,12 +1,27 @@
-"""Writes rows into the derived tables and deletes them; the caller holds the writer's lock."""
+"""Puts records into the derived tables, read and judged on all processors, and takes them out.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+Workers are plain processes that are handed records and give back rows, by pickles over pipes
+between programs of our own. ``multiprocessing`` would run the caller's main script once more in
+each, and that of a dashboard's page is no module that could be run so.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Table, delete, insert, inspect, select, tuple_
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.reading import RecordRows, Row
+from hybridwatch.database.reading import Listed, RecordRows, Row, Stamp, list_stamped, read_rows
 from hybridwatch.database.schema import (
     DERIVED,
     LEVEL,
@@ -23,8 +38,11 @@ from hybridwatch.database.schema import (
     VALUE,
     VERDICT,
 )
-from hybridwatch.database.stamps import Stamp
+from hybridwatch.errors import DatabaseError
+from hybridwatch.system.guard import end_with_parent
 
+Named: TypeAlias = tuple[str, Listed]
+"""A record's name and where it lies."""
 _STANDING: Final = select(RULES.c.digest)
 _OF_SERIES: Final = tuple(SERIES.c.keys()[1:-2])
 """What a run gives to the name of each of its series; metric and statistic follow."""
@@ -85,10 +103,10 @@ def known_records(
 
 def forget(connection: Connection, numbers: Sequence[int]) -> None:
     """Take records out, and all that they gave."""
-    for some in _parts(numbers):
+    for some in _in_parts(numbers):
         levels = (LEVEL.c.series, LEVEL.c.record)
         lying = connection.execute(select(*levels).where(LEVEL.c.record.in_(some)).distinct())
-        for places in _parts([tuple(place) for place in lying]):
+        for places in _in_parts([tuple(place) for place in lying]):
             place = tuple_(VALUE.c.series, VALUE.c.record)
             connection.execute(delete(VALUE).where(place.in_(places)))
         for table in OF_RECORD:
@@ -108,7 +126,7 @@ def add(connection: Connection, found: Sequence[RecordRows]) -> None:
     _insert(connection, RUN, [r | {"record": n, "pair": pairs[w.lines]} for n, w, r in runs])
     _insert(connection, SIDE, [s | {"record": n} for n, w, _ in runs for s in w.sides])
     _insert(connection, LEVEL, [row for one in runs for row in _levels(*one, series, pairs)])
-    _insert(connection, VALUE, sorted(_values(runs, series), key=lambda row: row["series"]))
+    _insert(connection, VALUE, sorted(_value_rows(runs, series), key=lambda row: row["series"]))
     _insert(connection, VERDICT, [row for one in runs for row in _verdicts(*one, questions, pairs)])
     _insert(connection, REPORT, [{"record": n, "json": w.report} for n, w, _ in runs if w.report])
 
@@ -134,7 +152,7 @@ def _ids(
     names = [column for column in table.c if column.name != "id"]
     found: dict[tuple[Any, ...], int] = {}
     missing = list(dict.fromkeys(wanted))
-    for some in _parts(missing, _AT_A_TIME // len(names)):
+    for some in _in_parts(missing, _AT_A_TIME // len(names)):
         for number, *name in connection.execute(
             select(table.c.id, *names).where(tuple_(*names).in_(some))
         ):
@@ -188,7 +206,7 @@ def _levels(
         }
 
 
-def _values(
+def _value_rows(
     runs: Iterable[tuple[int, RecordRows, Row]], series: Mapping[tuple[Any, ...], int]
 ) -> Iterable[Row]:
     for number, rows, run in runs:
@@ -216,6 +234,153 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
         connection.execute(insert(table), rows)
 
 
-def _parts(items: Sequence[Any], length: int = _AT_A_TIME) -> Iterable[Sequence[Any]]:
+def _in_parts(items: Sequence[Any], length: int = _AT_A_TIME) -> Iterable[Sequence[Any]]:
     for start in range(0, len(items), length):
         yield items[start : start + length]
+
+
+def find_new(
+    database: Database, results: Path, rules: str, *, judged: bool, rebuild: bool = False
+) -> tuple[Mapping[str, Listed], Sequence[Named]]:
+    """List a store, and what of it the database lacks; what is listed no more is taken out.
+
+    ``judged`` is whether a record of which only the head is known counts as lacking. Of what other
+    rules made, or for a rebuild, everything is taken out.
+    """
+    # Known first, listed then: what another process adds meanwhile must not look like vanished.
+    known = {} if rebuild else _known_by(database, rules)
+    listed = list_stamped(results)
+    lacking = [
+        (name, one)
+        for name, one in listed.items()
+        if name not in known or known[name].judged < judged or known[name].stamp != one.stamp
+    ]
+    gone = [one.number for name, one in known.items() if name not in listed]
+    if rebuild or gone or not known:
+        with database.writing() as connection:
+            if rebuild or find_rules(connection) != rules:
+                make_tables(connection, rules)
+            forget(connection, gone)
+    return listed, lacking
+
+
+def _known_by(database: Database, rules: str) -> Mapping[str, KnownRecords]:
+    if database.file is not None and not database.file.exists():
+        return {}
+    with database.reading() as connection:
+        return known_records(connection) if find_rules(connection) == rules else {}
+
+
+def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) -> None:
+    """Put records in place of what was known of them, unless another process was faster."""
+    with database.writing() as connection:
+        if find_rules(connection) != rules:
+            raise DatabaseError(made_anew(database))
+        known = known_records(connection, [rows.record["path"] for rows in batch])
+        new = [rows for rows in batch if not _is_there(rows, known)]
+        old = [known[path].number for rows in new if (path := rows.record["path"]) in known]
+        forget(connection, old)
+        add(connection, new)
+
+
+def _is_there(rows: RecordRows, known: Mapping[str, KnownRecords]) -> bool:
+    one = known.get(rows.record["path"])
+    stamp = Stamp(*(rows.record[name] for name in Stamp.__slots__))
+    return one is not None and one.judged >= rows.record["judged"] and one.stamp == stamp
+
+
+_WORTH_IT: Final = 50
+"""New records from which on other processes, which take seconds to start, are worth it."""
+_HANDED_AT_ONCE: Final = 8
+"""Records that a process is handed at once."""
+
+
+def judged_by_all(
+    records: Sequence[Named], say: Callable[[int, int], None]
+) -> Iterator[RecordRows]:
+    """Read and judge records, each as ``read_rows``, in their order.
+
+    ``say`` is called with how many are read, and how many there are.
+    """
+    processes = os.cpu_count() or 1
+    if processes == 1 or len(records) < _WORTH_IT:
+        yield from _counting(map(_read, records), len(records), say)
+        return
+    parts = [records[at : at + _HANDED_AT_ONCE] for at in range(0, len(records), _HANDED_AT_ONCE)]
+    with ExitStack() as ending, ThreadPoolExecutor(processes) as threads:
+        workers: SimpleQueue[_Worker] = SimpleQueue()
+        for _ in range(processes):
+            worker = _Worker()
+            ending.callback(worker.end)
+            workers.put(worker)
+
+        def read(part: Sequence[Named]) -> list[RecordRows]:
+            worker = workers.get()
+            try:
+                return worker.read(part)
+            finally:
+                workers.put(worker)
+
+        found = threads.map(read, parts)
+        yield from _counting(chain.from_iterable(found), len(records), say)
+
+
+class _Worker:
+    """A process that reads and judges what it is handed."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def read(self, part: Sequence[Named]) -> list[RecordRows]:
+        """Give the rows of some records; they are read here if the process is gone."""
+        pipes = self._process
+        assert pipes.stdin is not None  # noqa: S101 (as it was started)
+        assert pipes.stdout is not None  # noqa: S101
+        try:
+            pickle.dump(list(part), pipes.stdin)
+            pipes.stdin.flush()
+            rows: list[RecordRows] = pickle.load(pipes.stdout)  # noqa: S301 (our own process)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return [_read(record) for record in part]
+        return rows
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _counting(
+    found: Iterable[RecordRows], total: int, say: Callable[[int, int], None]
+) -> Iterator[RecordRows]:
+    for done, rows in enumerate(found, start=1):
+        say(done, total)
+        yield rows
+
+
+def _read(record: Named) -> RecordRows:
+    return read_rows(*record)
+
+
+def _work(parent: int) -> None:
+    """Answer the parent until it ends, however it does; interrupts are its business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(parent)
+    # What is printed while records are read must not get among the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    while True:
+        try:
+            part: list[Named] = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own process)
+        except EOFError:
+            return
+        pickle.dump([_read(record) for record in part], answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _work(int(sys.argv[1]))

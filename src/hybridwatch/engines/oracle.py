@@ -9,7 +9,7 @@ from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.other_python import output_of
 from hybridwatch.errors import BuildError
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
 from hybridwatch.system.guarded import ConversingProcess
 

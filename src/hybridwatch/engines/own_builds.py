@@ -25,7 +25,7 @@ from hybridwatch.engines.install import MARKER, InstallState, Say, environment_d
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.overlay import lay_tree, unpack_wheel
 from hybridwatch.errors import BuildError
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 from hybridwatch.system.home import shipped_engine
 
 _NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")

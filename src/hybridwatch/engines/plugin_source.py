@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from hybridwatch.system.home import is_extending, shipped_engine
-from hybridwatch.system.shipped import is_checkout
+from hybridwatch.system.home import is_checkout, is_extending, shipped_engine
 
 
 def plugin_digest(home: Path) -> str | None:

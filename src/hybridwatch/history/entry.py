@@ -6,7 +6,7 @@ from pathlib import Path
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.records.curve import without_results
+from hybridwatch.records.readings import without_results
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Broken, read_run
 

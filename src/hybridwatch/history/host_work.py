@@ -7,8 +7,8 @@ from statistics import median
 from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.records.host_work import HostWork
 from hybridwatch.records.run import Phase, Trial
+from hybridwatch.records.trial_parts import HostWork
 
 READS: Final = "host_syncs_per_step"
 WAITS: Final = frozenset({"host_sync_time", "host_sync_share"})

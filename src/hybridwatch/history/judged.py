@@ -20,11 +20,11 @@ from hybridwatch.analysis.start_luck import (
     likely_reds,
 )
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.database.moment import STANDING
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import STANDING
 from hybridwatch.history.definitions import ended_definitions
 from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.records.line import compares_releases
+from hybridwatch.records.identity import compares_releases
 from hybridwatch.records.role import Role
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]

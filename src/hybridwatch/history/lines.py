@@ -29,7 +29,7 @@ from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.succession import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.database.frames import Series
+from hybridwatch.database.moment import Series
 from hybridwatch.errors import HistoryError
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.metrics import Kind, Metric

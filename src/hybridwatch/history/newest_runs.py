@@ -24,7 +24,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.records.line import compares_releases, is_release, name_line
+from hybridwatch.records.identity import compares_releases, is_release, name_line
 from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
@@ -93,7 +93,7 @@ def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
     """Mark the regressions that are no more than chance gives from run to run."""
     if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
         return list(reports)
-    from hybridwatch.database.update import open_index  # what is not red needs no history
+    from hybridwatch.database.queries import open_index  # what is not red needs no history
     from hybridwatch.history.judged import reds_within_luck
 
     lucky = reds_within_luck(open_index(results))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.analysis.alerts import Alert, Status
+from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.lines import build_lines
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import list_verdicts, read_baselines, read_examples, read_verdict
-from hybridwatch.records.store.retention import OldRun
+from hybridwatch.records.store.maintenance import OldRun
 
 _ALL: Final = 10**9
 """Runs of a line that are examined."""

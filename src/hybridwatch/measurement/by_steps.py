@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from hybridwatch.measurement.completions import without_tokens
 from hybridwatch.measurement.live_engine import LiveEngine
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 
 COMPLETIONS: Final = "/v1/completions"

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hybridwatch.records.completion import CLOSE, DIGITS, CloseCall, Completion
+from hybridwatch.records.trial_parts import CLOSE, DIGITS, CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 
 ALTERNATIVES: Final = 5

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.records.identity import Harness
-from hybridwatch.system.shipped import is_checkout, shipped
+from hybridwatch.system.home import is_checkout, shipped
 
 _GIT_TIMEOUT_S: Final = 10.0
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hybridwatch.engines.deployment import Server
 from hybridwatch.engines.step_counts import StepCounts, read_step_counts
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.records.client import CLOCK_DIGITS, accepted_drafts, latencies
+from hybridwatch.records.readings import CLOCK_DIGITS, accepted_drafts, latencies
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.workload import Generation
 

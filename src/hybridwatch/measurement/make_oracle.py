@@ -12,7 +12,7 @@ from hybridwatch.measurement.accuracy.oracle import Oracle, model_digest
 from hybridwatch.measurement.completions import parse_completion, without_tokens
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.waves import drive_whole
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.scenario import Scenario
 

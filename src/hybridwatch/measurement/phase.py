@@ -19,11 +19,16 @@ from hybridwatch.measurement.repeats import is_another, unrepeated
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext, run_prelude
-from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
-from hybridwatch.records.client import CLOCK_DIGITS
-from hybridwatch.records.completion import Completion, near_tie_within
-from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
+from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
+from hybridwatch.records.trial_parts import (
+    CallSite,
+    Completion,
+    HostWork,
+    StepPhase,
+    near_tie_within,
+)
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.system.home import home
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from hybridwatch.records.completion import Completion, near_tie_within, position_of_parting
+from hybridwatch.records.trial_parts import Completion, near_tie_within, position_of_parting
 from hybridwatch.scenarios.expansion import PlannedWave
 
 

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.oracle import error_in, find_path, load, wrong_among
 from hybridwatch.measurement.trial_context import TrialContext, run_prelude
-from hybridwatch.metrics.catalogue import WRONG_ANSWERS
-from hybridwatch.records.completion import Completion, near_tie_within
+from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
+from hybridwatch.records.trial_parts import Completion, near_tie_within
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 

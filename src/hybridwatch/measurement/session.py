@@ -37,10 +37,10 @@ from hybridwatch.measurement.plan import (
 )
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
+from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
+from hybridwatch.records.role import side_names
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
-from hybridwatch.records.side_names import side_names
 from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import find_root

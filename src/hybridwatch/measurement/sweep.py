@@ -7,9 +7,8 @@ from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.energy import compute_joules
 from hybridwatch.measurement.load import Loaded, samples_of_client, samples_of_steps, work_of_load
 from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
-from hybridwatch.records.client import CLOCK_DIGITS
-from hybridwatch.records.curve import compute_area, list_places
+from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
+from hybridwatch.records.readings import CLOCK_DIGITS, compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Point, Sample
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.scenarios.workload import Generation

@@ -8,7 +8,7 @@ from hybridwatch.engines.load_client import LoadClient
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.measurement.waves import Tokens, drive, drive_whole
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 

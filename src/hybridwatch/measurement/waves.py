@@ -21,7 +21,7 @@ from hybridwatch.measurement.completions import (
     without_tokens,
 )
 from hybridwatch.measurement.live_engine import LiveEngine
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 
 REQUEST_TIMEOUT_S: Final = 60.0

@@ -18,20 +18,29 @@ from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import (
+from hybridwatch.records.fields import (
     MOST_BULK_BYTES,
     MOST_MEASURED,
     MOST_RECORD_BYTES,
     MOST_SAMPLES,
     MOST_UNZIPPED_BYTES,
+    RecordPart,
+    build_adapter,
     check_client,
 )
-from hybridwatch.records.bulk import BulkFile, BulkLine, BulkOfTrial
-from hybridwatch.records.completion import Completion
-from hybridwatch.records.naming import BULK_SUFFIX, build_stem
-from hybridwatch.records.part import RecordPart, build_adapter
+from hybridwatch.records.file_parts import (
+    BULK_SUFFIX,
+    KEY,
+    BulkFile,
+    BulkLine,
+    BulkOfTrial,
+    build_stem,
+    check_seal,
+    is_altered,
+    render_sealed,
+)
 from hybridwatch.records.run import Answer, Run, Trial
-from hybridwatch.records.seal import KEY, check_seal, is_altered, render_sealed
+from hybridwatch.records.trial_parts import Completion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""
@@ -107,7 +116,7 @@ def encode(run: Run) -> Encoded:
 
     Raises:
         RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
-            metric, trials that are not numbered from 0, or more than ``bounds`` allows. The
+            metric, trials that are not numbered from 0, or more than ``fields`` allows. The
             message has the path to the value.
     """
     whole = _checked(run)
@@ -282,16 +291,11 @@ def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
 def _line(where: str, content: Mapping[str, Any]) -> bytes:
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"{where}: expected plain JSON: {error}") from error
-    return _utf8(text + "\n", where)
-
-
-def _utf8(text: str, where: str) -> bytes:
-    try:
-        return text.encode()
+        return f"{text}\n".encode()
     except UnicodeEncodeError as error:
         raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{where}: expected plain JSON: {error}") from error
 
 
 def _read_bulk(bulk: bytes, expected: BulkFile, trials: int) -> dict[int, BulkOfTrial]:

@@ -7,45 +7,42 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from hybridwatch.records.bounds import (
+from hybridwatch.records.fields import (
     MOST_ITEMS,
     MOST_SAMPLES,
     MOST_TRIALS,
+    Ascending,
+    Beside,
     Bytes,
     Celsius,
     Count,
     Digest,
     Duration,
+    FileName,
     Hertz,
     Id,
+    IfAny,
+    IfKnown,
+    Items,
+    KnownMetric,
     Log,
     Name,
     Number,
     PerSecond,
     Place,
+    RecordPart,
     Seconds,
     Share,
+    Table,
     Text,
+    Time,
     Values,
     Watts,
     Whole,
-)
-from hybridwatch.records.completion import Completion
-from hybridwatch.records.host_work import HostWork
-from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
-from hybridwatch.records.part import (
-    Ascending,
-    Beside,
-    FileName,
-    IfAny,
-    IfKnown,
-    Items,
-    KnownMetric,
-    RecordPart,
-    Table,
-    Time,
     one_of,
 )
+from hybridwatch.records.identity import EngineBuild, Expected, Harness, ScenarioRef, Testbed
+from hybridwatch.records.trial_parts import Completion, HostWork
 
 
 class Phase(Enum):
@@ -66,7 +63,6 @@ class Sample(RecordPart):
     For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
 
     Attributes:
-        metric: Its id.
         values: As above; with ``statistic`` the one value that is left of them.
         statistic: Set when the tool that measured kept no raw values: what it reduced the trial
             to. Other statistics of the trial are then unknown.
@@ -94,11 +90,6 @@ class Answer(RecordPart):
         task: Name of the embedded or hub task, such as ``recall``.
         task_version: lm-eval's ``metadata.version``; answers compare only within one version.
         doc_id: Position in the task.
-        doc_hash: lm-eval's hash of the document.
-        prompt_hash: lm-eval's hash of the prompt sent.
-        target_hash: lm-eval's hash of the expected answer.
-        prompt: Text sent.
-        target: Text expected.
         response: Text received, after the task's filter.
         correct: Whether the task's metric counted it as right.
     """
@@ -126,7 +117,6 @@ class Failure(RecordPart):
     Attributes:
         reason: One line for a person.
         log_tail: The last lines of the engine's log, behind its first exception.
-        engine_died: Whether the engine ended, or never came up.
     """
 
     reason: Text
@@ -246,12 +236,10 @@ class Trial(RecordPart):
     Attributes:
         index: Position in the run, from 0; the order in which things happened.
         side: Index into ``Run.builds``: 0 is the baseline, 1 the contender.
-        phase: What it was for.
         started_at: UTC.
         duration_s: Wall-clock seconds, reset and client start left out.
         warmup: Run to warm the engine up; never compared.
         samples: Raw values, empty when it failed.
-        failure: Set when it failed.
         answers: Documents of an accuracy trial; kept beside the record.
         client_result: JSON of vLLM's serving benchmark client, or the row of another tool that the
             trial was read from, whole; kept beside the record.
@@ -339,12 +327,8 @@ class Run(RecordPart):
         id: Eight hexadecimal digits, unique per run.
         started_at: UTC.
         finished_at: UTC.
-        harness: The hybridwatch that measured.
-        scenario: What was run.
-        testbed: Where.
         builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
             an A/A run.
-        trials: In the order they happened.
         looks: Set when trials were added until the run was decided.
         source: Set when another tool measured and its file was ingested. ``harness`` then is
             that tool.

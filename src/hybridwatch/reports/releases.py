@@ -16,7 +16,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.metrics import find_metric
-from hybridwatch.records.store.journal import JournalEntry, read_entries
+from hybridwatch.records.store.files import JournalEntry, read_entries
 from hybridwatch.reports.escape import as_item, escape, render_table
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.part import Part

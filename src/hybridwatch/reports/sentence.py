@@ -39,7 +39,7 @@ from hybridwatch.analysis.wording.labels import (
 )
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.records.lasting import lasting_label
+from hybridwatch.records.identity import lasting_label
 from hybridwatch.records.run import InterimAnalyses, Phase
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from hybridwatch.analysis.wording.labels import (
     name_of,
     plural,
 )
+from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Run
-from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line
 from hybridwatch.reports.reason_text import tradeoff_lines

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.metrics.catalogue import FAMILIES, METRICS
+from hybridwatch.metrics import FAMILIES, METRICS
 
 Location = tuple[int | str, ...]
 Schema = Mapping[str, Any]

@@ -3,5 +3,5 @@
 Engines, load clients and lm-eval run under a guard and end with us. ``guarded`` starts them,
 ``guard`` is the small program that stays between them and us; ``stopping`` makes sure that a signal
 ends them all, and us. ``nvidia`` asks the driver of this
-machine's GPUs. ``shipped`` and ``home`` say where scenarios, models and builds lie.
+machine's GPUs. ``home`` says where scenarios, models and builds lie.
 """

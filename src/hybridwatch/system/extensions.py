@@ -39,9 +39,6 @@ def loaded(group: str) -> dict[str, Any]:
     """Load what the entry points of a group name, by their names and in the order of these.
 
     One whose package is not there is left out: it is what a distribution has left behind.
-
-    Raises:
-        HybridwatchError: One cannot be loaded.
     """
     found: dict[str, Any] = {}
     for name, target in sorted(_named(group).items()):

@@ -57,11 +57,7 @@ def _read_seconds(process: psutil.Process) -> float:
 
 
 def _find_clock(pid: int) -> int:
-    """Give the clock of a process, which counts what all of its threads have worked.
-
-    Raises:
-        ProcessLookupError: It has ended.
-    """
+    """Give the clock of a process, which counts what all of its threads have worked."""
     clock = ctypes.c_int()
     error = _LIBC.clock_getcpuclockid(ctypes.c_int(pid), ctypes.byref(clock))
     if error:
@@ -215,10 +211,7 @@ class ConversingProcess:
         """Wait for one line.
 
         Nothing is sent unasked, so when there is anything to read the whole answer is coming.
-
-        Raises:
-            TimeoutError: No answer in time.
-            EOFError: The command has ended.
+        After the time it is a ``TimeoutError``, from a command that has ended an ``EOFError``.
         """
         readable, _, _ = select.select([self._answers], [], [], timeout_s)
         if not readable:

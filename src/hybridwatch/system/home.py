@@ -1,8 +1,12 @@
-"""The folder that a user works in: a checkout, or a home that extends what is shipped.
+"""Where things lie: what is shipped, and the folder that a user works in.
 
-A checkout has everything itself. A home (``hybridwatch init``) has only what its owner added, and
-``layers`` is how the two come together: what is looked up in a folder of a home is looked up in the
-layers of that folder.
+Shipped are scenarios, models, right answers, builds, the plugin, the dashboard. In a checkout these
+are folders of the repository. A wheel carries them inside ``hybridwatch``, in the same places
+relative to each other (``setup.py`` puts them there). No other module may work out such a path.
+
+A user works in a checkout, which has everything itself, or in a home that extends what is shipped.
+A home (``hybridwatch init``) has only what its owner added, and ``layers`` is how the two come
+together: what is looked up in a folder of a home is looked up in the layers of that folder.
 """
 
 import os
@@ -10,7 +14,20 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.errors import BuildError
-from hybridwatch.system.shipped import is_checkout, shipped
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_DATA: Final = _PACKAGE / "data"
+
+
+def is_checkout() -> bool:
+    """Whether this code runs from a checkout, in which people edit what is shipped."""
+    return not _DATA.is_dir()
+
+
+def shipped() -> Path:
+    """Give the folder that has ``scenarios``, ``models``, ``engine`` and the rest below it."""
+    return _PACKAGE.parents[1] if is_checkout() else _DATA
+
 
 HOME_VARIABLE: Final = "HYBRIDWATCH_HOME"
 MARKER: Final = "hybridwatch.toml"
@@ -24,9 +41,6 @@ def home() -> Path:
 
     It is what ``HYBRIDWATCH_HOME`` names, or else the nearest home or checkout from the working
     directory upwards, or else the checkout that this code runs from.
-
-    Raises:
-        BuildError: There is none.
     """
     if named := os.environ.get(HOME_VARIABLE):
         if not _is_home(Path(named)):

@@ -98,9 +98,6 @@ def devices() -> tuple[Device, ...]:
     ``CUDA_VISIBLE_DEVICES`` is read as CUDA reads it: numbers or (beginnings of) UUIDs, and
     nothing from the first entry on that names no GPU. Numbers count along the PCI bus, which is
     CUDA's own order wherever the GPUs are alike.
-
-    Raises:
-        GpuError: There is no driver, or it does not answer.
     """
     with _opened() as nvml:
         return tuple(_device(nvml, handle) for handle in _visible(nvml))

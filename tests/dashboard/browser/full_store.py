@@ -5,13 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import cells_file
 from hybridwatch_lab.mutants.journal import append_cell, table_file
 from tests import store_builders

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from hybridwatch.analysis.alerts import Alert
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.records.store import write_run

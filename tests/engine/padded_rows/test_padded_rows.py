@@ -24,14 +24,14 @@ from hybridwatch.measurement.right_answers import wrong_answers
 from hybridwatch.measurement.sweep import sweep
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
-from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
-from hybridwatch.records.curve import compute_area, list_places
+from hybridwatch.metrics import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.identity import FixState
+from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.sweep import Sweep
 from hybridwatch.system.home import home
-from tests.completions import a_run_that_said
+from tests.builders import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen
 from tests.engine.unzeroed import (

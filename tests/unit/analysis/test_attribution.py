@@ -10,7 +10,7 @@ from hybridwatch.analysis.attribution import Parts, attribute
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Attribution, Verdict
-from hybridwatch.metrics.catalogue import EXPLAINING
+from hybridwatch.metrics import EXPLAINING
 from hybridwatch.records.run import Phase, Run
 from tests.builders import Trials, a_run, with_failures
 

@@ -13,16 +13,24 @@ from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.metrics.catalogue import CHANGED_TOKENS, WRONG_ANSWERS
-from hybridwatch.records.completion import (
+from hybridwatch.metrics import CHANGED_TOKENS, WRONG_ANSWERS
+from hybridwatch.records.run import Failure
+from hybridwatch.records.trial_parts import (
     NEAR_TIE_FLOAT32,
     NEAR_TIE_HALF,
     NEAR_TIE_ONE_ARITHMETIC,
 )
-from hybridwatch.records.run import Failure
 from hybridwatch.reports.reason_text import because
-from tests.builders import BASELINE, CONTENDER, NEWER, TESTBED, a_build, a_run
-from tests.completions import a_run_that_said, said
+from tests.builders import (
+    BASELINE,
+    CONTENDER,
+    NEWER,
+    TESTBED,
+    a_build,
+    a_run,
+    a_run_that_said,
+    said,
+)
 
 TWO_BUILDS = {"builds": (BASELINE, NEWER)}
 HALF: dict[str, Any] = {"flags": {"dtype": "bfloat16"}}

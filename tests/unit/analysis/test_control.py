@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.control import ControlKind, a_a_control, known_bad_control
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import STOPPED, Phase
 from hybridwatch.scenarios.load import load_scenario
 from tests.builders import BASELINE, CONTENDER, Trials, a_run, noisy, with_failures

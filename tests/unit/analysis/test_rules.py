@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
 from hybridwatch.analysis.paired_proportion import Pairs
-from hybridwatch.metrics.catalogue import _ACCURACY_RELEVANCE
+from hybridwatch.metrics import _ACCURACY_RELEVANCE
 from tests.builders import noisy
 
 

@@ -13,12 +13,11 @@ from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.tools import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.metrics.catalogue import METRICS
-from hybridwatch.records import completion
+from hybridwatch.metrics import METRICS
+from hybridwatch.records import trial_parts as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
-from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, noisy
-from tests.completions import a_run_that_said, said
+from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, a_run_that_said, noisy, said
 from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version

@@ -1,5 +1,6 @@
 """A server over a store with a regression that somebody has answered."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import pytest
 
 from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
@@ -40,3 +41,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(store: Path) -> Iterator[httpx.Client]:
     with serving(app_over(store)) as speaking:
         yield speaking
+
+
+@pytest.fixture
+def young(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store and tokens are looked at for every request."""
+    for module in ("app", "view"):
+        monkeypatch.setattr(f"hybridwatch.api.{module}._LOOK_S", 0.0)
+    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)

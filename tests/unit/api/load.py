@@ -49,13 +49,9 @@ class Outcome:
     """What was seen of a server.
 
     Attributes:
-        answers: How many there were, by status.
-        rate: Answers a second.
         median_ms: Time from when a request was due until its answer was read.
         p95_ms: Of 20 requests 19 took at most so long.
         p99_ms: As that, of a hundred.
-        slowest_ms: The longest.
-        p95_ms_of: By the kind of question.
         processor_ms: Time of the server on its processor for one request.
         busy: Tasks that the machine had to do at a time, over the last minute, at the end.
     """
@@ -72,12 +68,7 @@ class Outcome:
 
 
 class Questions:
-    """Makes requests up.
-
-    Args:
-        client: Speaks to the server, of which the ids of runs and series are asked.
-        drawn: Chance.
-    """
+    """Makes requests up."""
 
     def __init__(self, client: httpx.Client, drawn: random.Random) -> None:
         self._drawn = drawn
@@ -182,11 +173,7 @@ class _Client:
 
 
 def measure(results: Path, *, rate: float, requests: int, core: int) -> Outcome:
-    """Serve a store, and ask.
-
-    Raises:
-        ValueError: The server cannot keep up, or the store is too small for so many questions.
-    """
+    """Serve a store, and ask."""
     drawn = random.Random(_SEED)
     with _serving(results, core) as (process, port):
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as speaking:

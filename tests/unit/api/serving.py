@@ -11,9 +11,7 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from hybridwatch.api.access import Access, Limits
-from hybridwatch.api.app import make_app
-from hybridwatch.api.serving import AppState
+from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.view import StorePlace, StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout

@@ -1,7 +1,6 @@
 """What the API answers is what the verbs print, and what the description promises."""
 
 import json
-import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,11 @@ from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.api.answers import Problem
-from hybridwatch.api.description import describe
 from hybridwatch.api.queries import MOST
+from hybridwatch.api.routes import describe
 from hybridwatch.cli.main import cli
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY
@@ -142,9 +141,7 @@ def test_what_was_sent_before_is_not_made_again(store, monkeypatch) -> None:
             assert (answer.status_code, answer.headers["etag"]) == (status, tag)
 
 
-def test_a_decision_changes_the_tag_of_alerts_alone(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)
+def test_a_decision_changes_the_tag_of_alerts_alone(young, tmp_path) -> None:
     for number in range(1, 3):
         add(tmp_path, number, slower=1.3, builds=(BASELINE, NIGHTLY))
     with serving(app_over(tmp_path)) as client:
@@ -165,9 +162,7 @@ def test_another_question_and_another_store_have_other_tags(client, tmp_path) ->
         assert other.get("/v1/runs", params={"limit": 1}).headers["etag"] not in tags
 
 
-def test_a_new_record_changes_answer_and_tag(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.api.view._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", math.inf)
+def test_a_new_record_changes_answer_and_tag(young, tmp_path) -> None:
     add(tmp_path, 1)
     with serving(app_over(tmp_path)) as client:
         first = client.get("/v1/runs")

@@ -1,4 +1,4 @@
-"""The client against the real server: what it gives is what the verbs print."""
+"""The client against the real server, over SQLite and PostgreSQL."""
 
 import json
 from collections.abc import Iterator
@@ -14,11 +14,13 @@ from hybridwatch import client as module
 from hybridwatch.analysis.alerts import TriageAction
 from hybridwatch.api.routes import ROUTES, WRITES
 from hybridwatch.client import Client, RefusedError
-from hybridwatch.database.tokens import Scope
+from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE
+from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.errors import ApiError
 from hybridwatch.records.codec import encode
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import BASELINE, NIGHTLY, a_run
+from tests.postgres import MISSING, running, schema_of
 from tests.unit.api.serving import app_over, serving, token_for
 from tests.unit.api.test_answers import said
 from tests.unit.database.stores import add
@@ -153,3 +155,37 @@ def test_a_newer_server_may_say_more_and_a_stranger_nothing_of_ours(results) -> 
 def test_it_asks_everything_that_there_is_to_ask() -> None:
     given = {route.answer.__name__ for route in ROUTES} | {one.handler.__name__ for one in WRITES}
     assert given - set(dir(Client)) == set()
+
+
+@pytest.fixture
+def results_on_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A store whose database is on a server, in a schema of its own."""
+    with running() as server:
+        if server is None:
+            pytest.skip(MISSING)
+        with schema_of(server) as url:
+            monkeypatch.setenv(DATABASE_VARIABLE, url)
+            add(tmp_path, 1, builds=(BASELINE, NIGHTLY))
+            add(tmp_path, 2, slower=1.3, builds=(BASELINE, NIGHTLY))
+            yield tmp_path
+            assert not (tmp_path / DATABASE_FILE).exists()
+
+
+def test_everything_is_there_and_can_be_done(young, results_on_server) -> None:
+    shown = token_for(results_on_server, *Scope)["authorization"].removeprefix("Bearer ")
+    app = app_over(results_on_server, reads_need_one=True)
+    with serving(app) as http, Client(str(http.base_url), shown) as client:
+        assert client.report(next(client.runs()).run_id).bad_news
+        series = next(client.series(metric="ttft"))
+        assert len(list(client.levels(series.id))) == 2 * series.runs
+        record = encode(replace(a_run({"ttft": (1.0, 2.0)}), id="bbbbbbbb")).record
+        assert [client.add_run(record).is_new for _ in range(2)] == [True, False]
+        alert = next(client.alerts())
+        assert client.decide(alert, TriageAction.NOTE, "seen").decisions[-1].who == "robot"
+        with pytest.raises(RefusedError, match="409"):
+            client.decide(alert, TriageAction.NOTE, "too late")
+        (token,) = open_tokens(results_on_server).by_digest().values()
+        assert token.used_at is not None
+        open_tokens(results_on_server).revoke("robot", token.used_at)
+        with pytest.raises(RefusedError, match="401"):
+            next(client.runs())

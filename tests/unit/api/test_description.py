@@ -81,18 +81,7 @@ def _name_of(operation: Any) -> str:
 
 
 def check_all(address: str, known: Known) -> dict[str, list[int]]:
-    """Hold a server against its own description.
-
-    Args:
-        address: Of the server.
-        known: What there is.
-
-    Returns:
-        The status of every answer, by operation.
-
-    Raises:
-        FailureGroup: It failed, or answered what is not described.
-    """
+    """Hold a server against its own description; gives every status, by operation."""
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     schema.config.checks.positive_data_acceptance.expected_statuses = [str(one) for one in UNFIT]
@@ -196,7 +185,7 @@ def test_an_answer_to_a_write_off_its_schema_is_seen(results, monkeypatch) -> No
     assert "Response violates schema" in titles(caught.value)
 
 
-@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.writes.take_in"])
+@pytest.mark.parametrize("broken", ["database.moment.unpacked", "api.endpoints.take_in"])
 def test_a_server_error_is_seen(results, broken, monkeypatch) -> None:
     monkeypatch.setattr(f"hybridwatch.{broken}", lambda *_: 1 / 0)
     with serving(app_over(results)) as client, pytest.raises(FailureGroup) as caught:

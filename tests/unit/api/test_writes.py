@@ -26,11 +26,7 @@ NEW = "bbbbbbbb"
 SMALL = Upload({"record": 2000, "bulk": 100})
 
 
-@pytest.fixture(autouse=True)
-def young(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are looked at for every request."""
-    monkeypatch.setattr("hybridwatch.api.access._LOOK_S", 0.0)
-    monkeypatch.setattr("hybridwatch.api.view._MOST_SHARE", float("inf"))
+pytestmark = pytest.mark.usefixtures("young")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.metrics.catalogue import CURVE_AREA
+from hybridwatch.metrics import CURVE_AREA
 from hybridwatch_lab.calibration.sweeps import CHANGES, even, page, simulated, slower, tilted
 
 

@@ -134,7 +134,7 @@ def test_cut_line_of_the_journal_is_no_answer_and_spoils_none(tmp_path):
 _KILLED = """
 import sys
 from pathlib import Path
-from tests.struck import strike_at
+from tests.waiting import strike_at
 from tests.unit.campaign.plans import a_campaign, a_stage
 from hybridwatch_lab.gpu.campaign import run_campaign
 folder, ended, step = Path(sys.argv[1]), *map(int, sys.argv[2:])

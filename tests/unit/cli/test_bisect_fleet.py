@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import JOB
-from hybridwatch.database.url import find_database_url
 from hybridwatch.orchestration.fleet.cluster import JobCommand, Result, Work
 from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
@@ -23,8 +22,7 @@ from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.measuring import build_job_command
 from hybridwatch.records.store import list_records, read_run
-from tests.clone import a_clone, commit
-from tests.small_release import make_home
+from tests.checkout import a_clone, commit, make_home
 from tests.unit.orchestration.fleet.planted import METRIC, planted
 from tests.unit.orchestration.fleet.pretended import STEADY, measurement
 

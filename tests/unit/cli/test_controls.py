@@ -11,7 +11,7 @@ from hybridwatch.cli import controls
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.session import Progress
-from hybridwatch.metrics.catalogue import WRONG_TOKENS
+from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
 from tests.checkout import make_checkout

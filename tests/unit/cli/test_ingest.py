@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.records.store.intake import BATCH
+from hybridwatch.records.store.files import BATCH
 from tests.builders import a_run
 from tests.store_builders import Plan
 from tests.store_builders import run as whole_run

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import EXTRAS, VERBS, cli
-from tests.wheel import ROOT
+from tests.wheels import ROOT
 
 
 @pytest.mark.parametrize(("word", "meant"), [("comapre", "compare"), ("bisct", "bisect")])

@@ -11,7 +11,7 @@ from hybridwatch.cli import releases as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.records.run import Failure, Phase
-from hybridwatch.records.store.journal import append_entry, read_entries
+from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.reports.releases import CellState, ReleaseCell, cells_file, read_card, render_card
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home

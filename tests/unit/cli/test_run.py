@@ -21,8 +21,8 @@ from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import InterimAnalyses, Phase, Run, Sample
 from hybridwatch.records.store import list_records, list_verdicts, read_run
+from tests.broken_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
 from tests.checkout import make_checkout
-from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
 from tests.pretended_nvml import GIB, Card, pretend
 
 TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")

@@ -26,8 +26,8 @@ from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find
+from tests.broken_engines import TIMED, BadMachine, ControlBench, Machine
 from tests.checkout import make_checkout
-from tests.made_up_engines import TIMED, BadMachine, ControlBench, Machine
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 GOOD, BAD = "tiny-1.0", "tiny-1.0~padded-rows-prefilling"

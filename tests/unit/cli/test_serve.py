@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from tests.ports import own_port
 from tests.unit.database.stores import add
-from tests.waiting import LIMIT_S, wait_until
+from tests.waiting import LIMIT_S, own_port, wait_until
 
 PROGRAM = (sys.executable, "-c", "from hybridwatch.cli.main import main; main()")
 

@@ -16,9 +16,9 @@ from hybridwatch.measurement.plan import USUAL_PHASES
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
+from tests.broken_engines import BadMachine, Machine, MadeUpBench
 from tests.builders import BASELINE
-from tests.made_up_engines import BadMachine, Machine, MadeUpBench
-from tests.small_release import a_copy, an_environment, make_home
+from tests.checkout import a_copy, an_environment, make_home
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 

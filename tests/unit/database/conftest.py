@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from tests.postgres import MISSING, Server, running, schema_of
 
 

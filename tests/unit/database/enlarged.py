@@ -18,9 +18,8 @@ from typing import Any
 import click
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select
 
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import LEVEL, RECORD, REPORT, RUN, SIDE, VALUE, VERDICT
-from hybridwatch.database.url import find_database_url
 from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
 

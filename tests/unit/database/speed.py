@@ -23,9 +23,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import HISTORY
-from hybridwatch.database.update import open_index
+from hybridwatch.database.moment import HISTORY
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.records.store import list_records, read_run
 from tests.unit.database.synthetic import REVISION
@@ -35,14 +34,7 @@ _MEBI = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step took.
-
-    Attributes:
-        name: The step.
-        processor_s: Time of this process on all processors.
-        clock_s: Time on the clock.
-        memory_mib: Resident memory after it.
-    """
+    """What one step took."""
 
     name: str
     processor_s: float
@@ -51,11 +43,7 @@ class Step:
 
 
 def measure(results: Path, *, build: bool = False) -> list[Step]:
-    """Time everything that a dashboard does with an index.
-
-    Raises:
-        HybridwatchError: The store is empty, or not a made-up one.
-    """
+    """Time everything that a dashboard does with an index."""
     records = list_records(results)
     if not records or read_run(records[-1], bulk=False).harness.revision != REVISION:
         raise HybridwatchError(f"{results}: expected a store by tests.unit.database.synthetic")

@@ -5,8 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run, noisy
 

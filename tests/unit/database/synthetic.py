@@ -65,9 +65,6 @@ class _Plan:
     """One run to be made up.
 
     Attributes:
-        night: From 0.
-        scenario: Its number.
-        release: Of the baseline.
         bad: Whether the contender is the same without the fix, or else a candidate for the next.
         slower: What the contender's times are multiplied by.
     """
@@ -82,21 +79,7 @@ class _Plan:
 def write_store(
     folder: Path, values: int, seed: int, say: Callable[[int, int], None] | None = None
 ) -> int:
-    """Fill a folder with made-up records.
-
-    Args:
-        folder: The store to be; made when missing.
-        values: How many numbers the index shall have at least.
-        seed: Equal seeds give equal records.
-        say: Called with how many records are made, and how many there will be.
-
-    Returns:
-        How many records there are.
-
-    Raises:
-        HybridwatchError: The folder is, or lies in, one that is called ``results``.
-        RecordError: It cannot be written, or holds other records of these runs.
-    """
+    """Fill a folder with as many made-up records as give ``values``; gives how many these are."""
     if "results" in folder.resolve().parts:
         raise HybridwatchError(f"{folder}: made-up records do not belong below a folder 'results'")
     total = math.ceil(values / VALUES_PER_RUN)

@@ -36,10 +36,9 @@ from hybridwatch.analysis.alerts import (
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import DATABASE_FILE, Database, file_url, parsed
 from hybridwatch.database.decisions import EARLIER_FILE, open_triage
 from hybridwatch.database.migration import NEWEST, migrate
-from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
 from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, nights, noon
 from tests.unit.analysis.alerts.test_actions import HOSTILE

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.update import open_index
-from hybridwatch.records.bounds import LARGEST, LONGEST_NAME, SMALLEST
+from hybridwatch.database.queries import open_index
+from hybridwatch.records.fields import LARGEST, LONGEST_NAME, SMALLEST
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from tests.builders import Trials, a_comparison

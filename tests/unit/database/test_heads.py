@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database import heads
+from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.database.heads import paths_in_group, read_alike, read_newest
-from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE
 from hybridwatch.records.codec import decode_record
-from hybridwatch.records.head import read_head
+from hybridwatch.records.file_parts import read_head
 from hybridwatch.records.store import StoreContents, list_records, write_run
 from tests.store_builders import STARTED, Plan, as_version_1, read_all, run, scenario
 from tests.unit.database.stores import add, opened

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import comparison_to_json
-from hybridwatch.database.statements import CELL, HISTORY, STANDING
+from hybridwatch.database.moment import CELL, HISTORY, STANDING
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run, write_run

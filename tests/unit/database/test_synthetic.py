@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.database.stamps import list_stamped
+from hybridwatch.database.reading import list_stamped
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.store import list_records, write_run
 from tests.builders import a_run

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from hybridwatch.analysis.report import build_report
-from hybridwatch.database import judging, reading, rules, update
+from hybridwatch.database import queries, reading, writing
+from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.schema import ROWS_VERSION
-from hybridwatch.database.statements import HISTORY
 from hybridwatch.errors import DatabaseError
 from tests.unit.database.stores import add, opened
 
@@ -133,7 +133,7 @@ def test_killed_between_batches_loses_a_batch_at_most(tmp_path):
             if done == 6:
                 os.kill(os.getpid(), 9)
 
-        update.BATCH = 2
+        queries.BATCH = 2
         open_index(results, say)
         """,
     )
@@ -157,7 +157,7 @@ def test_two_processes_at_once_index_everything_once(tmp_path):
                 Path({mine!r}).touch()
                 wait_until(Path({other!r}).exists, "the other one")
 
-            update.BATCH = 2
+            queries.BATCH = 2
             index = open_index(results, say)
             assert len(index.runs()) == 24, index.counts
             assert index.kept
@@ -199,8 +199,8 @@ def test_who_opened_before_sees_one_moment(tmp_path):
 @pytest.fixture
 def several(monkeypatch):
     """Two processes read, from two records on."""
-    monkeypatch.setattr(judging, "_WORTH_IT", 2)
-    monkeypatch.setattr(judging, "_AT_A_TIME", 1)
+    monkeypatch.setattr(writing, "_WORTH_IT", 2)
+    monkeypatch.setattr(writing, "_HANDED_AT_ONCE", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
 
@@ -225,13 +225,13 @@ def test_what_a_process_that_was_killed_had_to_read_is_read_all_the_same(
 ):
     for number in range(4):
         add(tmp_path, number)
-    read = judging._Worker.read
+    read = writing._Worker.read
 
     def killed(worker, part):
         worker._process.kill()
         return read(worker, part)
 
-    monkeypatch.setattr(judging._Worker, "read", killed)
+    monkeypatch.setattr(writing._Worker, "read", killed)
     assert opened(tmp_path).index.counts["runs"] == 4
 
 
@@ -239,7 +239,7 @@ def test_other_rules_judge_again_and_say_so_to_who_has_the_old_ones(tmp_path, mo
     add(tmp_path, 1)
     old = opened(tmp_path).index
     with monkeypatch.context() as other:
-        other.setattr(update, "rules_digest", lambda: "others")
+        other.setattr(queries, "rules_digest", lambda: "others")
         assert opened(tmp_path).read == 1
         assert opened(tmp_path).read == 0
         assert not old.is_current()
@@ -249,14 +249,14 @@ def test_other_rules_judge_again_and_say_so_to_who_has_the_old_ones(tmp_path, mo
 
 
 def test_rules_are_others_with_other_tools_or_rows(monkeypatch):
-    digest = rules.rules_digest.__wrapped__
+    digest = reading.rules_digest.__wrapped__
     before = digest()
     assert digest() == before
     with monkeypatch.context() as changed:
-        changed.setattr(rules, "present_tools", lambda: {"rules": "another"})
+        changed.setattr(reading, "present_tools", lambda: {"rules": "another"})
         assert digest() != before
     with monkeypatch.context() as changed:
-        changed.setattr(rules, "ROWS_VERSION", ROWS_VERSION + 1)
+        changed.setattr(reading, "ROWS_VERSION", ROWS_VERSION + 1)
         assert digest() != before
 
 
@@ -308,7 +308,7 @@ def test_killed_at_any_moment_loses_nothing_and_leaves_nothing_half(tmp_path, ti
         killed = _python(
             tmp_path,
             f"""
-            update.BATCH = 2
+            queries.BATCH = 2
             strike_at({last_step})
             while True:
                 open_index(results, rebuild=True)
@@ -324,7 +324,7 @@ def steps_of_a_rebuild(results: Path) -> int:
     counting = _python(
         results,
         """
-        update.BATCH = 2
+        queries.BATCH = 2
         with counted() as steps:
             open_index(results, rebuild=True)
         print(*steps)
@@ -339,9 +339,9 @@ def _python(results: Path, body: str, stdout: int | None = None) -> subprocess.P
     head = f"""
         import os
         from pathlib import Path
-        from hybridwatch.database import update
-        from hybridwatch.database.update import open_index
-        from tests.struck import counted, strike_at
+        from hybridwatch.database import queries
+        from hybridwatch.database.queries import open_index
+        from tests.waiting import counted, strike_at
         from tests.waiting import wait_until
         results = Path({str(results)!r})
         """

@@ -11,8 +11,8 @@ from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.engines.own_builds import add_commit
 from hybridwatch.errors import BuildError
-from tests import wheel_index
-from tests.small_release import CODE, make_home
+from tests import wheels as wheel_index
+from tests.checkout import CODE, make_home
 from tests.wheels import a_wheel
 
 COMMIT = "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"

@@ -10,8 +10,7 @@ from hybridwatch.engines.commits import commit_tree, commits_between, find_sha, 
 from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
-from tests.clone import a_clone, commit, git
-from tests.small_release import make_home, write
+from tests.checkout import a_clone, commit, git, make_home, write
 
 
 @pytest.fixture

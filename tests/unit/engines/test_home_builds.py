@@ -13,7 +13,7 @@ from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
 from hybridwatch.scenarios.load import find
-from hybridwatch.system.shipped import shipped
+from hybridwatch.system.home import shipped
 
 VARIANT = """\
 [builds."mine-unpadded"]

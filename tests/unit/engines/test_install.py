@@ -14,7 +14,7 @@ from hybridwatch.engines.builds import BuildSpec, named_build
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.install import MARKER, InstallState, download, install, state
 from hybridwatch.errors import BuildError
-from tests import wheel_index
+from tests import wheels as wheel_index
 from tests.checkout import BUILDS as TINY
 from tests.waiting import LIMIT_S
 

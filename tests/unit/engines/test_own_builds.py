@@ -18,9 +18,8 @@ from hybridwatch.engines.install import MARKER, InstallState, install, state
 from hybridwatch.engines.own_builds import add_python, add_release, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
-from hybridwatch.system.file_lock import claimed
-from tests.clone import a_clone, git
-from tests.small_release import CODE, a_copy, an_environment, make_home, write
+from hybridwatch.system.files import claimed
+from tests.checkout import CODE, a_clone, a_copy, an_environment, git, make_home, write
 from tests.waiting import wait_until
 from tests.wheels import a_wheel
 

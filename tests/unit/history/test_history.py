@@ -10,7 +10,7 @@ from hybridwatch.analysis.expectation import EXPECTED
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.database.stamps import read_stamp
+from hybridwatch.database.reading import read_stamp
 from hybridwatch.history.entry import Entry, load_entry
 from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
 from hybridwatch.history.trials import Trials, load_trials

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from hybridwatch.analysis.change_point import History
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import compute_medians
 from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes

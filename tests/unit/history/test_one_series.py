@@ -10,8 +10,7 @@ import pytest
 from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.formats.write.table import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
@@ -20,7 +19,7 @@ from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.metrics import find_metric
-from hybridwatch.records import line as record_line
+from hybridwatch.records import identity as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
@@ -102,7 +101,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
 
 
 def test_without_lines_every_night_would_be_an_alert_of_its_own(tmp_path, monkeypatch) -> None:
-    for place in ("records.line", "database.reading", "database.heads"):
+    for place in ("records.identity", "database.reading", "database.heads"):
         monkeypatch.setattr(f"hybridwatch.{place}.name_line", lambda build: build.label)
     assert record_line.name_line(dated(1)) == dated(1).label
     index = measured(tmp_path, dated)

@@ -14,8 +14,7 @@ from hybridwatch.engines.launch import Launch
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.live_engine import LiveEngine
-from hybridwatch.records.identity import FixState
-from hybridwatch.records.line import name_line
+from hybridwatch.records.identity import FixState, name_line
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

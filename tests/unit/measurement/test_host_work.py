@@ -9,8 +9,8 @@ from hybridwatch.analysis.subject import find_phase, list_statistics
 from hybridwatch.measurement import load, phase
 from hybridwatch.measurement.phase import SITES_KEPT, compute_host_work, measure, samples_of_waits
 from hybridwatch.metrics import find_metric
-from hybridwatch.records.host_work import CallSite, StepPhase
 from hybridwatch.records.run import Phase, Sample
+from hybridwatch.records.trial_parts import CallSite, StepPhase
 
 READS = {"reads_per_step": [2, 0], "sites": {"a.py:f:1": 2}, "site_seconds": {"a.py:f:1": 0.003}}
 WAITS = {

@@ -1,8 +1,7 @@
 """Tokens asked of the prefix cache are metrics where any were asked, and otherwise are none."""
 
 from hybridwatch.measurement.phase import CONTRACTS, prefix_tokens_in
-from hybridwatch.metrics.catalogue import find_metric
-from hybridwatch.metrics.metric import Direction, Kind
+from hybridwatch.metrics import Direction, Kind, find_metric
 
 COUNTED = {
     "prefix_tokens_asked": 900,

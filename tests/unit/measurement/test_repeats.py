@@ -2,7 +2,7 @@
 
 from hybridwatch.measurement.repeats import unrepeated
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
-from tests.completions import said
+from tests.builders import said
 
 ONE = PlannedWave((PlannedRequest((5,), 2), PlannedRequest((6,), 2)))
 AGAIN = PlannedWave(ONE.requests, again=True)

@@ -9,7 +9,7 @@ from hybridwatch.measurement.accuracy.oracle import find_path, load
 from hybridwatch.measurement.completions import prompt_digest
 from hybridwatch.measurement.make_oracle import list_trials
 from hybridwatch.measurement.right_answers import checked
-from hybridwatch.metrics.catalogue import WRONG_ANSWERS
+from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home

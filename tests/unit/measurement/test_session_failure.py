@@ -9,8 +9,8 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement import session
 from hybridwatch.measurement.session import Session, SessionRequest
-from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.codec import encode
+from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run

@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement import waves
 from hybridwatch.measurement.waves import drive, drive_whole
-from hybridwatch.records.completion import CloseCall, Completion
+from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
 from tests.waiting import LIMIT_S, wait_until

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridwatch.analysis.alerts import Alert, Decision
 from hybridwatch.database.decisions import open_triage
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (

@@ -9,7 +9,7 @@ import pytest
 from hybridwatch.analysis.alerts import CONTROL, Status, acknowledge, assign, link, mute, note
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.database.connection import DATABASE_FILE
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.document import Link, Paragraph, plain
 from hybridwatch.pages.screens.alerts import listed

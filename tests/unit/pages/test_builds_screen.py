@@ -7,7 +7,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.document import Link, build_cell, pieces
 from hybridwatch.records.identity import FixState
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import cells_file
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import load_scenario

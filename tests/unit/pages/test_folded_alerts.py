@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.alerts import Status, acknowledge
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics

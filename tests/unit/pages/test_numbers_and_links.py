@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import load_entry
 from hybridwatch.pages.address import Address, address

@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.pages.address import Address, address, read_query
 from hybridwatch.pages.document import (

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.change_point import HistoryState
-from hybridwatch.database.queries import Index
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import Index, open_index
 from hybridwatch.history.lines import MOST_POINTS, Line, build_lines, releases_in_order
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import read_query

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import Address, address

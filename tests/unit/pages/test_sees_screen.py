@@ -10,7 +10,7 @@ from hybridwatch.analysis.calibration.figure import Figure, at_most
 from hybridwatch.analysis.calibration.read import Calibration, read_calibration
 from hybridwatch.analysis.detection import ControlReading, Detection, find_detection
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import list_controls

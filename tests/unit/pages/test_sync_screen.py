@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Chart,
@@ -19,9 +19,9 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.html import csv_of_table
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.records.host_work import CallSite, HostWork, StepPhase
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
+from hybridwatch.records.trial_parts import CallSite, HostWork, StepPhase
 from tests.dashboard.parity import words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
 from tests.unit.pages.suite_stores import choices, of_kind, one_side

@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import SCHEMA_VERSION, decode, encode
-from hybridwatch.records.completion import CLOSE, CloseCall, Completion
+from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import (
     Answer,
     Failure,
@@ -24,7 +25,7 @@ from hybridwatch.records.run import (
     Sample,
     Trial,
 )
-from hybridwatch.records.seal import render_sealed
+from hybridwatch.records.trial_parts import CLOSE, CloseCall, Completion
 from tests.store_builders import REGRESSED, STARTED, Plan, run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "record"
@@ -191,29 +192,21 @@ def with_bulk(bare: tuple[Trial, ...]) -> tuple[Trial, ...]:
     return whole.trials
 
 
-def test_record_from_before_code_digests_were_kept_has_none_and_stays_as_it_is() -> None:
-    record = (GOLDEN / "v1-looks.json").read_bytes()
-    assert b"code_digest" not in record
-    assert {build.code_digest for build in decode(record, None).builds} == {None}
-
-
-def test_code_digest_is_kept_and_must_be_one() -> None:
-    built = tuple(replace(build, code_digest="e" * 64) for build in SMALL.builds)
+def test_what_ran_is_kept_and_left_out_where_it_is_not_known() -> None:
+    known: dict[str, Any] = {
+        "changed_files": ("v1/w.py",),
+        "revision": "abc",
+        "diff_digest": "d" * 64,
+    }
+    built = tuple(replace(build, code_digest="e" * 64, **known) for build in SMALL.builds)
     encoded = encode(replace(SMALL, builds=built))
     assert decode(encoded.record, encoded.bulk).builds == built
     with pytest.raises(RecordError, match=r"builds\[0\]\.code_digest"):
         decode(encoded.record.replace(b"e" * 64, b"patched"), None)
-
-
-def test_what_ran_is_kept_and_left_out_where_it_is_not_known() -> None:
-    built = tuple(
-        replace(build, changed_files=("v1/w.py",), revision="abc", diff_digest="d" * 64)
-        for build in SMALL.builds
-    )
-    encoded = encode(replace(SMALL, builds=built))
-    assert decode(encoded.record, encoded.bulk).builds == built
-    assert b"changed_files" not in encode(SMALL).record
-    assert b"diff_digest" not in encode(SMALL).record
+    older = (GOLDEN / "v1-looks.json").read_bytes()
+    for key in ("code_digest", "changed_files", "diff_digest"):
+        assert key.encode() not in older + encode(SMALL).record
+    assert {build.code_digest for build in decode(older, None).builds} == {None}
 
 
 def test_reason_of_what_was_not_watched_is_kept_and_names_a_metric_that_we_know() -> None:
@@ -350,41 +343,36 @@ def test_rubbish_is_no_record(raw: bytes) -> None:
         decode(raw, None)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_not_a_number_is_never_written(value: float) -> None:
-    bad = replace(SMALL.trials[0], samples=(Sample("ttft", (0.1, value)),))
-    with pytest.raises(RecordError, match=r"trials\[0\].samples\[0\].values\[1\]: expected a fin"):
-        encode(replace(SMALL, trials=(bad,)))
+def with_first(**changes: Any) -> Run:
+    """The small run with one trial, which is changed."""
+    return replace(SMALL, trials=(replace(SMALL.trials[0], **changes),))
 
 
-def test_not_a_number_in_a_client_result_is_never_written() -> None:
-    bad = replace(SMALL.trials[0], client_result={"std_ttft_ms": math.nan})
-    with pytest.raises(RecordError, match=r"trials\[0\].client_result"):
-        encode(replace(SMALL, trials=(bad,)))
-
-
-def test_lone_surrogate_is_never_written() -> None:
-    bad = replace(SMALL.trials[0], failure=Failure("died", "\ud800"))
-    with pytest.raises(RecordError, match="lone surrogate"):
-        encode(replace(SMALL, trials=(bad,)))
-
-
-def test_naive_time_is_never_written() -> None:
-    naive = datetime(2026, 11, 21)  # noqa: DTZ001
-    with pytest.raises(RecordError, match="started_at: expected a time in UTC"):
-        encode(replace(SMALL, started_at=naive))
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        *(
+            (
+                with_first(samples=(Sample("ttft", (0.1, value)),)),
+                r"trials\[0\].samples\[0\].values\[1\]: expected a fin",
+            )
+            for value in (math.nan, math.inf, -math.inf)
+        ),
+        (with_first(samples=(Sample("speed", (1.0,)),)), "found 'speed'"),
+        (with_first(client_result={"std_ttft_ms": math.nan}), r"trials\[0\].client_result"),
+        (with_first(failure=Failure("died", "\ud800")), "lone surrogate"),
+        (replace(SMALL, started_at=datetime(2026, 11, 21)), "started_at: expected a time in UTC"),  # noqa: DTZ001
+    ],
+)
+def test_what_is_not_the_truth_is_never_written(bad: Run, message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        encode(bad)
 
 
 def test_other_time_zone_is_written_in_utc() -> None:
     local = STARTED.astimezone(timezone(timedelta(hours=2)))
     record = encode(replace(SMALL, started_at=local)).record
     assert b'"started_at": "2026-11-21T09:15:00Z"' in record
-
-
-def test_unknown_metric_is_never_written() -> None:
-    bad = replace(SMALL.trials[0], samples=(Sample("speed", (1.0,)),))
-    with pytest.raises(RecordError, match="found 'speed'"):
-        encode(replace(SMALL, trials=(bad,)))
 
 
 def test_bulk_of_another_run_is_refused() -> None:
@@ -396,26 +384,6 @@ def test_bulk_of_another_run_is_refused() -> None:
 def test_bulk_nobody_named_is_refused() -> None:
     with pytest.raises(RecordError, match="expected no file beside this record"):
         decode(encode(replace(SMALL, trials=())).record, b"")
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"trial": 99, "client_result": {}}, "line 1: trial: expected less than"),
-        ({"trial": 0}, "line 1: expected one of answer, client_result, completions"),
-        ({"trial": 0, "client_result": {}, "x": 1}, "line 1: x: expected no such key"),
-    ],
-)
-def test_wrong_bulk_line_is_named(line: dict[str, Any], message: str) -> None:
-    bulk = gzip.compress(json.dumps(line).encode() + b"\n")
-    with pytest.raises(RecordError, match=message):
-        decode(naming(bulk, 1), bulk)
-
-
-def test_second_client_result_of_a_trial_is_refused() -> None:
-    bulk = gzip.compress(b'{"trial": 0, "client_result": {}}\n' * 2)
-    with pytest.raises(RecordError, match="line 2: client_result: a second one for trial 0"):
-        decode(naming(bulk, 2), bulk)
 
 
 @pytest.mark.parametrize(
@@ -442,16 +410,25 @@ def test_completion_that_cannot_be_is_never_written(change: Any, message: str) -
         encode(replace(SMALL, trials=(trial, *SMALL.trials[1:])))
 
 
-def test_second_list_of_completions_of_a_trial_is_refused() -> None:
-    bulk = gzip.compress(b'{"trial":0,"completions":[{"prompt":"00000000","tokens":[]}]}\n' * 2)
-    with pytest.raises(RecordError, match="line 2: completions: a second list for trial 0"):
-        decode(naming(bulk, 2), bulk)
+RESULT = b'{"trial": 0, "client_result": {}}\n'
+COMPLETIONS = b'{"trial":0,"completions":[{"prompt":"00000000","tokens":[]}]}\n'
 
 
-def test_missing_bulk_lines_are_noticed() -> None:
-    bulk = gzip.compress(b'{"trial": 0, "client_result": {}}\n')
-    with pytest.raises(RecordError, match="expected 2 lines, found 1"):
-        decode(naming(bulk, 2), bulk)
+@pytest.mark.parametrize(
+    ("bulk", "lines", "message"),
+    [
+        (b'{"trial": 99, "client_result": {}}', 1, "line 1: trial: expected less than"),
+        (b'{"trial": 0}', 1, "line 1: expected one of answer, client_result, completions"),
+        (b'{"trial": 0, "client_result": {}, "x": 1}', 1, "line 1: x: expected no such key"),
+        (RESULT * 2, 2, "line 2: client_result: a second one for trial 0"),
+        (COMPLETIONS * 2, 2, "line 2: completions: a second list for trial 0"),
+        (RESULT, 2, "expected 2 lines, found 1"),
+    ],
+)
+def test_wrong_bulk_is_named(bulk: bytes, lines: int, message: str) -> None:
+    zipped = gzip.compress(bulk)
+    with pytest.raises(RecordError, match=message):
+        decode(naming(zipped, lines), zipped)
 
 
 def test_bulk_that_is_no_gzip_is_refused() -> None:
@@ -461,6 +438,4 @@ def test_bulk_that_is_no_gzip_is_refused() -> None:
 
 def naming(bulk: bytes, lines: int) -> bytes:
     """The small record, its reference changed to fit a bulk made by hand."""
-    import hashlib
-
     return altered(lambda r: r["bulk"].update(sha256=hashlib.sha256(bulk).hexdigest(), lines=lines))

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
+from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import GpuSurroundings, InterimAnalyses, MachineState, Run
-from hybridwatch.records.seal import render_sealed
 from hybridwatch.records.store import list_records, read_run
 from tests.store_builders import REGRESSED, Plan, run
 

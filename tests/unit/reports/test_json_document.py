@@ -25,7 +25,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.prune import plan_to_json
 from hybridwatch.cli.store import store_check_to_json
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent
@@ -49,8 +49,7 @@ from hybridwatch.orchestration.fleet.overview import (
 )
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
-from hybridwatch.records.store.integrity import StoreCheck
-from hybridwatch.records.store.retention import PrunePlan, Removal, What
+from hybridwatch.records.store.maintenance import PrunePlan, Removal, StoreCheck, What
 from hybridwatch.reports.detection import DetectionReport, detections_to_json
 from hybridwatch.reports.explanation import replay_to_json
 from hybridwatch.reports.jsonform import (

@@ -22,8 +22,7 @@ from hybridwatch.analysis.wording.labels import (
     name_of,
 )
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json, to_json
-from hybridwatch.metrics import Kind, find_metric
-from hybridwatch.metrics.catalogue import EXPLAINING, METRICS
+from hybridwatch.metrics import EXPLAINING, METRICS, Kind, find_metric
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import as_item, escape, fenced, one_line
 from hybridwatch.reports.jsonform import gate_to_json

@@ -25,7 +25,7 @@ from hybridwatch.scenarios.fixes import (
     own_fixes,
     start_fixes,
 )
-from tests.own_fix import FIX, write_own_fix
+from tests.checkout import FIX, write_own_fix
 
 CODE = """\
 class BaseMambaAttentionMetadataBuilder:

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.load import find, survey
-from hybridwatch.system.shipped import shipped
+from hybridwatch.system.home import shipped
 
 LIKE = 'like = "smoke/dummy-run"\nversion = 1\nmodel = "my-model"\n'
 

@@ -7,8 +7,15 @@ import pytest
 from hybridwatch.cli.options import default_results
 from hybridwatch.errors import BuildError
 from hybridwatch.system import home as homes
-from hybridwatch.system.home import HOME_VARIABLE, MARKER, home, home_or_shipped, layers
-from hybridwatch.system.shipped import is_checkout, shipped
+from hybridwatch.system.home import (
+    HOME_VARIABLE,
+    MARKER,
+    home,
+    home_or_shipped,
+    is_checkout,
+    layers,
+    shipped,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,7 +54,7 @@ def climbing(folder: Path) -> list[str]:
 
 
 def test_one_module_alone_knows_where_the_repository_lies(tmp_path) -> None:
-    assert climbing(ROOT / "src") == ["shipped.py"]
+    assert climbing(ROOT / "src") == ["home.py"]
     (tmp_path / "other.py").write_text("_HERE = Path(__file__).parents[3]\n")
     assert climbing(tmp_path) == ["other.py"]
 

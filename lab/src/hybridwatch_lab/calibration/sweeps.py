@@ -13,9 +13,9 @@ import numpy as np
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.metrics.catalogue import CURVE_AREA
-from hybridwatch.records.curve import compute_area, list_places
+from hybridwatch.metrics import CURVE_AREA
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Curve, Phase, Point, Run, Sample, Trial
 from hybridwatch_lab.calibration.page_command import write_page
 

@@ -22,7 +22,7 @@ from hybridwatch.engines.label_resolution import equipped_label
 from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measurement.ready import make_ready
-from hybridwatch.records.completion import near_tie_within
+from hybridwatch.records.trial_parts import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

@@ -7,7 +7,7 @@ from typing import Final
 from hybridwatch.engines.oracle import OracleQuestion, OracleWorker
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
 from hybridwatch.measurement.make_oracle import read_answered
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch_lab.fuzz.played import Played
 
 Prompt = tuple[int, ...]

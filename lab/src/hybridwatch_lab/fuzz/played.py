@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hybridwatch.records.completion import Completion
+from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 
 

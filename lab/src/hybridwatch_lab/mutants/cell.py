@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from hybridwatch.records.store.journal import JournalEntry
+from hybridwatch.records.store.files import JournalEntry
 
 HEALTHY: Final = "(healthy)"
 """Stands where a mutant's name stands, for the engine without any."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.records.store.journal import append_entry, read_entries
+from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch_lab.mutants.cell import MutantCell
 
 FOLDER: Final = "mutants"

@@ -14,7 +14,7 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, find_area
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.records.line import compares_releases
+from hybridwatch.records.identity import compares_releases
 
 CONTROL: Final = "known-bad control"
 """Stands where a metric stands in what a control says that was, or was not, caught."""

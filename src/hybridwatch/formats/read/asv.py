@@ -19,8 +19,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import ForeignRun
-from hybridwatch.metrics import Unit, find_metric
-from hybridwatch.metrics.catalogue import INVERSES
+from hybridwatch.metrics import INVERSES, Unit, find_metric
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 

@@ -19,7 +19,7 @@ from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import ForeignRun, short
-from hybridwatch.records.evaluation import strictest, version_read
+from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
 _OURS: Final = "hybridwatch_"

@@ -16,9 +16,9 @@ from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval,
 from hybridwatch.formats.read.agreement import check_record
 from hybridwatch.formats.read.document import ForeignDocument, parse
 from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
 from hybridwatch.records.codec import Encoded, decode_record
-from hybridwatch.records.naming import BULK_SUFFIX, build_stem
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 
 _LIKELY: Final = (".json", ".jsonl")

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import ForeignRun, short
-from hybridwatch.records.client import accepted_drafts, latencies
+from hybridwatch.records.readings import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
 _WORKLOAD: Final = (

@@ -32,8 +32,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
 )
 from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
 from hybridwatch.metrics import Kind
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.identity import Testbed
-from hybridwatch.records.naming import safe_name
 from hybridwatch.records.run import UNKNOWN, Run
 
 _RESULTS_VERSION: Final = 2

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.serving import Served, rows_read, served
-from hybridwatch.records.naming import safe_name
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.run import Run
 
 _PARTS: Final = ("prefill", "decode")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.points import ExportedPoint, build_points, render_time
-from hybridwatch.records.line import name_line
+from hybridwatch.records.identity import name_line
 from hybridwatch.records.run import Run
 from hybridwatch.system.plain_text import csv_cell
 

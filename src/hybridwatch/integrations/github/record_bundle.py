@@ -20,8 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 from hybridwatch.errors import GithubError, RecordError
-from hybridwatch.records.bounds import MOST_UNZIPPED_BYTES
-from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX, safe_name
+from hybridwatch.records.fields import MOST_UNZIPPED_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file, read_run
 from hybridwatch.records.store.layout import RECORDS
 

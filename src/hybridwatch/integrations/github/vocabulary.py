@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridwatch.engines.builds import label_words, load_builds
-from hybridwatch.metrics import Kind, find_metric
-from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.metrics import METRICS, Kind, find_metric
 from hybridwatch.orchestration.bisect.question import ALIVE, STARTS
 from hybridwatch.records.store import list_records, list_verdicts
 from hybridwatch.records.store.layout import read_run_id

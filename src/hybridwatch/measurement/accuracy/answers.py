@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.records.evaluation import strictest, version_read
+from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import Answer
 
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
@@ -20,7 +20,7 @@ def read_answers(
     """Read every document of every task.
 
     Of a task that logs one response through several filters the strictest counts, and its name
-    becomes part of the task version (``records.evaluation``).
+    becomes part of the task version (``records.readings``).
 
     Raises:
         MeasurementError: A document is missing, or the log is not what lm-eval writes.

@@ -16,8 +16,8 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.records.completion import NEAR_TIE_FLOAT32, Completion, position_of_parting
-from hybridwatch.records.part import build_adapter
+from hybridwatch.records.fields import build_adapter
+from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32, Completion, position_of_parting
 from hybridwatch.system.home import layers
 
 ORACLES: Final = "oracles"

@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.system.atomic_file import make_folder, put
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed, make_folder, put
 
 FOLDER: Final = "bisect"
 _DIGITS: Final = 10

@@ -6,8 +6,7 @@ from enum import Enum
 from typing import Final
 
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import Kind, find_metric
-from hybridwatch.metrics.catalogue import METRICS
+from hybridwatch.metrics import METRICS, Kind, find_metric
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
 from hybridwatch.scenarios.validation_text import closest

@@ -23,7 +23,7 @@ from hybridwatch.orchestration.fleet.job import (
     parse_job_row,
 )
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.records.line import LONGEST_LINE
+from hybridwatch.records.identity import LONGEST_LINE
 from hybridwatch.records.store.layout import read_run_id
 
 _PAIR: Final = 2

@@ -25,7 +25,7 @@ from hybridwatch.orchestration.fleet.job import (
     Purpose,
     compute_job_key,
 )
-from hybridwatch.records.line import checked_line
+from hybridwatch.records.identity import checked_line
 from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.part import Part, refuse

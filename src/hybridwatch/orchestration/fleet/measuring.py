@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.database.url import DATABASE_VARIABLE
+from hybridwatch.database.connection import DATABASE_VARIABLE
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import FleetError, RecordError
 from hybridwatch.measurement.testbed import HOST_VARIABLE
 from hybridwatch.orchestration.fleet.cluster import JobCommand, JobResult, Result, Work
 from hybridwatch.orchestration.fleet.job import Job
-from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.records.naming import BULK_SUFFIX, safe_name
+from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file
 from hybridwatch.system.guarded import GuardedProcess
 

@@ -12,7 +12,7 @@ from hybridwatch.orchestration.fleet.cluster import JobResult
 from hybridwatch.orchestration.fleet.job import Job, Purpose
 from hybridwatch.orchestration.fleet.job_queue import Attempt, JobQueue
 from hybridwatch.records.codec import Encoded, decode
-from hybridwatch.records.naming import RECORD_SUFFIX, build_stem
+from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.files import write_all
 from hybridwatch.records.store.layout import find_folder

@@ -12,9 +12,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.queries import Index
-from hybridwatch.database.url import find_database_url
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.gaps import find_gaps

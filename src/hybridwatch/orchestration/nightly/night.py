@@ -21,7 +21,7 @@ from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
@@ -32,12 +32,12 @@ from hybridwatch.orchestration.nightly.suite_session import (
     LINE_VARIABLE,
     RECEIPT_VARIABLE,
 )
-from hybridwatch.records.naming import safe_name
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store import read_run
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.reports.jsonform import findings_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 from hybridwatch.system.guarded import GuardedProcess
 
 NIGHTS: Final = "nights"

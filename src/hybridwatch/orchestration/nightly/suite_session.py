@@ -34,10 +34,10 @@ from hybridwatch.formats.write.asv_benchmarks import (
 )
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
-from hybridwatch.records.line import checked_line
+from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable, read_run, results_folder, write_run
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible

@@ -17,7 +17,7 @@ from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import name_of_part
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.frames import Series
+from hybridwatch.database.moment import Series
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.lines import Line as HistoryLine
 from hybridwatch.history.lines import build_lines, list_line_names
@@ -49,7 +49,7 @@ from hybridwatch.pages.screens.histories import build_chart, changes_on, notice_
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice
 from hybridwatch.pages.screens.suspects import suspects_section
-from hybridwatch.records.lasting import is_lasting
+from hybridwatch.records.identity import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import (
     alert_text,

@@ -13,8 +13,8 @@ from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
+from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.database.statements import HISTORY
 from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue

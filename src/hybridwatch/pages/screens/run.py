@@ -41,8 +41,8 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
+from hybridwatch.records.file_parts import NO_DIGEST
 from hybridwatch.records.run import Run
-from hybridwatch.records.seal import NO_DIGEST
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import alert_text
 from hybridwatch.reports.figures.base import SIDES, figure_trials

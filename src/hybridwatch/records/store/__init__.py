@@ -4,17 +4,18 @@
 file is ``records.codec``'s business. ``verdicts`` keeps what was judged with what was measured.
 """
 
-from hybridwatch.records.store.address import results_folder
-from hybridwatch.records.store.baselines import BASELINES, Baseline, read_baselines, read_examples
-from hybridwatch.records.store.files import check_writable, write_run
-from hybridwatch.records.store.intake import Intake, take_in
-from hybridwatch.records.store.layout import find_record, list_records
+from hybridwatch.records.store.files import Intake, check_writable, take_in, write_run
+from hybridwatch.records.store.layout import find_record, list_records, results_folder
 from hybridwatch.records.store.reader import (
+    BASELINES,
+    Baseline,
     Broken,
     RecordReader,
     StoreContents,
     Stored,
+    read_baselines,
     read_bulk,
+    read_examples,
     read_file,
     read_run,
 )

@@ -1,21 +1,29 @@
-"""Writing runs so that a reader never sees half of one.
+"""Writing runs, measured here or elsewhere, so that a reader never sees half of one; and journals.
 
 The bulk comes first and the record last: the record is the commit point, and a bulk without a
-record (a killed process) is never read. How one file is written whole is ``whole``'s business.
+record (a killed process) is never read. Many are written together, since what takes time is not
+writing but waiting for the disk. A journal is a table on disk, a line of JSON for each entry.
 """
 
 import contextlib
-from collections.abc import Sequence
+import os
+from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, TypeVar
 
-from hybridwatch.errors import RecordError
+from pydantic import BaseModel, ValidationError
+
+from hybridwatch.errors import RecordConflictError, RecordError
 from hybridwatch.records.codec import Encoded, encode
-from hybridwatch.records.naming import BULK_SUFFIX, RECORD_SUFFIX
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import RECORDS, find_folder
+from hybridwatch.records.store.layout import RECORDS, find_folder, list_records, read_run_id
 from hybridwatch.records.store.mirror import adding, mirror_at
-from hybridwatch.system.atomic_file import create_all, hidden, make_folder
+from hybridwatch.records.store.reader import read_file, read_run
+from hybridwatch.system.files import create_all, hidden, make_folder, named_errors
 
 
 def write_run(results: Path, run: Run) -> Path:
@@ -66,11 +74,9 @@ def check_writable(results: Path) -> None:
     folder = results / RECORDS
     make_folder(folder)
     probe = folder / hidden("writable")
-    try:
+    with named_errors(folder):
         probe.write_bytes(b"hybridwatch")
         probe.unlink()
-    except OSError as error:
-        raise RecordError(f"{folder}: cannot be written: {error.strerror or error}") from error
     if mirror := mirror_at(results):
         mirror.check_writable()
 
@@ -79,3 +85,159 @@ def _remove(made: list[Path]) -> None:
     for path in reversed(made):  # the record before the bulk it names
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+BATCH: Final = 100
+
+
+@dataclass(slots=True)
+class Intake:
+    """A store that records are being added to."""
+
+    results: Path
+    _known: dict[str, Path] = field(init=False)
+    _waiting: dict[str, tuple[Run, Encoded]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._known = {read_run_id(path): path for path in list_records(self.results)}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to write what waits."""
+        return len(self._waiting) >= BATCH
+
+    def find(self, run_id: str) -> Path | None:
+        """Name the record that a run has here, or will have."""
+        return self._known.get(run_id)
+
+    def held(self, run_id: str) -> Run | None:
+        """Give a run that is here, or will be."""
+        if run_id in self._waiting:
+            return self._waiting[run_id][0]
+        there = self._known.get(run_id)
+        return None if there is None else read_run(there)
+
+    def add(self, run: Run, encoded: Encoded) -> bool:
+        """Take a record in; ``False`` when the very same record is there already.
+
+        Raises:
+            RecordConflictError: The store holds another record of this run.
+        """
+        there = self._known.get(run.id)
+        if there is None:
+            self._known[run.id] = find_folder(self.results, run) / (encoded.stem + RECORD_SUFFIX)
+            self._waiting[run.id] = run, encoded
+            return True
+        waiting = self._waiting.get(run.id)
+        if (waiting[1].record if waiting else _read_bytes(there)) == encoded.record:
+            return False
+        raise RecordConflictError(
+            f"run {run.id} is there already as {there}, and says something else; records never "
+            "change"
+        )
+
+    def write(self) -> dict[str, str]:
+        """Write what waits.
+
+        Gives, by run id, why a record could not be written; the others have reached the disk.
+        """
+        waiting, self._waiting = self._waiting, {}
+        try:
+            write_all(self.results, list(waiting.values()))
+        except RecordError:
+            # One of them is the culprit: alone each shows it for itself.
+            return self._write_singly(waiting)
+        return {}
+
+    def _write_singly(self, waiting: dict[str, tuple[Run, Encoded]]) -> dict[str, str]:
+        failed: dict[str, str] = {}
+        for run_id, one in waiting.items():
+            try:
+                write_all(self.results, [one])
+            except RecordError as error:
+                failed[run_id] = str(error)
+                del self._known[run_id]
+        return failed
+
+
+def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
+    """Take one record in, while others may do the same; ``False`` if the same is there already.
+
+    Raises:
+        RecordConflictError: The store holds another record of this run.
+        RecordError: It cannot be written.
+    """
+    intake = Intake(results)
+    if not intake.add(run, encoded):
+        return False
+    failed = intake.write()
+    if not failed:
+        return True
+    # Perhaps another process was faster: then it is listed now.
+    if not Intake(results).add(run, encoded):
+        return False
+    raise RecordError(failed[run.id])
+
+
+def _read_bytes(record: Path) -> bytes:
+    try:
+        return read_file(record, MOST_RECORD_BYTES)
+    except RecordError as error:
+        raise RecordError(f"{record}: {error}") from error
+
+
+class JournalEntry(BaseModel):
+    """What a line is; a later one of the same ``key`` takes its place."""
+
+    @property
+    def key(self) -> Hashable:
+        """Which entry of the table it is."""
+        raise NotImplementedError
+
+
+_Entry = TypeVar("_Entry", bound=JournalEntry)
+
+
+def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
+    """Give the newest entry of each key, in the order in which they came.
+
+    A last line that was cut short is left out; its entry is measured again. Any other line that is
+    no entry is a ``RecordError``.
+    """
+    if not path.exists():
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from None
+    newest: dict[Hashable, _Entry] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = kind.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or "line"
+            raise RecordError(f"{path}:{number}: {key}: {first['msg']}") from None
+        newest.pop(entry.key, None)
+        newest[entry.key] = entry
+    return list(newest.values())
+
+
+def append_entry(path: Path, entry: JournalEntry) -> None:
+    """Add a line, and return when it would survive a power cut."""
+    with named_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as file:
+            if file.tell() and _last_byte(path) != b"\n":
+                file.truncate(path.read_bytes().rfind(b"\n") + 1)
+            file.write(entry.model_dump_json().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)

@@ -1,23 +1,82 @@
-"""Where records lie: ``results/records/<testbed>/<UTC time>-<contender build>-<run id>.json``.
+"""Where a store and its records lie: ``RESULTS/records/<testbed>/<time>-<build>-<run id>.json``.
 
-Names alone answer "which is the newest" and "where is run 1f0a9c3e"; no index is kept.
+Results are a folder, or the URL of an object store, whose folder is its mirror. Names alone answer
+"which is the newest" and "where is run 1f0a9c3e"; no index is kept. What was removed from a store
+is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference between what was
+thrown away and what was lost.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from platformdirs import user_data_path
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.naming import RECORD_SUFFIX, safe_name
+from hybridwatch.records.file_parts import RECORD_SUFFIX, safe_name
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.mirror import refreshed
+from hybridwatch.records.store.mirror import make_mirror, mirror_at, refreshed
+
+RESULTS_VARIABLE: Final = "HYBRIDWATCH_RESULTS"
+"""Environment variable that names a results folder, or its URL, where none is given."""
+
+_SCHEMES: Final = ("s3", "gs", "az")
+_FILE: Final = "file"
+_DIGITS: Final = 8
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is a URL and no path."""
+    return "://" in text
+
+
+def results_folder(text: str) -> Path:
+    """Give the results folder that a path or a URL names.
+
+    The text is a path, ``file:///FOLDER``, or ``s3://BUCKET/PREFIX`` (``gs``, ``az``). The folder
+    of an object store is its mirror, in the user's folder for data.
+    """
+    if not is_address(text):
+        return Path(text)
+    parts = urlsplit(text)
+    if parts.scheme == _FILE:
+        if parts.netloc not in {"", "localhost"} or not parts.path:
+            raise RecordError(_expected("a file URL of another machine"))
+        return Path(unquote(parts.path))
+    if parts.scheme not in _SCHEMES:
+        raise RecordError(_expected(f"one of {parts.scheme!r}"))
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # Not shown: it may hold a secret.
+        raise RecordError(_expected("a user, a password or options in it"))
+    if not parts.netloc:
+        raise RecordError(_expected("one without a bucket"))
+    url = f"{parts.scheme}://{parts.netloc}/{parts.path.strip('/')}".rstrip("/")
+    digest = hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
+    name = safe_name(f"{parts.netloc}{parts.path}".strip("/").replace("/", "-"))
+    return make_mirror(user_data_path("hybridwatch") / "stores" / f"{name}-{digest}", url)
+
+
+def _expected(found: str) -> str:
+    schemes = ", ".join(f"{scheme}://BUCKET/PREFIX" for scheme in _SCHEMES)
+    return f"results: expected a folder, file:///FOLDER or {schemes}, found {found}"
+
+
+def results_name(results: Path) -> str:
+    """Give what a person writes to name a results folder: of a mirror the URL."""
+    mirror = mirror_at(results)
+    return str(results) if mirror is None else mirror.bucket.url
+
 
 LATEST: Final = "latest"
 
 _NAMED: Final = 3
 """How many candidates an error message lists."""
 RECORDS: Final = "records"
+PRUNED: Final = "pruned.jsonl"
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:
@@ -26,66 +85,43 @@ def oldest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(visible, key=lambda path: (path.name, path.parent.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """How files of a folder answer to what a person types.
-
-    Attributes:
-        noun: What one of them is called.
-        fits: Whether a path answers to the beginning of a name.
-        expected: What was looked for, for the error; the key is put in.
-        remedy: What to do when there is none, or nothing to say.
-        narrower: What to do when there are several.
-    """
-
-    noun: str
-    fits: Callable[[Path, str], bool]
-    expected: str
-    remedy: str
-    narrower: str
-
-
-def find_one(results: Path, key: str, known: Sequence[Path], answering: Answering) -> Path:
+def find_one(
+    results: Path,
+    key: str,
+    known: Sequence[Path],
+    *,
+    noun: str,
+    fits: Callable[[Path, str], bool],
+    expected: str,
+    remedy: str,
+    narrower: str,
+) -> Path:
     """Find the one file that answers to a path, the beginning of a name, or ``latest``.
 
-    Without one, or with several, the ``RecordError`` says what to do.
+    Without one, or with several, the ``RecordError`` says what to do: ``expected`` is what was
+    looked for, with the key put in, ``remedy`` helps where there is none, ``narrower`` where there
+    are several. ``fits`` is whether a path answers to the beginning of a name.
     """
     if key.endswith(RECORD_SUFFIX) or "/" in key:
         if Path(key).is_file():
             return Path(key)
-        raise RecordError(f"{key}: no such {answering.noun}")
+        raise RecordError(f"{key}: no such {noun}")
+    if not results.is_dir() and not known:
+        raise RecordError(f"{results}: no such folder; name one with --results")
     if not known:
-        raise RecordError(f"{results}: {_nothing(results, answering)}")
+        raise RecordError(f"{results}: holds no {noun} yet{remedy}")
     if key == LATEST:
-        found = list(known[-1:])
-    else:
-        found = [path for path in known if key and answering.fits(path, key)]
+        return known[-1]
+    found = [path for path in known if key and fits(path, key)]
     if len(found) == 1:
         return found[0]
     if not found:
-        expected = answering.expected.format(repr(key))
         raise RecordError(
-            f"{results}: expected {expected}, found none among {len(known)}{answering.remedy}"
+            f"{results}: expected {expected.format(repr(key))}, found none among "
+            f"{len(known)}{remedy}"
         )
-    names = ", ".join(path.stem for path in found[:_NAMED])
-    several = f"{len(found)} {answering.noun}s: {names}"
-    raise RecordError(f"{results}: {key!r} fits {several}; give {answering.narrower}")
-
-
-def _nothing(results: Path, answering: Answering) -> str:
-    """Say what is wrong where nothing can be found, whatever the request."""
-    if not results.is_dir():
-        return "no such folder; name one with --results"
-    return f"holds no {answering.noun} yet{answering.remedy}"
-
-
-_ANSWERING: Final = Answering(
-    noun="record",
-    fits=lambda path, key: read_run_id(path).startswith(key),
-    expected="a record whose run id begins with {}",
-    remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
-    narrower="more of the id",
-)
+    several = f"{len(found)} {noun}s: {', '.join(path.stem for path in found[:_NAMED])}"
+    raise RecordError(f"{results}: {key!r} fits {several}; give {narrower}")
 
 
 def find_folder(results: Path, run: Run) -> Path:
@@ -103,9 +139,6 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
 
     ``folder`` is as ``find_folder`` names it. A store that does not exist has no records;
     half-written files are never among them.
-
-    Raises:
-        RecordError: The folder mirrors an object store that cannot be listed.
     """
     refreshed(results)
     if folder is None:
@@ -121,9 +154,38 @@ def find_record(results: Path, key: str) -> Path:
     ``key`` is a path to a record, a run id, the beginning of one, or ``latest``. It is a
     ``RecordError`` if no record answers to it, or more than one.
     """
-    return find_one(results, key, list_records(results), _ANSWERING)
+    return find_one(
+        results,
+        key,
+        list_records(results),
+        noun="record",
+        fits=lambda path, key: read_run_id(path).startswith(key),
+        expected="a record whose run id begins with {}",
+        remedy="; measure one: hybridwatch run SCENARIO, or see: hybridwatch records",
+        narrower="more of the id",
+    )
 
 
 def read_run_id(path: Path) -> str:
     """Read a run's id off the name of its record."""
     return path.stem.rpartition("-")[2]
+
+
+def pruned_files(results: Path) -> frozenset[str]:
+    """Name the files that were removed, by their paths below the results folder."""
+    path = results / PRUNED
+    try:
+        status = path.stat()
+    except OSError:
+        return frozenset()
+    return _read_notes(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read_notes(path: Path, _written_ns: int, _size: int) -> frozenset[str]:
+    try:
+        # A process that was killed has left the beginning of a line at most.
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        return frozenset(json.loads(line)["file"] for line in lines if line)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from None

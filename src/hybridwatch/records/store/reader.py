@@ -1,28 +1,43 @@
-"""Reading runs back, one or all.
+"""Reading back runs, one or all, and what people wrote next to them.
 
-Reading all never fails for one bad file: the dashboard shows the rest and names the broken one.
+Reading all never fails for one bad file: the dashboard shows the rest and names the broken one. A
+file may have been put there by another person, so whether it is a plain one of a size that fits is
+looked at before it is opened: opening a pipe waits until something is written to it, and a device
+or a file of gigabytes would be read without end.
 
-Reading a file that another person may have put there: a plain one, and of a size that fits.
+Pinned baselines are in ``results/baselines.toml``, one of a scenario on a testbed::
 
-Both are looked at before the file is opened: opening a pipe waits until something is written to it,
-and a device or a file of gigabytes would be read without end.
+    [[baseline]]
+    scenario = "smoke/padded-graph-rows"
+    testbed = "amd-epyc-2c-ecb3ae"
+    run = "dcc7e0b6"
+    side = 0
+    reason = "last release before the graph rework"
+    date = 2026-11-21
+    who = "on duty"       # optional
+
+``results/examples.txt`` has the ids of runs that came with the repository, to show what a record, a
+verdict and a page look like. They are not measured again, so none of them is ever overdue.
 """
 
 import os
 import stat
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.codec import Decoded, decode_record
+from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import results_above
-from hybridwatch.records.store.mirror import mirror_at
-from hybridwatch.records.store.retention import pruned_files
+from hybridwatch.records.store.layout import pruned_files, results_above
+from hybridwatch.records.store.mirror import mirror_at, refreshed
 
 _NOUNS: Final = {
     stat.S_IFIFO: "a pipe",
@@ -137,9 +152,6 @@ def read_run(path: Path, bulk: bool = True) -> Run:
     """Read one record.
 
     ``bulk`` is whether to read the answers and client results next to it too.
-
-    Raises:
-        RecordError: A file is missing or damaged; the message begins with the record's path.
     """
     reader = RecordReader()
     return reader.whole(path) if bulk else reader.bare(path)
@@ -155,12 +167,7 @@ def is_pruned(record: Path, name: str) -> bool:
 
 
 def read_bulk(record: Path, name: str) -> bytes:
-    """Read the file next to a record.
-
-    Raises:
-        RecordError: It is no regular file, or too large.
-        OSError: It cannot be read.
-    """
+    """Read the file next to a record."""
     path = record.with_name(name)
     if not path.exists() and (mirror := mirror_at(results_above(record))):
         mirror.fetch(path)
@@ -168,3 +175,71 @@ def read_bulk(record: Path, name: str) -> bytes:
         return read_file(path, MOST_BULK_BYTES)
     except RecordError as error:
         raise RecordError(f"{name}: {error}") from error
+
+
+EXAMPLES: Final = "examples.txt"
+_MOST_LISTED_BYTES: Final = 2**20
+BASELINES: Final = "baselines.toml"
+_MOST_BYTES: Final = 2**20
+
+
+def read_examples(results: Path) -> frozenset[str]:
+    """Give the ids of a store's examples; none where the file is not there."""
+    path = results / EXAMPLES
+    try:
+        return frozenset(read_file(path, _MOST_LISTED_BYTES).decode().split())
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, RecordError) as error:
+        raise RecordError(f"{path}: expected the ids of runs: {error}") from error
+
+
+class Baseline(BaseModel):
+    """A side of a run that others are held against.
+
+    ``run`` may be the beginning of its id, and ``side`` is an index into its builds.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    scenario: Annotated[str, Field(min_length=1)]
+    testbed: Annotated[str, Field(min_length=1)]
+    run: Annotated[str, Field(min_length=1)]
+    side: Annotated[int, Field(ge=0, le=1)] = 0
+    reason: Annotated[str, Field(min_length=1)]
+    date: date
+    who: str | None = None
+
+
+class _BaselinesFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    baseline: list[Baseline] = []
+
+
+def read_baselines(results: Path) -> tuple[Baseline, ...]:
+    """Read what is pinned."""
+    path = refreshed(results) / BASELINES
+    try:
+        raw = tomllib.loads(read_file(path, _MOST_BYTES).decode())
+    except FileNotFoundError:
+        return ()
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{path}: expected TOML: {error}") from error
+    try:
+        found = _BaselinesFile.model_validate(raw).baseline
+    except ValidationError as error:
+        finding = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in finding["loc"])
+        raise RecordError(
+            f"{path}: {where}: {finding['msg']}, found {finding['input']!r}"
+        ) from error
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        key = one.scenario, one.testbed
+        if key in seen:
+            raise RecordError(f"{path}: expected one baseline of {' on '.join(key)}, found two")
+        seen.add(key)
+    return tuple(found)

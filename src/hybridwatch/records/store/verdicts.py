@@ -18,14 +18,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
-from hybridwatch.records.naming import RECORD_SUFFIX, safe_name
-from hybridwatch.records.pretty import pretty
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.layout import Answering, find_one, oldest_first
+from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.atomic_file import create, make_folder
+from hybridwatch.system.files import create, make_folder
 
 VERDICT_SCHEMA: Final = 1
 
@@ -43,7 +42,6 @@ class SideRef(_VerdictWire):
     """Where one side of a report was read.
 
     Attributes:
-        run_id: The run.
         side: Index into its builds.
         record: The record's path, relative to the results folder; absolute when it lies elsewhere.
         sha256: Digest of the record, which holds the digest of the file of answers beside it.
@@ -59,9 +57,6 @@ class StoredVerdict(_VerdictWire):
     """A report with the records, the parameters and the tools it was made from.
 
     Attributes:
-        schema_version: Of this form.
-        baseline: First side.
-        contender: Second side.
         parameters: Every number the rules use that no record holds.
         tools: What computed it, by name, as ``analysis.tools`` has it; of an older verdict with the
             digest of the judging code (``analysis``) in place of the version of the rules.
@@ -91,11 +86,7 @@ def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
 
 
 def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
-    """Read a verdict back, and say whether it is still as it was written.
-
-    Raises:
-        RecordError: This is no verdict, or one of a newer schema; in one line.
-    """
+    """Read a verdict back, and say whether it is still as it was written."""
     content = _parse_object(raw)
     if "trials" in content:
         raise RecordError("not a stored verdict but a record")
@@ -177,22 +168,22 @@ def _answers_to(path: Path, key: str) -> bool:
     return any(len(word) == _ID and word.startswith(key) for word in words)
 
 
-_ANSWERING: Final = Answering(
-    noun="verdict",
-    fits=_answers_to,
-    expected="a stored verdict on a run whose id begins with {}",
-    remedy=": `hybridwatch compare --save` stores one",
-    narrower="one of their last words",
-)
-
-
 def find_verdict(results: Path, key: str) -> Path:
     """Find one stored verdict by what a person would type.
 
     ``key`` is a path, the beginning of the verdict's digest or of a run's id, or ``latest``. It is
     a ``RecordError`` if no verdict answers to it, or more than one.
     """
-    return find_one(results, key, list_verdicts(results), _ANSWERING)
+    return find_one(
+        results,
+        key,
+        list_verdicts(results),
+        noun="verdict",
+        fits=_answers_to,
+        expected="a stored verdict on a run whose id begins with {}",
+        remedy=": `hybridwatch compare --save` stores one",
+        narrower="one of their last words",
+    )
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
@@ -230,11 +221,7 @@ class StoredSide:
 
 
 def read_side(results: Path, reference: SideRef) -> StoredSide:
-    """Read the run that a verdict names.
-
-    Raises:
-        RecordError: The record is gone, damaged, or of another run.
-    """
+    """Read the run that a verdict names."""
     path = results / reference.record
     if not path.is_file():
         raise RecordError(

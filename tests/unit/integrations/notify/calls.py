@@ -5,7 +5,7 @@
     python -m tests.unit.integrations.notify.calls RESULTS FILE
 
 It loads everything once. For a line that it reads it starts a call, by ``fork``, and prints its
-process id; the line is the step at which the call kills itself, 0 for none (``tests.struck``).
+process id; the line is the step at which the call kills itself, 0 for none (``tests.waiting``).
 For the next line it waits for its end and prints its exit status (negative: the signal
 that ended it). Until then the id is nobody else's.
 """
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from hybridwatch.cli.notify_round import open_outbox
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify import (  # loaded before the fork
     github_tracker,
@@ -29,7 +29,7 @@ from hybridwatch.integrations.notify.channels import Channels, read_channels
 from hybridwatch.integrations.notify.gather import TopicPlace
 from hybridwatch.integrations.notify.registry import open_client
 from hybridwatch.integrations.notify.sending import Sender, tell
-from tests.struck import strike_at
+from tests.waiting import strike_at
 
 __all__ = ["github_tracker", "gitlab", "mail", "slack", "webhook"]
 BUSY = 1

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import parsed
+from hybridwatch.database.connection import Database, parsed
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.outbox import Outbox
 from tests.unit.database.conftest import place, server

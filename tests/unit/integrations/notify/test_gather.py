@@ -7,7 +7,7 @@ import pytest
 
 from hybridwatch.analysis.alerts import Since, accept, acknowledge, mute
 from hybridwatch.analysis.policy import Policy, Rule
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics

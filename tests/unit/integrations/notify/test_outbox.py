@@ -9,10 +9,9 @@ from sqlalchemy.exc import IntegrityError
 
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, parsed
 from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import METADATA
-from hybridwatch.database.url import parsed
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.message import Content, News

@@ -15,8 +15,8 @@ from hybridwatch.measurement.accuracy.oracle import (
     model_digest,
     wrong_among,
 )
-from hybridwatch.records.completion import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
-from tests.completions import said
+from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
+from tests.builders import said
 
 RIGHT = (said(1, 2, near={1: (9, 0.0006)}), said(3, prompt="a" * 8))
 ORACLE = Oracle(

@@ -11,8 +11,7 @@ from hybridwatch.orchestration.bisect.confirming import Confirmation
 from hybridwatch.orchestration.bisect.ends import Ends, find_ends
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.question import ChangeDirection
-from tests.clone import a_clone, commit, git
-from tests.small_release import an_environment, make_home
+from tests.checkout import a_clone, an_environment, commit, git, make_home
 from tests.unit.orchestration.bisect.made_up import BAD, MadeUpMeter, a_bisect_search, a_list
 
 LATER = """

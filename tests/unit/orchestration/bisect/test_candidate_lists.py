@@ -22,8 +22,7 @@ from hybridwatch.orchestration.bisect.candidate_lists import (
 )
 from hybridwatch.orchestration.bisect.ends import find_ends
 from hybridwatch.orchestration.bisect.question import ChangeDirection
-from tests.clone import a_clone, commit
-from tests.small_release import a_copy, make_home
+from tests.checkout import a_clone, a_copy, commit, make_home
 
 LATER = """
 [builds."tiny-{0}"]

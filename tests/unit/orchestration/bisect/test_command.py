@@ -18,11 +18,9 @@ from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.answer_file import read_answer
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import read_run
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 from tests.builders import a_build, a_run
-from tests.checkout import EXAMPLE
-from tests.clone import a_clone, commit
-from tests.small_release import a_copy, make_home, write
+from tests.checkout import EXAMPLE, a_clone, a_copy, commit, make_home, write
 
 SCENARIO = "smoke/padded"
 CODE = ("worker.py", "half.py")

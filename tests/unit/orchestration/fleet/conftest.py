@@ -2,8 +2,7 @@
 
 import pytest
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.url import parsed
+from hybridwatch.database.connection import Database, parsed
 from tests.unit.database.conftest import place, server
 from tests.unit.orchestration.fleet.simulated import Machine, Simulated, World
 

@@ -30,9 +30,8 @@ import click
 import psutil
 from sqlalchemy import func, select
 
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import DATABASE_VARIABLE, Database, parsed
 from hybridwatch.database.schema import ATTEMPT, JOB
-from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError
 from hybridwatch.orchestration.fleet.job import HostKind
 from hybridwatch.orchestration.fleet.job_queue import JobQueue, utc_now

@@ -23,9 +23,8 @@ from pathlib import Path
 import click
 from sqlalchemy import event, select
 
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, file_url, parsed
 from hybridwatch.database.schema import ATTEMPT, JOB
-from hybridwatch.database.url import file_url, parsed
 from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, JobCommand, Result
 from hybridwatch.orchestration.fleet.driver import (
     DriverDeps,

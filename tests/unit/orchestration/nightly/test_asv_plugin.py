@@ -26,8 +26,8 @@ from hybridwatch.orchestration.nightly.asv_plugin import gpus_here, list_commits
 from hybridwatch.records.run import MachineState
 from hybridwatch.records.store import write_run
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
+from tests.checkout import a_copy, make_home
 from tests.pretended_nvml import Card, pretend
-from tests.small_release import a_copy, make_home
 from tests.unit.orchestration.nightly.asv_project import (
     CURATED,
     NEVER,

@@ -11,9 +11,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli.main import cli
-from hybridwatch.database.connection import Database
-from hybridwatch.database.update import open_index
-from hybridwatch.database.url import find_database_url
+from hybridwatch.database.connection import Database, find_database_url
+from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.nightly.gauges import to_openmetrics

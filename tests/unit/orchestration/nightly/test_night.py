@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.database.url import DATABASE_FILE
+from hybridwatch.database.connection import DATABASE_FILE
 from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.orchestration.nightly.night import GATE, LOG, NIGHTS, REPORT, NightPlan, tonight
 from hybridwatch.records.store import list_records, list_verdicts

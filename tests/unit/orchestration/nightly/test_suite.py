@@ -42,7 +42,7 @@ from hybridwatch.orchestration.nightly.suite_session import (
     measured,
 )
 from hybridwatch.records.store import write_run
-from hybridwatch.records.store.address import RESULTS_VARIABLE
+from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import find, load_scenario
 from tests.builders import SCENARIO, STARTED, a_run, noisy
 

@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from hybridwatch.cli.program import with_results
-from hybridwatch.database.update import open_index
+from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode
-from hybridwatch.records.naming import BULK_SUFFIX
+from hybridwatch.records.file_parts import BULK_SUFFIX
 from hybridwatch.records.store import (
     Intake,
     check_writable,
@@ -26,9 +26,8 @@ from hybridwatch.records.store import (
     write_run,
 )
 from hybridwatch.records.store import mirror as mirrors
-from hybridwatch.records.store.bucket import RETRIES
 from hybridwatch.records.store.files import write_all
-from hybridwatch.records.store.mirror import mirror_at
+from hybridwatch.records.store.mirror import RETRIES, mirror_at
 from tests.bad_way import BadWay
 from tests.store_builders import STARTED, Plan, run
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.database.heads import read_alike, read_newest
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bounds import MOST_RECORD_BYTES
+from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.store import (
     list_records,
     read_baselines,

@@ -1,4 +1,3 @@
-import os
 import re
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode
-from hybridwatch.records.naming import safe_name
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store import (
     check_writable,
     find_record,
@@ -186,9 +185,9 @@ import sys, itertools
 from pathlib import Path
 from dataclasses import asdict, replace
 from hybridwatch.records.store import write_run
-from hybridwatch.system import atomic_file
+from hybridwatch.system import files as atomic_file
 from tests.store_builders import Plan, run
-from tests.struck import strike_at
+from tests.waiting import strike_at
 
 results, stop_after, last_step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 give_name, given = atomic_file._give_name, 0
@@ -219,7 +218,6 @@ def writer(results: Path, stop_after: int = -1, last_step: int = 0) -> subproces
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(results), str(stop_after), str(last_step)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -252,7 +250,7 @@ EVERY_LINE = """
 import os, signal, sys
 from pathlib import Path
 from hybridwatch.records.store import files, write_run
-from hybridwatch.system import atomic_file
+from hybridwatch.system import files as atomic_file
 from tests.store_builders import Plan, run
 
 made = run(Plan(documents=3, performance_trials=1))
@@ -287,7 +285,6 @@ def test_killed_at_any_line_shows_a_whole_run_or_none(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-c", EVERY_LINE, str(tmp_path)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=True,
     )
     seen = []

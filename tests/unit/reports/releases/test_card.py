@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.store.journal import append_entry
+from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import CellState, cells_file, read_card, render_card
 from tests.unit.reports.releases.cells import DYING, PADDED, SCENARIOS, TOKENS, a_cell
 

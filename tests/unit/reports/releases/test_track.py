@@ -19,8 +19,7 @@ from hybridwatch.cli.engine import command
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases import track
 from tests import live_server
-from tests.checkout import EXAMPLE
-from tests.small_release import write
+from tests.checkout import EXAMPLE, write
 from tests.wheels import a_wheel
 
 ENGINE = Path(__file__).parents[4] / "engine"

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hybridwatch.errors import CampaignError
-from hybridwatch.system.file_lock import claimed
+from hybridwatch.system.files import claimed
 
 JOURNAL: Final = "journal.jsonl"
 

@@ -1,0 +1,343 @@
+"""What is measured: metrics with unit, direction, kind and margin, and the one list of them.
+
+Statistics (``p99``) are derived later and never part of a metric's id. Names are vLLM's
+(``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are families: any member
+is a metric with the family's properties.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+
+class Unit(Enum):
+    """Base units; nothing inside hybridwatch is stored in anything else."""
+
+    SECONDS = "s"
+    TOKENS_PER_SECOND = "tok/s"
+    REQUESTS_PER_SECOND = "req/s"
+    STEPS_PER_SECOND = "step/s"
+    BYTES = "bytes"
+    COUNT = "count"
+    RATIO = "1"
+
+
+class Direction(Enum):
+    """Which way is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+    def is_worse(self, change: float) -> bool:
+        """Whether a change goes the bad way, given new minus old, or their ratio less 1."""
+        return (change > 0) is (self is Direction.LOWER)
+
+    @property
+    def worse(self) -> float:
+        """The sign of a change that goes the bad way: 1 or -1."""
+        return 1.0 if self is Direction.LOWER else -1.0
+
+
+class Kind(Enum):
+    """What is assumed about the values, and so which test compares them.
+
+    The idea that the unit's nature chooses the test is benchstat's (golang/perf, ``benchmath``).
+    """
+
+    EXACT = "exact"
+    """Free of noise: one trial a side is enough and any difference counts."""
+    COUNT = "count"
+    """A whole number of events per unit of work; repeatable, but the work itself may vary."""
+    TIME = "time"
+    RATE = "rate"
+    PROPORTION = "proportion"
+    """Right answers out of all questions; compared question by question."""
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether the machine and the moment move the values, so that a change is a ratio.
+
+        Contracts and answers are the engine's alone: a change of theirs is a difference.
+        """
+        return self not in {Kind.EXACT, Kind.PROPORTION}
+
+    @property
+    def can_be_expected(self) -> bool:
+        """Whether equal work gives an equal value, so that a scenario can name it beforehand."""
+        return self in {Kind.EXACT, Kind.COUNT}
+
+    @property
+    def rank(self) -> int:
+        """Place in a report: what must hold, then right answers, then how fast they come."""
+        return (Kind.EXACT, Kind.PROPORTION, Kind.RATE, Kind.TIME, Kind.COUNT).index(self)
+
+    @property
+    def statistic(self) -> str:
+        """By what the values of one trial become one number; a time may have a tail besides."""
+        if self is Kind.EXACT:
+            return "value"
+        return "mean" if self in {Kind.PROPORTION, Kind.COUNT} else "median"
+
+    @property
+    def sample(self) -> str:
+        """Of what more would settle a question.
+
+        A question that is asked again is answered as before, so more trials do not help answers.
+        """
+        return "document" if self is Kind.PROPORTION else "trial"
+
+    @property
+    def change_unit(self) -> str:
+        """In what the size of a change is written, of a hundredth each."""
+        return "points" if self is Kind.PROPORTION else "%"
+
+
+_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
+"""Rates per step or per draft: no clock is in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measured quantity.
+
+    Attributes:
+        id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
+        unit: The base unit of every stored value.
+        kind: Chooses the statistical test.
+        margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
+            for proportions an absolute difference; 0 for exact metrics.
+        doc: One sentence: what a value is and how it comes about.
+        relevance: What a change must exceed to matter; ``None`` where that is the margin.
+    """
+
+    id: str
+    unit: Unit
+    better: Direction
+    kind: Kind
+    margin: float
+    doc: str
+    relevance: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """What a change must exceed to matter."""
+        return self.margin if self.relevance is None else self.relevance
+
+    @property
+    def hangs_on_the_clock(self) -> bool:
+        """Whether a noisy machine makes it uncertain: a time, or a rate per time."""
+        family = self.id.partition(".")[0]
+        return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
+
+    def label(self, statistic: str) -> str:
+        """Name the metric as compared by a statistic, which only a time can have several of."""
+        return f"{self.id} {statistic}" if self.kind is Kind.TIME else self.id
+
+
+_TIME_MARGIN: Final = 0.03
+_RATE_MARGIN: Final = 0.03
+_ACCURACY_MARGIN: Final = 0.02
+_ACCURACY_RELEVANCE: Final = 0.01
+"""A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
+shown within the margin of two points only: one point would take thousands of questions."""
+
+
+def _time(metric_id: str, doc: str) -> Metric:
+    return Metric(metric_id, Unit.SECONDS, Direction.LOWER, Kind.TIME, _TIME_MARGIN, doc)
+
+
+def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
+    return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _RATE_MARGIN, doc)
+
+
+DUET_CPU_TIME: Final = "duet_cpu_time"
+"""What engines work that are loaded at the same time."""
+
+CURVE_AREA: Final = "curve_area"
+"""What a whole sweep of loads is judged by."""
+
+DUET_CURVE_AREA: Final = "duet_curve_area"
+"""The same of engines that go through the loads at the same time."""
+
+METRICS: Final[tuple[Metric, ...]] = (
+    _rate(
+        "output_throughput",
+        Unit.TOKENS_PER_SECOND,
+        "Generated tokens per second of one trial, all requests together.",
+    ),
+    _rate(
+        CURVE_AREA,
+        Unit.TOKENS_PER_SECOND,
+        "Square root of the area under the curve of throughput per GPU over interactivity, from "
+        "idle to saturation: all steps 6 % longer take 6 % off it.",
+    ),
+    _rate(
+        DUET_CURVE_AREA,
+        Unit.TOKENS_PER_SECOND,
+        "The same area where both sides go through the loads at the same time, on the same "
+        "processors, and seconds are those that the engine worked: neighbours lower both alike.",
+    ),
+    _rate(
+        "total_token_throughput",
+        Unit.TOKENS_PER_SECOND,
+        "Prompt and generated tokens per second of one trial, all requests together.",
+    ),
+    _rate(
+        "request_throughput", Unit.REQUESTS_PER_SECOND, "Finished requests per second of one trial."
+    ),
+    _time("ttft", "Time to first token of each request."),
+    _time("tpot", "Time per output token of each request, the first token left out."),
+    _time("itl", "Inter-token latency: time between two tokens of one request."),
+    _time("e2el", "End-to-end latency of each request."),
+    _time(
+        "engine_cpu_time",
+        "Processor time of the engine, all its processes and threads together, per engine step "
+        "that gave tokens. Waiting for a processor is no part of it.",
+    ),
+    _time(
+        DUET_CPU_TIME,
+        "Processor time of the engine per engine step that gave tokens, while the other side's "
+        "engine has the same load on the same processors: neighbours stretch both alike.",
+    ),
+    _time("metadata_build_time", "Host time spent building attention metadata, per engine step."),
+    Metric(
+        "host_syncs_per_step",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        0.0,
+        "Host synchronisations per engine step: on CUDA calls that wait for the device; on a CPU "
+        "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
+        "the device on a GPU. A rate: steps that begin requests read more than those that decode.",
+    ),
+    _time(
+        "host_sync_time", "Time that the host waits for the device in an engine step; on CUDA only."
+    ),
+    Metric(
+        "host_sync_share",
+        Unit.RATIO,
+        Direction.LOWER,
+        Kind.TIME,
+        _TIME_MARGIN,
+        "Share of an engine step's time in which the host waits for the device; on CUDA only.",
+    ),
+    _rate(
+        "acceptance_length",
+        Unit.COUNT,
+        "Tokens that a step of speculation gives, its own and the accepted drafts: 1 when every "
+        "draft is rejected.",
+    ),
+    _rate(
+        "engine_step_rate",
+        Unit.STEPS_PER_SECOND,
+        "Engine steps that gave tokens, per second of one trial.",
+    ),
+    _rate(
+        "batch_occupancy", Unit.COUNT, "Requests that got tokens, per engine step that gave any."
+    ),
+    Metric(
+        "preemptions",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        0.0,
+        "Times in one trial that a running request lost its cache blocks to others, to compute all "
+        "of its tokens again later.",
+    ),
+)
+
+FAMILIES: Final[dict[str, Metric]] = {
+    "accuracy": Metric(
+        "accuracy",
+        Unit.RATIO,
+        Direction.HIGHER,
+        Kind.PROPORTION,
+        _ACCURACY_MARGIN,
+        "Share of an lm-eval task's documents answered right.",
+        _ACCURACY_RELEVANCE,
+    ),
+    "acceptance_rate": _rate(
+        "acceptance_rate",
+        Unit.RATIO,
+        "Share of the drafts at a position, position_1 the first, that the target accepts.",
+    ),
+    "contract": Metric(
+        "contract",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.EXACT,
+        0.0,
+        "Times an engine's state broke a rule that must always hold; 0 is expected.",
+    ),
+    "prefix_tokens": Metric(
+        "prefix_tokens",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.COUNT,
+        0.0,
+        "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
+        "not be computed (hit), and those that the attention layers by themselves have (attention) "
+        "or up to which a Mamba state is kept (mamba).",
+    ),
+    "asv_time": _time("asv_time", "Seconds of a benchmark that asv timed, as ingested."),
+    "asv_memory": Metric(
+        "asv_memory",
+        Unit.BYTES,
+        Direction.LOWER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "Bytes of a benchmark of memory, as ingested from asv.",
+    ),
+    "asv_number": Metric(
+        "asv_number",
+        Unit.COUNT,
+        Direction.LOWER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "Whatever else asv tracked, in the unit of its benchmark; asv takes lower for better.",
+    ),
+}
+
+EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
+"""Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
+verdict: to ask the same thing again in other words would only make more false alarms."""
+
+INVERSES: Final[Mapping[str, str]] = {
+    "output_throughput": "seconds_per_token",
+    "total_token_throughput": "seconds_per_token_read_or_written",
+    "request_throughput": "seconds_per_request",
+    "acceptance_length": "steps_per_token",
+    "engine_step_rate": "seconds_per_step",
+    "batch_occupancy": "steps_per_request",
+}
+"""What one over a metric is called, for tools that know only that lower is better."""
+
+WRONG_TOKENS: Final = "contract.wrong_tokens"
+"""Requests whose greedy tokens differ from those of the same engine without graphs and drafts, by
+more than a near tie."""
+
+WRONG_ANSWERS: Final = "contract.wrong_answers"
+"""Requests whose greedy tokens, or their probabilities, differ from those of an oracle outside the
+engine."""
+
+UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
+"""Requests that were asked twice in one trial, and whose tokens differ from the first time."""
+
+CHANGED_TOKENS: Final = "contract.changed_tokens"
+"""Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
+it is counted when two sides are compared (``analysis.changed_tokens``)."""
+
+_BY_ID: Final = {metric.id: metric for metric in METRICS}
+
+
+@lru_cache(maxsize=4096)  # every sample of a record asks
+def find_metric(metric_id: str) -> Metric:
+    """Find a metric by its id, which is one of ``METRICS`` or ``family.member``."""
+    if metric_id in _BY_ID:
+        return _BY_ID[metric_id]
+    family, dot, member = metric_id.partition(".")
+    if dot and member and family in FAMILIES:
+        return replace(FAMILIES[family], id=metric_id)
+    raise KeyError(metric_id)

@@ -1,0 +1,285 @@
+"""The parts of a record's file form: names, layout, digest, head, and the file beside it.
+
+The record names the file next to it that holds the answers, so the name belongs to the file form;
+in which folder the two lie is the store's business. Its JSON is made for people and for ``git
+diff``: sorted keys, short lists on one line.
+
+Its digest makes one flipped bit anywhere in the file show. It stands on a line of its own and is
+the SHA-256 of the file without that line, so that ``grep -v '^  "sha256": ' RECORD | sha256sum``
+gives it too. It is over bytes, not over what they decode to: a record never changes, this way
+nothing that is decoded hangs on the check, and it takes a twentieth of the time that decoding
+takes. What reformats a record breaks its digest.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic_core import from_json
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.fields import (
+    Client,
+    Count,
+    Digest,
+    FileName,
+    IfKnown,
+    Place,
+    RecordPart,
+    Whole,
+)
+from hybridwatch.records.run import Answer, Curve, Run, Trial
+from hybridwatch.records.trial_parts import Completion
+
+RECORD_SUFFIX: Final = ".json"
+BULK_SUFFIX: Final = ".bulk.jsonl.gz"
+
+_STARTED: Final = "%Y%m%dT%H%M%SZ"
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~+-]")
+_LONGEST_NAME: Final = 120
+"""A file name may have 255 bytes; a label with every fix switched must leave room for the rest."""
+
+
+def safe_name(text: str) -> str:
+    """Make a text fit to be part of a file name on any system.
+
+    The text, a build label or a testbed id, may come from outside. Every unsafe character becomes
+    ``-``. The name is never hidden (no leading dot), never empty, and has at most 120 characters.
+    """
+    return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST_NAME] or "unnamed"
+
+
+def build_stem(run: Run) -> str:
+    """Name a run's files, so that sorting by name is sorting by time.
+
+    Such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``, with the run's last build, the contender.
+    """
+    started = run.started_at.astimezone(UTC).strftime(_STARTED)
+    return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"
+
+
+def parse_start(name: str) -> datetime:
+    """Read off a file's name when its run started, to the second and in UTC.
+
+    Raises:
+        ValueError: The name is none that ``build_stem`` gives.
+    """
+    return datetime.strptime(name.partition("-")[0], _STARTED).replace(tzinfo=UTC)
+
+
+_WIDTH: Final = 100
+
+# Made once: making an encoder takes longer than encoding one of a record's thousand values.
+_flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
+
+
+def pretty(value: object, indent: int = 0) -> str:
+    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
+
+    ``indent`` is how many columns stand before the first character. Infinity and not-a-number are a
+    ``ValueError``.
+    """
+    flat = _flat(value)
+    if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        pairs = sorted(value.items())
+        inner = [f"{pad}{_flat(key)}: {pretty(item, indent + 2)}" for key, item in pairs]
+        return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
+    if _is_nested(value):
+        inner = [pad + pretty(item, indent + 2) for item in value]
+        return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
+    # Numbers, of which most lists are, have no comma inside.
+    items = [_flat(item) for item in value] if '"' in flat else flat[1:-1].split(", ")
+    return "[\n" + _wrapped(items, pad) + "\n" + " " * indent + "]"
+
+
+def _is_nested(value: Mapping[str, object] | Sequence[object]) -> bool:
+    items = value.values() if isinstance(value, Mapping) else value
+    return any(isinstance(item, dict | list) for item in items)
+
+
+def _wrapped(items: list[str], pad: str) -> str:
+    lines, line = [], pad
+    for item in items:
+        if len(line) + len(item) + 1 > _WIDTH and line != pad:
+            lines.append(line.rstrip())
+            line = pad
+        line += item + ", "
+    return "\n".join([*lines, line.removesuffix(", ")])
+
+
+KEY: Final = "sha256"
+
+NO_DIGEST: Final = "no digest"
+"""How a list of records calls one of schema version 1: damage in it need not show."""
+
+# No other line of a record begins so: a line break inside a JSON text is written as an escape, and
+# keys further inside are indented further.
+_DIGEST_LINE: Final = re.compile(rb'^  "sha256": "([0-9a-f]{64})",\n', re.MULTILINE)
+_UNKNOWN: Final = "0" * 64
+
+
+def render_sealed(content: Mapping[str, Any]) -> str:
+    """Render a record with its digest; a digest among the keys of ``content`` is left out.
+
+    Raises:
+        UnicodeEncodeError: A text is no Unicode.
+        ValueError: A number is infinite or no number.
+    """
+    text = pretty({**content, KEY: _UNKNOWN}) + "\n"
+    digest, _ = _taken_apart(text.encode())
+    return text.replace(f'\n  "{KEY}": "{_UNKNOWN}"', f'\n  "{KEY}": "{digest}"', 1)
+
+
+def check_seal(record: bytes, stated: str) -> None:
+    """Check that a record is as it was written; ``stated`` is the digest as it was decoded."""
+    found, line = _taken_apart(record)
+    if found != stated or line != stated:
+        raise RecordError(
+            f"{KEY}: expected {stated}, found {found}: the file is not as it was written"
+        )
+
+
+def is_altered(record: bytes) -> bool:
+    """Whether a record, which need not decode, has a digest and is not as it was written."""
+    line = _DIGEST_LINE.search(record)
+    return line is not None and _taken_apart(record)[0] != line[1].decode()
+
+
+def _taken_apart(record: bytes) -> tuple[str, str]:
+    """Give the digest that a record should have, and the one that stands on its line."""
+    line = _DIGEST_LINE.search(record)
+    if line is None:
+        raise RecordError(
+            f"{KEY}: expected on a line of its own, as it was written, found none: the file was "
+            "laid out again, or its line ends were changed"
+        )
+    total = hashlib.sha256(memoryview(record)[: line.start()])
+    total.update(memoryview(record)[line.end() :])
+    return total.hexdigest(), line[1].decode()
+
+
+class _BuildHead(BaseModel):
+    label: str
+    line: str | None = None
+
+
+class _ScenarioHead(BaseModel):
+    id: str
+    version: int
+    digest: str
+
+
+class _TestbedHead(BaseModel):
+    id: str
+
+
+class Head(BaseModel):
+    """What a record is about; the names are those of the record's keys."""
+
+    id: str
+    started_at: AwareDatetime
+    scenario: _ScenarioHead
+    testbed: _TestbedHead
+    builds: list[_BuildHead] = Field(min_length=1, max_length=2)
+
+
+def read_head(record: bytes) -> Head | None:
+    """Read a record's head, also of one that was cut short; ``None`` where there is none."""
+    try:
+        return Head.model_validate_json(record)
+    except ValidationError:
+        pass
+    try:
+        return Head.model_validate(from_json(record, allow_partial=True))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkFile(RecordPart):
+    """The reference from a record to the file beside it."""
+
+    file: FileName
+    sha256: Digest
+    lines: Count
+
+
+@dataclass(frozen=True, slots=True)
+class BulkLine(RecordPart):
+    """An answer, the completions or a client result of one trial.
+
+    A client result that names a ``point`` is of that point of a curve.
+    """
+
+    trial: Place
+    point: IfKnown[Whole] = None
+    answer: IfKnown[Answer] = None
+    client_result: IfKnown[Client] = None
+    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1)]] = None
+
+
+class BulkOfTrial:
+    """The lines of one trial, gathered."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.client_result: Mapping[str, Any] | None = None
+        self.completions: tuple[Completion, ...] = ()
+        self.of_points: dict[int, Mapping[str, Any]] = {}
+
+    def add(self, line: BulkLine) -> None:
+        """Take one line in."""
+        kinds = (line.answer, line.client_result, line.completions)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("expected one of answer, client_result, completions")
+        if line.point is not None:
+            self._add_point(line.point, line)
+            return
+        if line.answer is not None:
+            self.answers.append(line.answer)
+        elif line.completions is not None:
+            if self.completions:
+                raise ValueError(f"completions: a second list for trial {line.trial}")
+            self.completions = line.completions
+        elif self.client_result is not None:
+            raise ValueError(f"client_result: a second one for trial {line.trial}")
+        else:
+            self.client_result = line.client_result
+
+    def _add_point(self, point: int, line: BulkLine) -> None:
+        if line.client_result is None:
+            raise ValueError("expected client_result beside point")
+        if point in self.of_points:
+            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
+        self.of_points[point] = line.client_result
+
+    def beside(self, trial: Trial) -> Trial:
+        """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
+        points = len(trial.curve.points) if trial.curve else 0
+        if stray := [point for point in self.of_points if point >= points]:
+            raise ValueError(
+                f"client_result: expected a point less than {points} of trial {trial.index}, "
+                f"found {stray[0]}"
+            )
+        return replace(
+            trial,
+            curve=self._with_results(trial.curve) if trial.curve else None,
+            answers=tuple(self.answers),
+            client_result=self.client_result,
+            completions=self.completions,
+        )
+
+    def _with_results(self, curve: Curve) -> Curve:
+        points = (
+            replace(one, client_result=self.of_points.get(at))
+            for at, one in enumerate(curve.points)
+        )
+        return replace(curve, points=tuple(points))

@@ -1,0 +1,321 @@
+"""What may be thrown away when a store grows old, and whether the rest is as it was written.
+
+Bulk goes first: the answers next to a record are most of its bytes, and without them every number
+and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
+is still needed stays whole (``PrunePlan.protected``).
+
+A record has a digest over its own bytes, and one of the file next to it; a verdict has one as well.
+Records of schema version 1 have none. They get one in ``SHA256SUMS``, in the format of the tool of
+that name: ``sha256sum -c SHA256SUMS``, in the results folder, checks them too.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import RecordError
+from hybridwatch.records.codec import decode_record
+from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, parse_start
+from hybridwatch.records.store.layout import (
+    PRUNED,
+    RECORDS,
+    list_records,
+    pruned_files,
+    read_run_id,
+)
+from hybridwatch.records.store.mirror import mirror_at
+from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
+from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
+from hybridwatch.system.files import named_errors, put
+
+
+def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
+    """Note a file that is about to be removed; the note reaches the disk first.
+
+    ``file`` is its path below the results folder, ``digest`` the SHA-256 of its bytes; ``now`` has
+    a time zone. It is an ``OSError`` if the note cannot be written.
+    """
+    at = now.astimezone(UTC).isoformat(timespec="seconds")
+    line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
+    with (results / PRUNED).open("a", encoding="utf-8") as notes:
+        notes.write(f"{line}\n")
+        notes.flush()
+        os.fsync(notes.fileno())
+
+
+class What(Enum):
+    """What of a run is removed."""
+
+    ANSWERS = "answers"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """How long what is kept.
+
+    Attributes:
+        answers_days: For so many days whatever lies next to a record.
+        every_days: For so many days every record; after them one a week of the same scenario,
+            builds and machine.
+    """
+
+    answers_days: int
+    every_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class OldRun:
+    """A run of a store.
+
+    Attributes:
+        record: Path below the results folder.
+        like: What makes two runs repetitions of each other: scenario and its definition, machine,
+            lines of builds.
+        started_at: When it began; with a time zone.
+    """
+
+    record: str
+    run: str
+    like: tuple[str, ...]
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A file that may go, by its path below the results folder."""
+
+    file: str
+    what: What
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePlan:
+    """What a policy makes of a store.
+
+    Attributes:
+        removals: In the order in which they are made: answers first.
+        protected: By run id, why it stays whole although it is old.
+    """
+
+    removals: tuple[Removal, ...]
+    kept: int
+    protected: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        """Bytes that go."""
+        return sum(one.size for one in self.removals)
+
+
+def may_remove(
+    records: Iterable[Path], protected: Collection[str], policy: RetentionPolicy, now: datetime
+) -> bool:
+    """Whether a policy can remove anything, as far as the names of records tell.
+
+    ``protected`` has the ids of runs that stay, however old; ``now`` has a time zone.
+    """
+    days = timedelta(days=min(policy.answers_days, policy.every_days))
+    for path in records:
+        try:
+            if read_run_id(path) not in protected and now - parse_start(path.name) > days:
+                return True
+        except ValueError:  # not one of our names
+            return True
+    return False
+
+
+def plan_removals(
+    results: Path,
+    runs: Sequence[OldRun],
+    protected: Mapping[str, str],
+    policy: RetentionPolicy,
+    now: datetime,
+) -> PrunePlan:
+    """Say what may go.
+
+    ``runs`` has every run, in any order. ``protected`` says of runs, by their ids, why they have to
+    stay. ``now`` has a time zone.
+    """
+    thinned = {run.record for run in _thinned(runs, protected, policy, now)}
+    old = [run for run in runs if _is_older(run, policy.answers_days, now)]
+    answers = [
+        _name_answers(run.record)
+        for run in old
+        if run.run not in protected or run.record in thinned
+    ]
+    removals = [
+        Removal(file, what, size)
+        for what, files in ((What.ANSWERS, answers), (What.RECORD, sorted(thinned)))
+        for file in files
+        if (size := _size(results / file)) is not None
+    ]
+    whole = {run.run: protected[run.run] for run in old if run.run in protected}
+    return PrunePlan(tuple(removals), len(runs) - len(thinned), whole)
+
+
+def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterator[Removal]:
+    """Remove files one by one, and give each when it is gone; what is left is whole at any time."""
+    mirror = mirror_at(results)
+    for one in removals:
+        path = results / one.file
+        with named_errors(path, "cannot be removed"):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            note_pruned(results, one.file, digest, one.what.value, now)
+            if mirror is not None:
+                mirror.bucket.remove(one.file)
+            path.unlink()
+        yield one
+
+
+def _thinned(
+    runs: Sequence[OldRun], protected: Mapping[str, str], policy: RetentionPolicy, now: datetime
+) -> Iterator[OldRun]:
+    """Yield old runs of a week in which there is another like them, the first of it left out."""
+    weeks: set[tuple[object, ...]] = set()
+    in_order = sorted(runs, key=lambda run: (run.started_at, run.record))
+    stays = [run for run in in_order if run.run in protected]
+    weeks.update(_find_week(run) for run in stays)
+    for run in in_order:
+        if run.run in protected or not _is_older(run, policy.every_days, now):
+            continue
+        if (week := _find_week(run)) in weeks:
+            yield run
+        weeks.add(week)
+
+
+def _find_week(run: OldRun) -> tuple[object, ...]:
+    year, week, _ = run.started_at.astimezone(UTC).isocalendar()
+    return (*run.like, year, week)
+
+
+def _is_older(run: OldRun, days: int, now: datetime) -> bool:
+    return now - run.started_at > timedelta(days=days)
+
+
+def _name_answers(record: str) -> str:
+    return str(Path(record).with_suffix("")) + BULK_SUFFIX
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+SUMS: Final = "SHA256SUMS"
+
+_MOST_SUMS_BYTES: Final = 2**26
+_SUMS_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+@dataclass(slots=True)
+class StoreCheck:
+    """What was found. Files are named by their paths below the results folder.
+
+    Attributes:
+        wrong: By file, why it is not as it was written.
+        without_digest: Records that cannot be checked, with their digests as they are now.
+        leftovers: Files of answers without a record, from a process that was killed.
+    """
+
+    records: int = 0
+    verdicts: int = 0
+    wrong: dict[str, str] = field(default_factory=dict)
+    without_digest: dict[str, str] = field(default_factory=dict)
+    leftovers: list[str] = field(default_factory=list)
+
+
+def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
+    """Read everything, answers included, and hold it against its digests.
+
+    ``say`` is called with how many files were read, and how many there are.
+    """
+    records, verdicts = list_records(results), list_verdicts(results)
+    found = StoreCheck(len(records), len(verdicts))
+    sums = _read_sums(results)
+    names = {path: path.relative_to(results).as_posix() for path in (*records, *verdicts)}
+    for done, path in enumerate(records, start=1):
+        _note_damage(found, names[path], partial(_check_record, found, sums, path, names[path]))
+        say(done, len(names))
+    for done, path in enumerate(verdicts, start=1 + len(records)):
+        _note_damage(found, names[path], partial(_check_verdict, path))
+        say(done, len(names))
+    for name in sums.keys() - set(names.values()) - pruned_files(results):
+        found.wrong[name] = f"named in {SUMS} and not there"
+    stems = {path.with_suffix("") for path in records}
+    beside = sorted((results / RECORDS).glob(f"*/*{BULK_SUFFIX}"))
+    found.leftovers = [
+        path.relative_to(results).as_posix()
+        for path in beside
+        if path.with_name(path.name.removesuffix(BULK_SUFFIX)) not in stems
+    ]
+    return found
+
+
+def add_digests(results: Path, digests: Mapping[str, str]) -> None:
+    """Write into ``SHA256SUMS`` the digests of records that have none inside."""
+    lines = sorted(
+        f"{digest}  {name}\n" for name, digest in {**_read_sums(results), **digests}.items()
+    )
+    path = results / SUMS
+    with named_errors(path):
+        put(path, "".join(lines).encode())
+
+
+def _note_damage(found: StoreCheck, name: str, look: Callable[[], None]) -> None:
+    try:
+        look()
+    except OSError as error:
+        found.wrong[name] = f"cannot be read: {error.strerror or error}"
+    except RecordError as error:
+        found.wrong[name] = str(error)
+
+
+def _check_record(found: StoreCheck, sums: Mapping[str, str], path: Path, name: str) -> None:
+    raw = read_file(path, MOST_RECORD_BYTES)
+    decoded = decode_record(raw)
+    if decoded.bulk is None or not is_pruned(path, decoded.bulk.file):
+        decoded.whole(lambda beside: read_bulk(path, beside))
+    digest = hashlib.sha256(raw).hexdigest()
+    if name in sums and sums[name] != digest:
+        raise RecordError(f"sha256: expected {sums[name]} as in {SUMS}, found {digest}")
+    if name not in sums and not decoded.has_digest:
+        found.without_digest[name] = digest
+
+
+def _check_verdict(path: Path) -> None:
+    _, as_written = read_verdict(path)
+    if not as_written:
+        raise RecordError("sha256: the file is not as it was written")
+
+
+def _read_sums(results: Path) -> dict[str, str]:
+    path = results / SUMS
+    try:
+        lines = read_file(path, _MOST_SUMS_BYTES).decode().splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        match = _SUMS_LINE.fullmatch(line)
+        if match is None or not match[2].endswith(RECORD_SUFFIX):
+            raise RecordError(
+                f"{path}: line {number}: expected a digest, two spaces and the path of a record, "
+                f"found {line[:80]!r}"
+            )
+        found[match[2]] = match[1]
+    return found

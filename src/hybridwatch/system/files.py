@@ -1,0 +1,132 @@
+"""One file, whole or not at all, and claimed by one process at a time.
+
+It is made under a hidden name in its final folder, flushed to the disk, and then given its name in
+one step, unless another file has that name. ``put`` alone takes the place of another.
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hybridwatch.errors import RecordError
+
+_NO_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
+"""How file systems without hard links refuse one."""
+_WAITING: Final = 8
+"""Files whose way to the disk is waited for at a time: a file system that keeps a journal writes
+together what waits together."""
+
+
+@contextmanager
+def named_errors(path: Path, failed: str = "cannot be written") -> Iterator[None]:
+    """Make of an ``OSError`` within a ``RecordError`` that names the path, and what failed."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(f"{path}: {failed}: {error.strerror or error}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and see that its name reaches the disk."""
+    with named_errors(folder, "cannot be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def create(path: Path, content: bytes, made: list[Path]) -> None:
+    """Make a file appear whole under a name nothing has yet, in a folder that is there.
+
+    ``made`` gets the path the moment the file has its name, whatever happens then.
+
+    Raises:
+        FileExistsError: Something has the name; it stays as it was.
+    """
+    create_all([(path, content)], made)
+
+
+def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
+    """Make files appear as ``create`` does, in their order; the disk is waited for together."""
+    halves = [path.with_name(hidden("half")) for path, _ in files]
+    try:
+        for half, (_, content) in zip(halves, files, strict=True):
+            with half.open("xb") as file:
+                file.write(content)
+        with ThreadPoolExecutor(_WAITING) as waiting:
+            list(waiting.map(_sync, halves))  # raises what a wait raised
+        for half, (path, _) in zip(halves, files, strict=True):
+            _give_name(half, path)
+            made.append(path)
+    finally:
+        for half in halves:
+            half.unlink(missing_ok=True)
+    for folder in {path.parent for path, _ in files}:
+        _sync_folder(folder)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Make a file whole under its name, in an existing folder, also in the place of an older one.
+
+    Raises:
+        OSError: The file cannot be written; what was there stays.
+    """
+    half = path.with_name(hidden("half"))
+    try:
+        with half.open("xb") as file:
+            file.write(content)
+        _sync(half)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _give_name(temporary: Path, path: Path) -> None:
+    # A rename would silently replace a file of that name; a hard link refuses to.
+    try:
+        path.hardlink_to(temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+        temporary.rename(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The name itself is only safe once the folder is on the disk.
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hidden(purpose: str) -> str:
+    """Make up a file name that no listing takes for a record: leading dot, own suffix."""
+    return f".{purpose}-{secrets.token_hex(8)}.tmp"
+
+
+@contextmanager
+def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Claim a file; the kernel ends the claim of a process that ends, however it ends.
+
+    The file is made, and stays. Yields whether no other process has it; with ``wait`` it waits
+    until none has.
+    """
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
