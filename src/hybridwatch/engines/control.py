@@ -32,22 +32,14 @@ class EngineControl:
             line.close()
 
     def identity(self) -> dict[str, Any]:
-        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
-
-        Raises:
-            EngineError: It does not answer, or its workers are not all the same.
-        """
+        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself."""
         first, *others = self._call("identity")
         if any(other != first for other in others):
             raise self._lines[0].server.error("the engine's workers are not all the same")
         return first
 
     def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
-        """Turn fixes on or off on the live engine, and give the state of every fix afterwards.
-
-        Raises:
-            BuildError: This release does not allow it.
-        """
+        """Turn fixes on or off on the live engine, and give the state of every fix afterwards."""
         for fix_id, wanted in fixes.items():
             for answer in self._call("switch", fix_id, wanted):
                 if "error" in answer:
@@ -55,21 +47,13 @@ class EngineControl:
         return {fix: FixState(state) for fix, state in self.identity()["fixes"].items()}
 
     def plant(self, faults: Collection[str]) -> None:
-        """Have these faults in the live engine from now on, and no others.
-
-        Raises:
-            BuildError: The engine's plugin knows no such fault.
-        """
+        """Have these faults in the live engine from now on, and no others."""
         for answer in self._call("plant", sorted(faults)):
             if "error" in answer:
                 raise BuildError(answer["error"])
 
     def mutate(self, mutant: str | None) -> None:
-        """Have this mutant on in the live engine from now on, and no other; None for none.
-
-        Raises:
-            BuildError: The engine's plugin knows no such mutant, or it does not fit this release.
-        """
+        """Have this mutant on in the live engine from now on, and no other; None for none."""
         for answer in self._call("mutate", mutant):
             if "error" in answer:
                 raise BuildError(answer["error"])
@@ -132,9 +116,6 @@ class EngineControl:
         """Let a held engine make at most so many steps that compute a token, and hold it again.
 
         Fewer are made, and returned, when no request is left.
-
-        Raises:
-            EngineError: It did not come so far after a while: no request could be scheduled.
         """
         self._counts_steps = True
         state = self._steps("open_steps", steps)
@@ -161,8 +142,7 @@ class EngineControl:
 
         ``None`` is what the engine was started with.
 
-        Raises:
-            EngineError: It was started with fewer.
+        An engine that was started with fewer is an error.
         """
         for answer in self._call("token_budget", tokens):
             if tokens is not None and answer["tokens"] != tokens:

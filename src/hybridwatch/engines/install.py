@@ -6,6 +6,8 @@ one that was interrupted, or whose lock has changed, is never half right.
 
 A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
 between its CPU and its default builds, so there torch is installed first.
+
+The source of the engine plugin is a checkout's, which people edit, or what a wheel carries.
 """
 
 import hashlib
@@ -13,19 +15,67 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from hybridwatch.engines import pip
 from hybridwatch.engines.builds import BuildSpec
-from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.engines.preflight import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
+from hybridwatch.system.home import is_extending, shipped_engine
+from hybridwatch.system.shipped import is_checkout
+
+
+def plugin_digest(home: Path) -> str | None:
+    """Return the SHA-256 over what an environment has of the plugin; ``None`` without a plugin.
+
+    Of a checkout's it is the project file alone: an environment uses the source where it lies. What
+    a wheel carries is copied, and another wheel carries other source.
+    """
+    folder = shipped_engine(home)
+    project = folder / "pyproject.toml"
+    if not project.is_file():
+        return None
+    if _is_edited(home):
+        return hashlib.sha256(project.read_bytes()).hexdigest()
+    return _digest_of(folder)
+
+
+@cache  # asked for each build of a list
+def _digest_of(folder: Path) -> str:
+    total = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".toml"}):
+        total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@contextmanager
+def plugin_to_install(home: Path) -> Iterator[Sequence[str]]:
+    """Give the words that name the plugin to ``pip install``.
+
+    pip builds in the folder that it is given, and nothing may be written into what a wheel carries:
+    it gets a copy.
+    """
+    folder = shipped_engine(home)
+    if _is_edited(home):
+        yield ("--editable", str(folder))
+        return
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-") as work:
+        yield (str(shutil.copytree(folder, Path(work) / "engine")),)
+
+
+def _is_edited(home: Path) -> bool:
+    return is_checkout() or not is_extending(home)
+
 
 Say = Callable[[str], None]
 
@@ -93,10 +143,7 @@ def install(
     ``wheels`` are folders that hold every package, as ``download`` fills them: no index is needed
     then. Without ``needs_gpu`` a build for CUDA is also made where it could not run.
 
-    Raises:
-        BuildError: An added build has no lock to make it from; or the build does not fit this
-            machine; or a step failed: then with the step, its exit status and the last lines it
-            wrote.
+    Errors of a step come with its exit status and the last lines it wrote.
     """
     if build.origin:
         raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
@@ -124,9 +171,6 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
 
     Wheels only: unpacking them shall need no compiler. They are for this Python's version and kind
     of machine. What is in the folder already is not fetched again.
-
-    Raises:
-        BuildError: This Python does not fit, or a package cannot be had.
     """
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))

@@ -18,12 +18,11 @@ from hybridwatch.engines import pip
 from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
-from hybridwatch.engines.code_tree import CodeTree, code_tree
-from hybridwatch.engines.commit_wheel import find_wheel
+from hybridwatch.engines.code_tree import CodeTree, code_tree, lay_tree, unpack_wheel
 from hybridwatch.engines.commits import commit_tree, find_sha
 from hybridwatch.engines.install import MARKER, InstallState, Say, environment_digest, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
-from hybridwatch.engines.overlay import lay_tree, unpack_wheel
+from hybridwatch.engines.pip import find_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.home import shipped_engine
@@ -41,9 +40,7 @@ def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str 
     installed build to lay the code over; the nearest release's when empty. A build of this name
     that was added before is replaced.
 
-    Raises:
-        BuildError: There is no code, no release to lay it over, or the compiled parts or packages
-            of the release do not fit it; then with the files that say so.
+    Where the release's compiled parts or packages do not fit, the error has the files that say so.
     """
     _check_name(home, name)
     origin = {"source": str(folder.resolve())}
@@ -94,9 +91,6 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     """Add a wheel of vLLM, with the packages of a release.
 
     ``name`` and ``base`` are as for ``add_source``.
-
-    Raises:
-        BuildError: It is no wheel of vLLM, or requires other packages than the release.
     """
     _check_name(home, name)
     wanted = wheel.name.split("-")[1] if wheel.name.count("-") > 1 else ""
@@ -111,9 +105,6 @@ def add_release(
 
     ``release`` is a version, or the address of a wheel. ``say`` takes what is looked for, and why
     that. The others are as for ``add_source``.
-
-    Raises:
-        BuildError: pip does not find it, or it requires other packages than the installed one.
     """
     _check_name(home, name)
     address = "/" in release
@@ -134,10 +125,6 @@ def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str
 
     ``commit`` has all 40 digits; ``index`` is as for ``commit_wheel.find_wheel``. ``base`` is as
     for ``add_source``; its accelerator chooses among the indexes and their wheels.
-
-    Raises:
-        NoWheelError: The index has no wheel of the commit.
-        BuildError: It cannot be read, or its wheel requires other packages than the release.
     """
     _check_name(home, name)
     newest = _base(home, base, lambda builds: _not_newer(builds, ""))
@@ -158,9 +145,6 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
 
     ``base`` is the build whose variables and flags its engine gets; when empty the newest that is
     no newer and brought by the same distribution.
-
-    Raises:
-        BuildError: No interpreter, or one without vLLM.
     """
     _check_name(home, name)
     found = look_at(python.absolute())  # Python follows a link, and looks next to it

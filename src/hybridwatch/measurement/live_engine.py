@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hybridwatch.engines.control import EngineControl
-from hybridwatch.engines.deployment import Server
+from hybridwatch.engines.server import Server
 from hybridwatch.records.identity import FixState
 
 
@@ -42,12 +42,7 @@ class LiveEngine:
     setting: EngineSetting = field(default_factory=lambda: EngineSetting({}))
 
     def settle(self, setting: EngineSetting) -> None:
-        """Set what can be set, with nothing left of what ran before.
-
-        Raises:
-            BuildError: The release cannot be switched in this way.
-            EngineError: The engine is gone or does not come to rest.
-        """
+        """Set what can be set, with nothing left of what ran before."""
         # Idle batches first: the reset below must not be followed by any on the old rows.
         self.control.set_idle_batches(0)
         self.control.reset()

@@ -33,9 +33,6 @@ def by_transformers(
     ``build`` is one whose environment has transformers; ``count`` is of trials. ``drafts`` are what
     the answers may be; they save time and change nothing. The first of the pair says by what the
     answers were made.
-
-    Raises:
-        BuildError: The environment is not installed, or transformers cannot serve the model.
     """
     planned = list_trials(scenario, count)
     known = [[one for one in trial if one.tokens] for trial in drafts]
@@ -64,12 +61,7 @@ def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completio
 def by_engine(
     scenario: Scenario, models: Path, build: BuildRequest, count: int
 ) -> tuple[Mapping[str, str], Trials]:
-    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts.
-
-    Raises:
-        BuildError: The build cannot run the scenario.
-        EngineError: Its engine does not come up or does not answer.
-    """
+    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts."""
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
         EnginePool(scenario, [build], models, Path(work), lambda _: None) as pool,

@@ -137,10 +137,8 @@ class PhasedRun:
 
         A session that fails after a whole phase is over, with failed trials for what it lacks.
 
-        Raises:
-            BuildError: The session's build cannot be switched as its label says.
-            EngineError: No engine came up at all, so there is nothing to record.
-            KeyboardInterrupt: A stop was requested; ``cut_short`` says what is worth keeping.
+        A stop raises ``KeyboardInterrupt``; ``cut_short`` says what is worth keeping. An
+        ``EngineError`` means that no engine came up at all, so there is nothing to record.
         """
         try:
             run = self._make(step)

@@ -14,34 +14,37 @@ from pathlib import Path
 from typing import Self
 
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.gpu_layout import cuda_numbers
+from hybridwatch.engines.fitting import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.budget import Budget, Pace, add_until_decided
-from hybridwatch.measurement.duet import Barrier, is_duet, one_processor, require_duet
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.gpus import Gpus
-from hybridwatch.measurement.harness_version import harness_identity
-from hybridwatch.measurement.machine_state import Watch
+from hybridwatch.measurement.load import TrialContext
+from hybridwatch.measurement.machine_state import Gpus, Watch
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
+    Barrier,
+    Budget,
+    Pace,
     PlannedTrial,
+    add_until_decided,
+    is_duet,
     list_phases,
     made_at_once,
+    one_processor,
     plan,
     plan_block,
     plan_more,
     plan_start,
+    require_duet,
 )
-from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.measurement.trial_context import TrialContext
+from hybridwatch.measurement.testbed import harness_identity, probe_testbed
 from hybridwatch.records.bounds import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.records.side_names import side_names
-from hybridwatch.scenarios.digest import ref_fields
+from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.stopping import require_wanted
@@ -182,10 +185,8 @@ def run_session(
     is worth keeping of a session that is stopped; ``made`` gets the run as far as it is after each
     phase but the last, and that phase.
 
-    Raises:
-        BuildError: A build cannot be switched as its label says.
-        EngineError: No engine came up at all, so there is nothing to record.
-        KeyboardInterrupt: A stop was requested (``system.stopping``).
+    An ``EngineError`` means that no engine came up at all, so there is nothing to record; a stop
+    raises ``KeyboardInterrupt`` (``system.stopping``).
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
@@ -208,9 +209,6 @@ class Session:
 
     Args:
         lm_eval: Asks the documents of several sessions; None for one of its own.
-
-    Raises:
-        BuildError: A duet is wanted of what cannot be one.
     """
 
     def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
@@ -276,13 +274,7 @@ class Session:
             self._pool.client(side).start_ahead()
 
     def begin(self) -> Run:
-        """Wait for the engines, and return the run with the trials of an earlier one; once.
-
-        Raises:
-            BuildError: A build cannot be switched as its label says, or machine, builds or work
-                are others than the earlier run's.
-            EngineError: No engine came up at all, so there is nothing to record.
-        """
+        """Wait for the engines, and return the run with the trials of an earlier one; once."""
         if self._run is None:
             sides = range(len(self.request.sides))
             begun = self._begun(tuple(self._pool.identify(side) for side in sides))
@@ -293,10 +285,7 @@ class Session:
     def make(self, phases: Collection[Phase]) -> Run:
         """Make the trials of some phases, and return the run as far as it is.
 
-        Raises:
-            BuildError: A build cannot be switched as its label says.
-            EngineError: No engine came up at all, so there is nothing to record.
-            KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
+        A stop raises ``KeyboardInterrupt``; ``cut_short`` gives the trials before it.
         """
         run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
@@ -467,11 +456,7 @@ class Session:
 
 
 def _measured(phase: Phase, trial: TrialContext) -> TrialResult:
-    """Make one trial; where both the engine and its client ended, the engine's end is the cause.
-
-    Raises:
-        MeasurementError: As ``measure`` says; an engine that has ended is an ``EngineError``.
-    """
+    """Make one trial; where both the engine and its client ended, the engine's end is the cause."""
     try:
         return measure(phase, trial)
     except MeasurementError:

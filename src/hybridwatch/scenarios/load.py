@@ -1,20 +1,22 @@
-"""Reads scenario files.
+"""Reads scenario files, and tells two contents apart.
 
 A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.validation_text import closest, explain, quoted
+from hybridwatch.scenarios.validation import closest, explain, quoted
 from hybridwatch.system.home import layers
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
@@ -44,10 +46,6 @@ def scenario_files(root: Path) -> Iterator[Path]:
     """Find every scenario file below a folder, good or bad, in order of their ids.
 
     Links to files and to folders are followed.
-
-    Raises:
-        ScenarioError: The folder does not exist, or a link in it leads nowhere or to a folder that
-            it lies in itself.
     """
     if not root.is_dir():
         raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
@@ -73,8 +71,7 @@ def load_scenario(path: Path, root: Path) -> Scenario:
     ``root`` is the folder whose groups are its subfolders; ids are paths below it. If it is a
     home's, a scenario in it may be like one that is shipped.
 
-    Raises:
-        ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
+    Errors have one line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
     """
     name = f"{root.name}/{path.relative_to(root).as_posix()}"
     scenario_id = path.relative_to(root).with_suffix("").as_posix()
@@ -105,10 +102,6 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     ``patterns`` are ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all. Below
     a home's ``root`` also what is shipped is found. Each scenario comes once, in the order in which
     patterns first named it.
-
-    Raises:
-        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario with
-            the name of a shipped one.
     """
     paths = files_by_id(root)
     chosen: dict[str, list[_FilePlace]] = {}
@@ -194,3 +187,47 @@ def _merged(model: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         if isinstance(model[key], dict) and isinstance(own[key], dict):
             merged[key] = _merged(model[key], own[key])
     return merged
+
+
+class RefFields(TypedDict):
+    """The arguments of ``record.ScenarioRef``, which this layer cannot name."""
+
+    id: str
+    version: int
+    digest: str
+    fix: str
+
+
+def digest(scenario: Scenario) -> str:
+    """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
+
+    What leaves each single number as it is does not count: comments, layout, ``why``, the file's
+    place, expectations, which releases come up, the fix of model runner V2, and how often a thing
+    is measured. A key left at its default does not count either, so that a field added later leaves
+    the digests of older files as they were.
+    """
+    content = scenario.model_dump(
+        mode="json",
+        exclude={
+            "id": True,
+            "fix_v2": True,
+            "why": True,
+            "since": True,
+            "until": True,
+            "expect": True,
+            "trials": True,
+            "accuracy": {"documents"},
+            "sweep": {"known_bad"},
+        },
+        exclude_defaults=True,
+    )
+    content["fix"] = scenario.written_fix
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def ref_fields(scenario: Scenario) -> RefFields:
+    """Return what a record keeps of a scenario: ``ScenarioRef(**ref_fields(scenario))``."""
+    return RefFields(
+        id=scenario.id, version=scenario.version, digest=digest(scenario), fix=scenario.fix
+    )

@@ -17,19 +17,17 @@ from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, find_deviations, find_path, load
-from hybridwatch.measurement.load import samples_of_steps
+from hybridwatch.measurement.load import TrialContext, samples_of_steps, sweep
 from hybridwatch.measurement.make_oracle import answered_by, list_trials
 from hybridwatch.measurement.phase import TrialResult, _probed, measure
 from hybridwatch.measurement.right_answers import wrong_answers
-from hybridwatch.measurement.sweep import sweep
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.sweep import Sweep
+from hybridwatch.scenarios.workload import Sweep
 from hybridwatch.system.home import home
 from tests.completions import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD

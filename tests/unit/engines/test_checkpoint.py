@@ -9,9 +9,10 @@ import pytest
 from hybridwatch_engine import hub
 
 from hybridwatch.engines.builds import BuildSpec, named_build
-from hybridwatch.engines.checkpoint import Checkpoint, find_checkpoint
+from hybridwatch.engines.fitting import Checkpoint, find_checkpoint
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios import Scenario, load_scenario
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "models"

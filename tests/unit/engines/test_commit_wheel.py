@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import OWN_FILE, load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.engines.own_builds import add_commit
+from hybridwatch.engines.pip import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.errors import BuildError
 from tests import wheel_index
 from tests.small_release import CODE, make_home

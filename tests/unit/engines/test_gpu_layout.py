@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engines.gpu_layout import MEMORY, arrange, cuda_numbers
-from hybridwatch.scenarios import Scenario, digest, load_scenario
+from hybridwatch.engines.fitting import MEMORY, arrange, cuda_numbers
 from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.load import digest, load_scenario
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.nvidia import Device
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

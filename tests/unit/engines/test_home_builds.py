@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.engines import plugin_source
+from hybridwatch.engines import install
 from hybridwatch.engines.builds import load_builds, named_build
-from hybridwatch.engines.checkpoint import find_checkpoint
-from hybridwatch.engines.install import environment_digest
-from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
+from hybridwatch.engines.fitting import find_checkpoint
+from hybridwatch.engines.install import environment_digest, plugin_digest, plugin_to_install
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
 from hybridwatch.scenarios.load import find
@@ -102,7 +101,7 @@ def from_a_wheel(own_home, tmp_path, monkeypatch):
     """What is shipped, as a wheel carries it."""
     data = tmp_path / "data"
     shutil.copytree(shipped() / "engine", data / "engine")
-    for module in ("hybridwatch.system.home", "hybridwatch.engines.plugin_source"):
+    for module in ("hybridwatch.system.home", "hybridwatch.engines.install"):
         monkeypatch.setattr(f"{module}.is_checkout", lambda: False)
     monkeypatch.setattr("hybridwatch.system.home.shipped", lambda: data)
     return data
@@ -122,7 +121,7 @@ def test_a_wheel_has_a_copy_of_its_plugin_installed(own_home, from_a_wheel):
 
 def test_another_plugin_in_the_wheel_makes_an_environment_stale(own_home, from_a_wheel):
     before = environment_digest(named_build("cpu-0.27.1"))
-    plugin_source._digest_of.cache_clear()
+    install._digest_of.cache_clear()
     source = from_a_wheel / "engine" / "src" / "hybridwatch_engine" / "plugin.py"
     source.write_text(source.read_text() + "# another one\n")
     assert environment_digest(named_build("cpu-0.27.1")) != before

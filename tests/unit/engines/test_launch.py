@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.disaggregation import pair_launch
 from hybridwatch.engines.fitting import misfit, on_usual_runner
 from hybridwatch.engines.launch import CUDA_START_TIMEOUT_S, START_TIMEOUT_S, Launch
 from hybridwatch.engines.load_client import client_arguments
-from hybridwatch.scenarios import find
+from hybridwatch.engines.server import pair_launch
+from hybridwatch.scenarios.load import find
 
 SCENARIOS = {one.id: one for one in find(Path(__file__).parents[3] / "scenarios", ())}
 

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import MachineError
-from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.scenarios.load import load_scenario
 root = Path("scenarios")
 scenario = load_scenario(root / "smoke" / "padded-graph-rows.toml", root)

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from hybridwatch.engines import step_counts
-from hybridwatch.engines.step_counts import StepCounts, parse_step_counts, read_step_counts
+from hybridwatch.engines import load_client
+from hybridwatch.engines.load_client import StepCounts, parse_step_counts, read_step_counts
 from hybridwatch.errors import EngineError
 
 # As vLLM 0.27.1 writes it, most lines left out; the name of the model is made up.
@@ -69,5 +69,5 @@ def test_a_mute_engine_is_an_error():
 def test_of_a_pair_the_one_that_answers_is_asked(monkeypatch):
     pair = engine()
     texts = {id(pair.servers[0]): "", id(pair.servers[1]): TEXT}
-    monkeypatch.setattr(step_counts, "_read_metrics", lambda server: texts[id(server)])
+    monkeypatch.setattr(load_client, "_read_metrics", lambda server: texts[id(server)])
     assert read_step_counts(pair) == parse_step_counts(TEXT)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hybridwatch.measurement.budget import Budget, BudgetStatus, Pace, add_until_decided
+from hybridwatch.measurement.plan import Budget, BudgetStatus, Pace, add_until_decided
 from hybridwatch.records.run import InterimAnalyses, Phase, Run, Trial
 from tests.builders import STARTED, a_run
 

@@ -11,9 +11,8 @@ import pytest
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement import session as session_module
-from hybridwatch.measurement.duet import Barrier, require_duet
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.measurement.plan import PlannedTrial, made_at_once, plan
+from hybridwatch.measurement.plan import Barrier, PlannedTrial, made_at_once, plan, require_duet
 from hybridwatch.measurement.session import Session, SessionRequest
 from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.load import load_scenario

@@ -4,7 +4,7 @@ import pytest
 from pynvml import NVML_ERROR_DRIVER_NOT_LOADED
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.energy import compute_joules
+from hybridwatch.measurement.load import compute_joules
 from tests.pretended_nvml import Card, pretend
 
 COUNTER = "nvmlDeviceGetTotalEnergyConsumption"

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from hybridwatch.engines.builds import BuildRequest, named_build, parse_label
-from hybridwatch.engines.checkpoint import Checkpoint
+from hybridwatch.engines.fitting import Checkpoint
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement import engine_pool as module
-from hybridwatch.measurement import ready
+from hybridwatch.measurement import testbed
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.ready import make_ready
-from hybridwatch.scenarios import Scenario, load_scenario
+from hybridwatch.measurement.testbed import make_ready
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.scenario import Scenario
 
 ROOT = Path(__file__).parents[3]
 CUDA, OTHER, CPU = (
@@ -117,8 +118,8 @@ def test_the_record_has_the_commit_of_a_model_of_the_hub(pool, monkeypatch):
 
 def test_what_comes_from_the_hub_is_fetched_once_for_each_build(monkeypatch, tmp_path):
     asked: list[Any] = []
-    monkeypatch.setattr(ready, "find_checkpoint", lambda _, build, __: asked.append(build.name))
-    monkeypatch.setattr(ready, "fetch_tasks", lambda tasks, _: asked.append(tasks))
+    monkeypatch.setattr(testbed, "find_checkpoint", lambda _, build, __: asked.append(build.name))
+    monkeypatch.setattr(testbed, "fetch_tasks", lambda tasks, _: asked.append(tasks))
     make_ready(HUB, (CUDA, KNOWN_BAD, OTHER), tmp_path)
     assert asked == ["cuda-0.23.0", "cuda-0.21.0", ("gsm8k",)]
     make_ready(PAIR, (CUDA,), tmp_path)

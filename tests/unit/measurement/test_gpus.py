@@ -16,9 +16,8 @@ from pynvml import (
 )
 
 from hybridwatch.errors import GpuError
-from hybridwatch.measurement import gpus
-from hybridwatch.measurement.gpus import Gpus, GpuWatch
-from hybridwatch.measurement.machine_state import Watch
+from hybridwatch.measurement import machine_state
+from hybridwatch.measurement.machine_state import Gpus, GpuWatch, Watch
 from hybridwatch.measurement.testbed import HOST_VARIABLE, probe_testbed
 from hybridwatch.records.run import GpuSurroundings
 from hybridwatch.system import nvidia
@@ -120,7 +119,7 @@ def test_a_container_that_shows_no_process_of_ours_tells_what_was_held_before(
     listed: dict[int, int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its list is empty, or has numbers of the world outside, in which ours mean nothing."""
-    monkeypatch.setattr(gpus, "_our_processes", lambda: frozenset({77}))
+    monkeypatch.setattr(machine_state, "_our_processes", lambda: frozenset({77}))
     card = Card(used=3 * GIB)
     pretend(monkeypatch, card)
     found = Gpus.of([side()])
@@ -166,7 +165,7 @@ def test_a_driver_that_goes_away_ends_the_readings(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_thread_reads_between_start_and_close_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "PERIOD_S", 0.001)
+    monkeypatch.setattr(machine_state, "PERIOD_S", 0.001)
     monkeypatch.setattr("hybridwatch.measurement.machine_state.kernel_seconds", lambda: (0.01,) * 5)
     card = Card()
     library = pretend(monkeypatch, card)

@@ -1,6 +1,6 @@
 """Requests that are asked twice must be answered alike."""
 
-from hybridwatch.measurement.repeats import unrepeated
+from hybridwatch.measurement.completions import unrepeated
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.completions import said
 

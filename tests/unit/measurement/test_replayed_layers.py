@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.occasions import require_replayed_layers
+from hybridwatch.measurement.phase import require_replayed_layers
 
 
 def counts(graphs: int, **layers: int) -> Mapping[str, object]:

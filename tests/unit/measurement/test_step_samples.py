@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.analysis.attribution import read_parts
-from hybridwatch.engines.step_counts import StepCounts
+from hybridwatch.engines.load_client import StepCounts
 from hybridwatch.measurement.load import samples_of_steps
 from hybridwatch.records.run import Phase, Sample, Trial
 from tests.builders import STARTED

@@ -5,13 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridwatch.engines.step_counts import StepCounts
+from hybridwatch.engines.load_client import StepCounts
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement import sweep as module
-from hybridwatch.measurement.load import Loaded
-from hybridwatch.measurement.sweep import in_order, sweep
+from hybridwatch.measurement import load as module
+from hybridwatch.measurement.load import Loaded, in_order, sweep
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.scenarios.sweep import Objective, Sweep
+from hybridwatch.scenarios.workload import Objective, Sweep
 from hybridwatch.system.home import home
 
 ROOT = home() / "scenarios"

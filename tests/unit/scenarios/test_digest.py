@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.records.identity import ScenarioRef
-from hybridwatch.scenarios import Scenario, digest, load_scenario, ref_fields
+from hybridwatch.scenarios.load import digest, load_scenario, ref_fields
+from hybridwatch.scenarios.scenario import Scenario
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 

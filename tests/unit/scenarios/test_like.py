@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, digest, load_scenario, survey
+from hybridwatch.scenarios.load import digest, load_scenario, survey
+from hybridwatch.scenarios.scenario import Scenario
 from tests.unit.scenarios.test_load import GOOD, write
 
 

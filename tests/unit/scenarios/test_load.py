@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import FIXES, find, load_scenario, survey
+from hybridwatch.scenarios.fixes import FIXES
+from hybridwatch.scenarios.load import find, load_scenario, survey
 
 SHIPPED = Path(__file__).parents[3] / "scenarios"
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, load_scenario
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
-from hybridwatch.scenarios.lengths import Span
-from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.pattern import Span, Wave
+from hybridwatch.scenarios.scenario import Scenario
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 GOOD = EXAMPLE.read_text(encoding="utf-8")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, digest, load_scenario
+from hybridwatch.scenarios.load import digest, load_scenario
+from hybridwatch.scenarios.scenario import Scenario
 from tests.unit.scenarios.test_load import GOOD
 
 ACCURACY = GOOD[GOOD.index("[accuracy]") : GOOD.index("[trials]")]

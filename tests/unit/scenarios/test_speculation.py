@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from tests.unit.scenarios.test_load import GOOD
 
 HEAD = 'method = "eagle"\nmodel = "a-head"\ndrafts = 3\n'

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, digest, load_scenario
 from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.load import digest, load_scenario
 from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.scenario import Scenario
 
 EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
 GOOD = EXAMPLE.read_text(encoding="utf-8")

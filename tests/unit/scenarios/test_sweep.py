@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.engines.builds import FAULTS
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import digest, find, load_scenario
+from hybridwatch.scenarios.load import digest, find, load_scenario
 from hybridwatch.system.home import home
 from tests.unit.scenarios.test_load import GOOD
 

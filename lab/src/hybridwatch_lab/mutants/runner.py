@@ -12,18 +12,17 @@ from typing import Final, Self
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.harness_version import harness_identity
 from hybridwatch.measurement.live_engine import LiveEngine, ended_after
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import list_phases
-from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.measurement.trial_context import TrialContext
+from hybridwatch.measurement.testbed import harness_identity, probe_testbed
 from hybridwatch.measurement.waves import Tokens
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
-from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.own_faults import Mutant
+from hybridwatch.scenarios.fixes import Mutant
+from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
 from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState

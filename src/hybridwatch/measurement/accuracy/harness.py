@@ -1,22 +1,91 @@
-"""Runs lm-eval tasks against an engine's completion endpoint.
+"""Runs lm-eval tasks against an engine's completion endpoint, and reads its sample log.
 
 lm-eval works in a process of its own, bounded and guarded: nothing of it is left when it failed,
-hung, or when the harness was interrupted.
+hung, or when the harness was interrupted. A sample log that is not whole is refused.
 """
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.measurement.accuracy.answers import NO_TEXT, read_answers
 from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
+from hybridwatch.records.evaluation import strictest, version_read
 from hybridwatch.records.run import Answer
 from hybridwatch.system.guarded import ConversingProcess, GuardedProcess, without_proxy
+
+NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
+"""What lm-eval has to write for an answer that is ``null``; by itself it writes an empty one,
+and a broken answer would pass for a wrong one."""
+
+_SampleRow = Mapping[str, Any]
+
+
+def read_answers(
+    evaluation: Mapping[str, Any], tasks: Mapping[str, str], documents: int
+) -> tuple[Answer, ...]:
+    """Read every document of every task.
+
+    Of a task that logs one response through several filters the strictest counts, and its name
+    becomes part of the task version (``records.evaluation``).
+    """
+    try:
+        return tuple(
+            answer
+            for name, eval_name in tasks.items()
+            for answer in _task_answers(name, eval_name, evaluation, documents)
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise MeasurementError(f"lm-eval's samples cannot be read: {error!r}") from error
+
+
+def _task_answers(
+    name: str, eval_name: str, evaluation: Mapping[str, Any], documents: int
+) -> Iterator[Answer]:
+    held = evaluation["n-samples"][eval_name]["original"]
+    if held < documents:
+        raise MeasurementError(f"task {name} has {held} documents, {documents} were asked for")
+    rows = evaluation["samples"][eval_name]
+    filters = list(dict.fromkeys(row["filter"] for row in rows))
+    chosen = strictest(filters)
+    version = version_read(str(evaluation["versions"][eval_name]), filters)
+    by_document = {row["doc_id"]: row for row in rows if row["filter"] == chosen}
+    missing = [number for number in range(documents) if number not in by_document]
+    if missing:
+        raise MeasurementError(
+            f"task {name}: {len(missing)} of {documents} documents have no answer, "
+            f"first number {missing[0]}"
+        )
+    for number in range(documents):
+        yield _answer(name, version, by_document[number])
+
+
+def _answer(task: str, version: str, row: _SampleRow) -> Answer:
+    raw, response = row["resps"][0][0], row["filtered_resps"][0]
+    if raw == NO_TEXT:
+        raise MeasurementError(f"task {task}: document {row['doc_id']} was answered without a text")
+    return Answer(
+        task=task,
+        task_version=version,
+        doc_id=int(row["doc_id"]),
+        doc_hash=row["doc_hash"],
+        prompt_hash=row["prompt_hash"],
+        target_hash=row["target_hash"],
+        prompt=_prompt(row),
+        target=str(row["target"]),
+        response=str(response),
+        correct=float(row[row["metrics"][0]]) == 1.0,
+    )
+
+
+def _prompt(row: _SampleRow) -> str:
+    """The text sent: the first argument of the document's only request."""
+    return str(row["arguments"][0][0])
+
 
 TASKS: Final = Path(__file__).parent / "tasks"
 """Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""
@@ -79,9 +148,7 @@ class LmEval:
     def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
         """Ask every document; the answers come by task in the request's order, then by document.
 
-        Raises:
-            MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
-                line says what happened, the lines after it are the end of lm-eval's output.
+        The first line of an error says what happened, the others are the end of lm-eval's output.
         """
         names = {name: _eval_name(name) for name in request.tasks}
         request_file = request.work_dir / "lm-eval-request.json"
@@ -131,11 +198,7 @@ class LmEval:
 
 
 def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
-    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway.
-
-    Raises:
-        ScenarioError: A task is unknown, or its data cannot be had.
-    """
+    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway."""
     foreign = [name for name in tasks if _eval_name(name) == name]
     if not foreign:
         return

@@ -89,11 +89,7 @@ def find_own_path(home: Path, scenario: str) -> Path:
 
 
 def load(path: Path) -> Oracle | None:
-    """Read right answers; ``None`` where there are none.
-
-    Raises:
-        MeasurementError: The file says something that we do not understand.
-    """
+    """Read right answers; ``None`` where there are none."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.metrics.catalogue import METRICS
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
-from hybridwatch.scenarios.validation_text import closest
+from hybridwatch.scenarios.validation import closest
 
 STARTS: Final = "starts"
 """Whether the engine comes up for the scenario; asked for like a metric."""

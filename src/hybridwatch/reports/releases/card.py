@@ -13,10 +13,9 @@ from pydantic import Field
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store.journal import read_entries
 from hybridwatch.reports.releases.cell import CellState, ReleaseCell, cells_file
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.part import Part
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.validation_text import refusing_toml
+from hybridwatch.scenarios.validation import Part, refusing_toml
 
 RUNNERS: Final = ("v2", "v1")
 """Model runners, the one that GPUs run since 0.29.0 first."""

@@ -13,8 +13,13 @@ import pytest
 
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy import harness
-from hybridwatch.measurement.accuracy.answers import read_answers
-from hybridwatch.measurement.accuracy.harness import TASKS, LmEval, TaskRequest, fetch_tasks
+from hybridwatch.measurement.accuracy.harness import (
+    TASKS,
+    LmEval,
+    TaskRequest,
+    fetch_tasks,
+    read_answers,
+)
 from hybridwatch.system.guarded import ConversingProcess
 from tests.live_server import LiveServer, serving
 from tests.waiting import LIMIT_S, wait_until
