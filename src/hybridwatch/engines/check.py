@@ -150,9 +150,7 @@ def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
 
     Arguments as for ``healthy_label``.
     """
-    request = parse_label(build)
-    added = _added(request, check_build(request.spec).fixes, requires) if requires else ""
-    return f"{build}{added}~{fix}"
+    return f"{equipped_label(build, requires)}~{fix}"
 
 
 def equipped_label(build: str, requires: Sequence[str]) -> str:

@@ -110,18 +110,8 @@ def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
 
     Files that the later one lacks are left out.
     """
-    names = git(
-        repo,
-        "diff",
-        "--name-only",
-        "-z",
-        "--no-renames",
-        "--diff-filter=d",
-        good,
-        bad,
-        "--",
-        f":(top){PACKAGE}/*.py",
-    ).split("\0")
+    options = ("--name-only", "-z", "--no-renames", "--diff-filter=d")
+    names = git(repo, "diff", *options, good, bad, "--", f":(top){PACKAGE}/*.py").split("\0")
     return {name: git(repo, "show", f"{bad}:{name}") for name in names if name}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, parse_label
+from hybridwatch.engines.other_python import foreign_environment
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario, list_numbers
@@ -136,13 +137,11 @@ def _fetched(scenario: Scenario, build: BuildSpec) -> Checkpoint:
     name = scenario.model
     command = [str(build.interpreter), "-m", "hybridwatch_engine.hub", name]
     command += [scenario.revision] if scenario.revision is not None else []
-    # The harness's own paths must not reach into the engine's world.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ended: int | None = None
     try:
         done = subprocess.run(
             command,
-            env=environment,
+            env=foreign_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # progress goes past us
             text=True,

@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -93,10 +92,8 @@ class InstallState(Enum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class _InstallStep:
-    title: str
-    command: tuple[str, ...]
+_Step = tuple[str, tuple[str, ...]]
+"""A title, and the words of a call of pip."""
 
 
 def state(build: BuildSpec) -> InstallState:
@@ -135,6 +132,11 @@ def environment_digest(build: BuildSpec) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def mark_finished(build: BuildSpec) -> None:
+    """Say that an environment is whole: last, so that an interrupted installation has no marker."""
+    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+
+
 def install(
     build: BuildSpec, *, say: Say, wheels: Sequence[Path] = (), needs_gpu: bool = True
 ) -> Path:
@@ -160,8 +162,7 @@ def install(
     with plugin_to_install(build.home) as plugin:
         index = () if wheels else _index(build, say)
         _do(build, tuple(_steps(build, wheels, plugin, index)), wheels, say)
-    # Last, so that an interrupted installation has no marker.
-    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    mark_finished(build)
     say(f"{build.name} is installed in {build.environment}")
     return build.environment
 
@@ -176,13 +177,13 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
     packages = _packages(build, _index(build, say))
-    _do(build, [_InstallStep(title, (*fetch, *what)) for title, what in packages], (), say)
+    _do(build, [(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
 
 
-def _do(build: BuildSpec, steps: Sequence[_InstallStep], wheels: Sequence[Path], say: Say) -> None:
+def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
     for number, step in enumerate(steps, 1):
-        say(f"[{number}/{len(steps)}] {step.title}")
+        say(f"[{number}/{len(steps)}] {step[0]}")
         began = time.monotonic()
         _run(build, step, f"{number}/{len(steps)}", pip.environment(wheels), say)
         say(f"      {time.monotonic() - began:.0f} s")
@@ -203,7 +204,7 @@ def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
     return pip.cpu_index(say) if build.accelerator == "cpu" else ()
 
 
-def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[_Step]:
     """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
@@ -216,24 +217,23 @@ def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str
 
 def _steps(
     build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
-) -> Iterator[_InstallStep]:
+) -> Iterator[_Step]:
     make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
-    yield _InstallStep("environment", (sys.executable, "-m", "venv", str(build.environment)))
+    yield "environment", (sys.executable, "-m", "venv", str(build.environment))
     for title, what in _packages(build, index):
-        yield _InstallStep(title, (*make, *what))
+        yield title, (*make, *what)
     # The lock brings setuptools, so that building the plugin downloads nothing.
-    yield _InstallStep(
-        "hybridwatch-engine, the plugin",
-        (*make, "--no-deps", "--no-build-isolation", *plugin),
-    )
+    build_plugin = ("--no-deps", "--no-build-isolation", *plugin)
+    yield "hybridwatch-engine, the plugin", (*make, *build_plugin)
 
 
 def _run(
-    build: BuildSpec, step: _InstallStep, position: str, environment: dict[str, str], say: Say
+    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
 ) -> None:
+    title, command = step
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(
-        step.command,
+        command,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -248,7 +248,7 @@ def _run(
     if process.returncode != 0:
         last_lines = "\n".join(tail)
         raise BuildError(
-            f"{build.name}: step {position} ({step.title}) ended with status "
+            f"{build.name}: step {position} ({title}) ended with status "
             f"{process.returncode}; its last lines:\n{last_lines}"
         )
 

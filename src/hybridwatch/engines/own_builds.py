@@ -20,7 +20,7 @@ from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
 from hybridwatch.engines.code_tree import CodeTree, code_tree, lay_tree, unpack_wheel
 from hybridwatch.engines.commits import commit_tree, find_sha
-from hybridwatch.engines.install import MARKER, InstallState, Say, environment_digest, state
+from hybridwatch.engines.install import InstallState, Say, mark_finished, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.pip import find_wheel
 from hybridwatch.errors import BuildError
@@ -75,8 +75,9 @@ def _add_tree(
         )
     if changed := tree.native_changes(below.release, below.accelerator, found.package):
         lines = "\n".join(f"  {path}" for path in changed)
+        place = " at ".join(origin[key] for key in ("source", "commit") if key in origin)
         raise BuildError(
-            f"{_place(origin)}: refused, as the compiled parts and packages of {below.name} "
+            f"{place}: refused, as the compiled parts and packages of {below.name} "
             f"do not fit it; differing:\n{lines}\nbuild it yourself, and add its environment with "
             "--python"
         )
@@ -123,7 +124,7 @@ def add_release(
 def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
     """Add the wheel that an index has of a commit, with the packages of an installed release.
 
-    ``commit`` has all 40 digits; ``index`` is as for ``commit_wheel.find_wheel``. ``base`` is as
+    ``commit`` has all 40 digits; ``index`` is as for ``pip.find_wheel``. ``base`` is as
     for ``add_source``; its accelerator chooses among the indexes and their wheels.
     """
     _check_name(home, name)
@@ -216,7 +217,7 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
     with _claimed(file):
         _write(file, {**written_tables(file), name: entry})
     build = named_build(name, home)
-    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    mark_finished(build)
     return build
 
 
@@ -238,12 +239,6 @@ def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(render_tables(entries), encoding="utf-8")
     fresh.replace(file)
-
-
-def _place(origin: Mapping[str, str]) -> str:
-    """Say where code is from, as a message begins."""
-    commit = origin.get("commit", "")
-    return origin["source"] + (f" at {commit}" if commit else "")
 
 
 def _base(

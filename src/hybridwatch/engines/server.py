@@ -10,7 +10,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.system.guarded import GuardedProcess
 
 _POLL_S: Final = 0.2
+_HEALTH_S: Final = 5.0
 _PORTS: Final = range(16_384, 32_768)
 """Below what Linux gives by itself (``ip_local_port_range``)."""
 _TRIES: Final = 100
@@ -52,11 +53,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_healthy(url: str, timeout_s: float) -> bool:
+def is_healthy(url: str) -> bool:
     """Whether what listens at an address, an engine or a proxy, says that all is well."""
     try:
         answer = httpx.get(
-            f"{url}/health", timeout=timeout_s, trust_env=False, verify=NO_CERTIFICATES
+            f"{url}/health", timeout=_HEALTH_S, trust_env=False, verify=NO_CERTIFICATES
         )
     except httpx.HTTPError:
         return False
@@ -80,27 +81,17 @@ class Stopped:
 class EngineServer(Stopped):
     """One running engine on a free loopback port; a context manager.
 
-    Args:
-        start_timeout_s: Limit for coming up; None for what its accelerator needs.
-        wait: Whether to return only when it is up; else ``wait_until_up`` is the caller's to call.
+    It is made when it is up; with ``wait`` false ``wait_until_up`` is the caller's to call.
     """
 
-    def __init__(
-        self,
-        launch: Launch,
-        log: Path,
-        *,
-        start_timeout_s: float | None = None,
-        waiting: Callable[[], None] = lambda: None,
-        wait: bool = True,
-    ) -> None:
+    def __init__(self, launch: Launch, log: Path, *, wait: bool = True) -> None:
         self.launch = launch
         self._port = free_port()
         self._process = GuardedProcess(launch.command(self._port), log, launch.variables())
         with ExitStack() as on_error:
             on_error.callback(self.stop)
             if wait:
-                wait_until_up(self.servers, start_timeout_s or launch.start_timeout_s, waiting)
+                wait_until_up(self.servers)
             on_error.pop_all()
 
     @property
@@ -133,9 +124,9 @@ class EngineServer(Stopped):
         """Processor time of the engine, front end included, since it began."""
         return self._process.processor_seconds()
 
-    def is_well(self, timeout_s: float = 5.0) -> bool:
+    def is_well(self) -> bool:
         """Whether it answers its health check."""
-        return is_healthy(self.url, timeout_s)
+        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""
@@ -150,10 +141,9 @@ class EngineServer(Stopped):
         self._process.stop()
 
 
-def wait_until_up(
-    servers: Sequence[EngineServer], timeout_s: float, waiting: Callable[[], None]
-) -> None:
+def wait_until_up(servers: Sequence[EngineServer]) -> None:
     """Wait for engines that were started together; the first that dies ends the wait."""
+    timeout_s = servers[0].launch.start_timeout_s
     deadline = time.monotonic() + timeout_s
     late = list(servers)
     while late := [server for server in late if not server.is_well()]:
@@ -164,7 +154,6 @@ def wait_until_up(
                 server.require_no_error()
             message = f"the engine was not up after {timeout_s:.0f} s"
             raise LateEngineError(message, late[0].log_tail())
-        waiting()
         time.sleep(_POLL_S)
 
 
@@ -225,33 +214,23 @@ class DisaggregatedServer(Stopped):
     The two differ in nothing but what the proxy asks of them, and each answers on its own address
     too: a request sent straight to one of them is computed there from beginning to end.
 
-    Args:
-        log: Of the proxy; the engines' logs are next to it, ``x.prefill.log`` and ``x.decode.log``
-            for ``x.log``.
-        start_timeout_s: Limit for the engines coming up; None for what their accelerator needs.
+    ``log`` is the proxy's; the engines' logs are next to it, ``x.prefill.log`` and ``x.decode.log``
+    for ``x.log``.
     """
 
-    def __init__(
-        self,
-        launch: Launch,
-        log: Path,
-        *,
-        start_timeout_s: float | None = None,
-        waiting: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, launch: Launch, log: Path) -> None:
         self.launch = launch
         self._port = free_port()
         self._running = ExitStack()
-        patience = start_timeout_s or launch.start_timeout_s
         with ExitStack() as on_error:
             on_error.callback(self.stop)
             self._prefill = self._start_engine(PREFILL, log)
             if len(launch.gpus) == 1:
                 # An engine that sees memory come and go while it measures its own gives up.
-                wait_until_up((self._prefill,), patience, waiting)
+                wait_until_up((self._prefill,))
             self._decode = self._start_engine(DECODE, log)
             self._proxy = self._start_proxy(log)
-            wait_until_up(self.servers, patience, waiting)
+            wait_until_up(self.servers)
             self._wait_for_proxy()
             on_error.pop_all()
 
@@ -288,9 +267,9 @@ class DisaggregatedServer(Stopped):
         """The engines behind the address: prefill, decode."""
         return self._prefill, self._decode
 
-    def is_well(self, timeout_s: float = 5.0) -> bool:
+    def is_well(self) -> bool:
         """Whether the proxy answers and finds both engines well."""
-        return is_healthy(self.url, timeout_s)
+        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about the pair, with the tails of all three logs."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.control import EngineControl, EngineSetting, LiveEngine
 from hybridwatch.engines.fitting import (
     Arrangement,
     arrange,
@@ -26,7 +26,6 @@ from hybridwatch.engines.other_python import unspaced_interpreter
 from hybridwatch.engines.server import EngineServer, Server, start_server, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.live_engine import EngineSetting, LiveEngine
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, list_parts, start_fixes
@@ -341,7 +340,7 @@ def _live(server: Server) -> LiveEngine:
     """Take over a server as soon as it is up, or end it."""
     with ExitStack() as on_error:
         on_error.callback(server.stop)
-        wait_until_up(server.servers, server.launch.start_timeout_s, lambda: None)
+        wait_until_up(server.servers)
         control = EngineControl(server.servers)
         on_error.callback(control.close)
         states = control.identity()["fixes"]

@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from hybridwatch.engines.control import LiveEngine
 from hybridwatch.engines.fitting import cuda_numbers
 from hybridwatch.engines.load_client import LoadClient, StepCounts, read_step_counts
 from hybridwatch.engines.server import Server
 from hybridwatch.errors import GpuError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.live_engine import LiveEngine
-from hybridwatch.measurement.waves import Tokens, drive, drive_whole
+from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics.catalogue import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
 from hybridwatch.records.client import CLOCK_DIGITS, accepted_drafts, latencies
-from hybridwatch.records.completion import Completion
 from hybridwatch.records.curve import compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Point, Sample
-from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.workload import Generation, Sweep
 from hybridwatch.system import nvidia
@@ -58,19 +57,12 @@ class TrialContext:
         """Loads the engine."""
         return self.pool.client(self.side)
 
-    def ask(self, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
-        """Send requests, and bring back the tokens of each answer."""
-        return drive(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
-
-    def complete(self, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
-        """Send requests, and bring back all that is kept of each answer."""
-        return drive_whole(self.engine, waves, can_hold=not self.scenario.engine.disaggregated)
-
 
 def run_prelude(trial: TrialContext) -> None:
     """Let the requests come and go whose batch rows every trial begins with."""
     workload = trial.scenario.workload
-    trial.ask(expand(workload.prelude, workload.seed + trial.number, "prelude"))
+    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
+    drive(trial.engine, waves)
 
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -178,32 +170,19 @@ _OF_CLIENT = frozenset({"output_throughput", "request_throughput", "ttft", "tpot
 """What a record keeps of each point; the other latencies are in the client's JSON."""
 
 
-class _Metrics(NamedTuple):
-    """By which metrics a trial is compared: the whole curve, and the work of a step."""
-
-    area: str
-    work: str
-
-
-_METRICS: Final[Mapping[Clock, _Metrics]] = {
-    "wall": _Metrics(CURVE_AREA, "engine_cpu_time"),
-    "processor": _Metrics(DUET_CURVE_AREA, DUET_CPU_TIME),
+_METRICS: Final[Mapping[Clock, tuple[str, str]]] = {
+    "wall": (CURVE_AREA, "engine_cpu_time"),
+    "processor": (DUET_CURVE_AREA, DUET_CPU_TIME),
 }
+"""By which metrics a trial is compared: the whole curve, and the work of a step."""
 
 
-class Swept(NamedTuple):
-    """What one trial gave.
-
-    Attributes:
-        samples: By which the trial is compared.
-    """
-
-    samples: tuple[Sample, ...]
-    curve: Curve
-
-
-def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
+def sweep(
+    trial: TrialContext, wanted: Sweep, clock: Clock = "wall"
+) -> tuple[tuple[Sample, ...], Curve]:
     """Load an engine that was made ready with one load after the other.
+
+    The samples are those by which the trial is compared.
 
     Before each but the first it is put back to where the first began, so that no prompt is found
     in a cache because another load had the same.
@@ -214,7 +193,7 @@ def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
     base = trial.scenario.workload.generation
     loads = in_order(wanted.loads, trial.number)
     made, taken = _load_with_each(trial, [wanted.at(load, base) for load in loads])
-    gpus, metrics = len(trial.engine.server.launch.gpus), _METRICS[clock]
+    gpus, (of_area, of_work) = len(trial.engine.server.launch.gpus), _METRICS[clock]
     if clock == "processor":
         curve = Curve(wanted.knob, tuple(map(_worked_point, loads, made)), gpus, clock=clock)
     else:
@@ -223,8 +202,8 @@ def sweep(trial: TrialContext, wanted: Sweep, clock: Clock = "wall") -> Swept:
     places = list_places(curve)
     if places is None:
         raise MeasurementError("a load of the sweep gave no throughput or no time per token")
-    area = Sample(metrics.area, (compute_area(places),))
-    return Swept((area, *_work(made, metrics.work)), curve)
+    area = Sample(of_area, (compute_area(places),))
+    return (area, *_work(made, of_work)), curve
 
 
 def _load_with_each(

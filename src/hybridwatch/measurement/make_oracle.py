@@ -76,7 +76,7 @@ def answered_by(pool: EnginePool, waves: Waves) -> tuple[Completion, ...]:
     """Have one trial answered by the first side of an engine pool: fixed, no graphs, no drafts."""
     engine = pool.make_ready(0)
     engine.settle(pool.reference(0))
-    answered = drive_whole(engine, waves, can_hold=not pool.scenario.engine.disaggregated)
+    answered = drive_whole(engine, waves)
     requests = (request for wave in waves for request in wave.requests)
     known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
     return tuple(_in_place(waves, known))
@@ -88,10 +88,11 @@ def build_oracle(
     """Put the answers together with where they come from."""
     made_by, trials = made
     return Oracle(
+        schema_version=1,
         scenario=scenario.id,
         model=scenario.model,
         model_digest=model_digest(model),
-        made_by=made_by,
+        made_by=dict(made_by),
         command=command,
         seed=scenario.workload.seed,
         trials=trials,

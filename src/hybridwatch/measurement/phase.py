@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.accuracy.harness import TaskRequest
 from hybridwatch.measurement.completions import is_another, unrepeated
 from hybridwatch.measurement.load import (
     TrialContext,
@@ -23,6 +22,7 @@ from hybridwatch.measurement.load import (
     work_of_load,
 )
 from hybridwatch.measurement.right_answers import checked
+from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics.catalogue import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.client import CLOCK_DIGITS
 from hybridwatch.records.completion import Completion, near_tie_within
@@ -186,7 +186,7 @@ def _contract(trial: TrialContext) -> TrialResult:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(trial, "contract") as counts:
         run_prelude(trial)
-        answered = trial.complete(waves)
+        answered = drive_whole(trial.engine, waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
@@ -244,7 +244,7 @@ def _without_graphs_and_drafts(
         return None
     own = engine.setting
     engine.settle(trial.pool.reference(trial.side))
-    answered = trial.complete(waves)
+    answered = drive_whole(trial.engine, waves)
     engine.settle(own)
     return answered
 
@@ -254,15 +254,11 @@ def _accuracy(trial: TrialContext) -> TrialResult:
     assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
     run_prelude(trial)
     answers = trial.pool.lm_eval.run_tasks(
-        TaskRequest(
-            base_url=f"{server.url}/v1/completions",
-            model=server.launch.served_name,
-            tasks=accuracy.tasks,
-            documents=accuracy.documents,
-            max_concurrency=accuracy.max_concurrency,
-            timeout_s=HUB_TASKS_TIMEOUT_S if trial.scenario.on_hub else TASKS_TIMEOUT_S,
-            work_dir=trial.work,
-        )
+        accuracy,
+        f"{server.url}/v1/completions",
+        server.launch.served_name,
+        HUB_TASKS_TIMEOUT_S if trial.scenario.on_hub else TASKS_TIMEOUT_S,
+        trial.work,
     )
     samples = tuple(
         Sample(
@@ -277,8 +273,8 @@ def _accuracy(trial: TrialContext) -> TrialResult:
 def _performance(trial: TrialContext) -> TrialResult:
     run_prelude(trial)
     if trial.scenario.sweep is not None:
-        found = sweep(trial, trial.scenario.sweep)
-        return TrialResult(found.samples, curve=found.curve)
+        samples, curve = sweep(trial, trial.scenario.sweep)
+        return TrialResult(samples, curve=curve)
     loaded = work_of_load(trial, trial.scenario.workload.generation)
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
@@ -294,8 +290,8 @@ def _duet(trial: TrialContext) -> TrialResult:
     """
     run_prelude(trial)
     if trial.scenario.sweep is not None:
-        found = sweep(trial, trial.scenario.sweep, "processor")
-        return TrialResult(found.samples, curve=found.curve)
+        samples, curve = sweep(trial, trial.scenario.sweep, "processor")
+        return TrialResult(samples, curve=curve)
     trial.wait_for_other()
     loaded = work_of_load(trial, trial.scenario.workload.generation)
     if loaded.made is None or not loaded.made.steps:

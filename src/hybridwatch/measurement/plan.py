@@ -72,7 +72,8 @@ def plan(
     with a warm-up of each side, but for a duet, each trial of which is an engine's first.
     """
     whole = (
-        *_untimed(counts, sides),
+        *_alternating(Phase.CONTRACT, sides, counts.contract),
+        *_alternating(Phase.ACCURACY, sides, 1),
         *_warmups(Phase.PERFORMANCE, sides),
         *_alternating(Phase.PERFORMANCE, sides, counts.performance),
         *_warmups(Phase.HOST_SYNC, sides),
@@ -91,15 +92,13 @@ def plan_start(
 ) -> tuple[PlannedTrial, ...]:
     """Lay out what comes before the first block of a session that goes on until it is decided.
 
-    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases. The counts of
-    timed phases do not matter.
+    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
     """
-    whole = (
-        *_untimed(counts, sides),
-        *_warmups(Phase.PERFORMANCE, sides),
-        *_warmups(Phase.HOST_SYNC, sides),
+    return tuple(
+        trial
+        for trial in plan(counts, sides, phases)
+        if trial.warmup or trial.phase not in TIMED_PHASES
     )
-    return tuple(trial for trial in whole if trial.phase in phases)
 
 
 def plan_block(
@@ -122,11 +121,6 @@ def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial
     for (phase, *_), found in groupby(planned, lambda one: (one.phase, one.warmup, one.number)):
         group = tuple(found)
         yield from [group] if phase is Phase.DUET else ((one,) for one in group)
-
-
-def _untimed(counts: TrialCounts, sides: int) -> Iterator[PlannedTrial]:
-    yield from _alternating(Phase.CONTRACT, sides, counts.contract)
-    yield from _alternating(Phase.ACCURACY, sides, 1)
 
 
 def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
@@ -218,7 +212,8 @@ def add_until_decided(
     ``tell`` gets a line after each look. The run that comes back has the looks that were planned
     and made.
     """
-    run = replace(run, looks=InterimAnalyses(budget.looks, ()))
+    made: tuple[int, ...] = ()
+    run = replace(run, looks=InterimAnalyses(budget.looks, made))
     done = 0
     for number, goal in enumerate(budget.looks, start=1):
         begun = done
@@ -228,17 +223,13 @@ def add_until_decided(
             done += 1
         if done == begun:
             break
-        run = _looked(run, done)
+        made = (*made, done)
+        run = replace(run, looks=InterimAnalyses(budget.looks, made))
         standing = budget.judge(run)
         tell(_progress(budget, number, done, standing, pace))
         if not standing.open or done < goal:
             break
     return run
-
-
-def _looked(run: Run, blocks: int) -> Run:
-    assert run.looks is not None  # noqa: S101 - set before the first block
-    return replace(run, looks=replace(run.looks, made=(*run.looks.made, blocks)))
 
 
 def _progress(budget: Budget, number: int, done: int, standing: BudgetStatus, pace: Pace) -> str:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.oracle import error_in, find_path, load, wrong_among
 from hybridwatch.measurement.load import TrialContext, run_prelude
+from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics.catalogue import WRONG_ANSWERS
 from hybridwatch.records.completion import Completion, near_tie_within
 from hybridwatch.records.run import Sample
@@ -114,7 +115,7 @@ def wrong_answers(
         now = replace(trial, number=number)
         run_prelude(now)
         waves = expand(scenario.workload.waves, scenario.workload.seed + number)
-        found = checked(home, scenario, number, waves, now.complete(waves))
+        found = checked(home, scenario, number, waves, drive_whole(now.engine, waves))
         if found.unsupported:
             raise MeasurementError(f"{scenario.id}: {next(iter(found.unsupported.values()))}")
         for request, (one, other) in enumerate(zip(found.answered, right, strict=True)):

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -260,8 +259,9 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            make = partial(self._block, self._pool)
-            run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+            run = add_until_decided(
+                run, request.budget, self._pace, self._block, self._keep_in_sight
+            )
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -303,7 +303,7 @@ class Session:
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
         for group in made_at_once(planned):
-            trials = self._trials(self._pool, group)
+            trials = self._trials(group)
             self._run = run = replace(run, trials=(*run.trials, *trials))
         return run
 
@@ -359,11 +359,11 @@ class Session:
             expected=Expected(dict(expect.exactly), dict(expect.at_least)),
         )
 
-    def _block(self, pool: EnginePool, number: int, goal: int) -> tuple[Trial, ...]:
+    def _block(self, number: int, goal: int) -> tuple[Trial, ...]:
         block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
         groups = made_at_once(block)
-        return tuple(trial for group in groups for trial in self._trials(pool, group))
+        return tuple(trial for group in groups for trial in self._trials(group))
 
     def _keep_in_sight(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text, lasting=True))
@@ -371,7 +371,7 @@ class Session:
     def _say(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text))
 
-    def _trials(self, pool: EnginePool, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
+    def _trials(self, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
         """Make trials at the same time."""
         require_wanted()
         first = group[0]
@@ -381,20 +381,20 @@ class Session:
             replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
         ]
         if len(group) == 1:
-            made = [self._trial(pool, first, begun[0])]
+            made = [self._trial(first, begun[0])]
         else:
             barrier = Barrier(len(group))
 
             def make(planned: PlannedTrial, trial: Trial) -> Trial:
                 try:
-                    return self._trial(pool, planned, trial, barrier.wait)
+                    return self._trial(planned, trial, barrier.wait)
                 finally:
                     barrier.leave()
 
             with ThreadPoolExecutor(len(group)) as threads:
                 made = list(threads.map(make, group, begun))
             for planned in group:
-                pool.retire(planned.side)
+                self._pool.retire(planned.side)
         # An engine that was ended by request has failed nothing.
         require_wanted()
         self._done += len(group)
@@ -402,11 +402,11 @@ class Session:
 
     def _trial(
         self,
-        pool: EnginePool,
         planned: PlannedTrial,
         trial: Trial,
         wait_for_other: Callable[[], None] = lambda: None,
     ) -> Trial:
+        pool = self._pool
         # Before the engine is made ready, so that it lies between trials and not within one. Those
         # of a duet would time each other's, and both sides meet the same machine.
         is_watched = planned.phase in TIMED_PHASES and not self._is_duet

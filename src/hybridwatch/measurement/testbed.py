@@ -24,7 +24,9 @@ import psutil
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
+from hybridwatch.engines.commits import git
 from hybridwatch.engines.fitting import cuda_numbers, find_checkpoint, misfit
+from hybridwatch.engines.other_python import foreign_environment
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.measurement.accuracy.harness import fetch_tasks
@@ -34,8 +36,6 @@ from hybridwatch.records.identity import Harness, Testbed
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
 from hybridwatch.system.shipped import is_checkout, shipped
-
-_GIT_TIMEOUT_S: Final = 10.0
 
 
 def harness_identity() -> Harness:
@@ -57,18 +57,11 @@ def _revision(folder: Path) -> str | None:
     return f"{commit}+" if changed else commit
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _git(folder: Path, *words: str) -> str:
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's git, wherever it is
-            capture_output=True,
-            text=True,
-            timeout=_GIT_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return git(folder, *words).strip()
+    except BuildError:
         return ""
-    return answer.stdout.strip() if answer.returncode == 0 else ""
 
 
 def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) -> None:
@@ -191,9 +184,13 @@ def _imports(build: BuildRequest) -> dict[str, Any]:
     """Import each module in the build's own Python; the first that does not come is the error."""
     modules = (*_MODULES, _KERNELS)
     command = [str(build.spec.interpreter), "-c", _IMPORTING, *modules]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=_IMPORT_S, check=False
+        command,
+        env=foreign_environment(),
+        capture_output=True,
+        text=True,
+        timeout=_IMPORT_S,
+        check=False,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     found = {name: one for line in lines for name, one in json.loads(line).items()}

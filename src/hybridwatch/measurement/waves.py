@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.control import EngineControl, LiveEngine
 from hybridwatch.engines.server import NO_CERTIFICATES
 from hybridwatch.measurement.completions import (
     WANTED,
@@ -28,7 +28,6 @@ from hybridwatch.measurement.completions import (
     parse_completion,
     without_tokens,
 )
-from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.records.completion import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 
@@ -36,15 +35,6 @@ COMPLETIONS: Final = "/v1/completions"
 ARRIVAL_TIMEOUT_S: Final = 30.0
 """Limit for one request to reach the held engine, or to leave it."""
 _POLL_S: Final = 0.002
-
-Sent = Future[Completion]
-
-
-class Ways(NamedTuple):
-    """How requests are sent: ``body`` is the JSON for a client of its own that may go away."""
-
-    send: Callable[[PlannedRequest], Sent]
-    body: Callable[[PlannedRequest], Mapping[str, Any]]
 
 
 class _StepEvent(NamedTuple):
@@ -77,40 +67,42 @@ class Leaver:
         self._connection.close()
 
 
-def serve_by_steps(
-    engine: LiveEngine, requests: Sequence[PlannedRequest], ways: Ways
-) -> list[Completion]:
-    """Send requests at their steps to an engine without any, and let clients go away at theirs.
-
-    Returns:
-        The answers in the order of the plan; without tokens where the client went away, even if it
-        was answered before.
-    """
-    stage = _StepStage(engine, requests, ways)
-    engine.control.hold()
-    try:
-        stage.play()
-    finally:
-        engine.control.release()
-        stage.clear()
-    answers = stage.sent
-    return [
-        answers[number].result() if number in answers else without_tokens(request.prompt)
-        for number, request in enumerate(requests)
-    ]
-
-
 class _StepStage:
     """The requests of one wave, while the engine is held between its steps."""
 
-    def __init__(self, engine: LiveEngine, requests: Sequence[PlannedRequest], ways: Ways) -> None:
-        self.sent: dict[int, Sent] = {}
+    def __init__(
+        self,
+        engine: LiveEngine,
+        requests: Sequence[PlannedRequest],
+        send: Callable[[PlannedRequest], Future[Completion]],
+        body: Callable[[PlannedRequest], Mapping[str, Any]],
+    ) -> None:
+        self._sent: dict[int, Future[Completion]] = {}
         self._leavers: dict[int, Leaver] = {}
         self._engine = engine
         self._requests = requests
-        self._ways = ways
+        self._send = send
+        self._body = body
 
-    def play(self) -> None:
+    def serve(self) -> list[Completion]:
+        """Send requests at their steps to an engine without any, and let clients go at theirs.
+
+        The answers come in the order of the plan; without tokens where the client went away, even
+        if it was answered before.
+        """
+        self._engine.control.hold()
+        try:
+            self._play()
+        finally:
+            self._engine.control.release()
+            for leaver in self._leavers.values():  # no client waits that was to go away
+                leaver.leave()
+        return [
+            self._sent[number].result() if number in self._sent else without_tokens(request.prompt)
+            for number, request in enumerate(self._requests)
+        ]
+
+    def _play(self) -> None:
         """Go from event to event; an engine that has nothing left to do gets the next at once."""
         self._await(lambda: self._in_scheduler() == 0, "no request in the scheduler")
         step = 0
@@ -123,11 +115,6 @@ class _StepStage:
             else:
                 self._come(event.number)
 
-    def clear(self) -> None:
-        """Let no client wait that was to go away."""
-        for leaver in self._leavers.values():
-            leaver.leave()
-
     def _events(self) -> Iterator[_StepEvent]:
         for number, request in enumerate(self._requests):
             yield _StepEvent(request.at_step, goes=False, number=number)
@@ -137,10 +124,10 @@ class _StepStage:
     def _come(self, number: int) -> None:
         request, before = self._requests[number], self._in_scheduler()
         if request.abort_at_step is None:
-            self.sent[number] = self._ways.send(request)
+            self._sent[number] = self._send(request)
         else:
             url = self._engine.server.url
-            self._leavers[number] = Leaver(url, self._ways.body(request))
+            self._leavers[number] = Leaver(url, self._body(request))
         self._await(
             lambda: self._in_scheduler() == before + request.n,
             f"{before + request.n} requests in the scheduler",
@@ -159,7 +146,9 @@ class _StepStage:
             )
 
     def _unanswered(self) -> int:
-        there = sum(self._requests[number].n for number, one in self.sent.items() if not one.done())
+        there = sum(
+            self._requests[number].n for number, one in self._sent.items() if not one.done()
+        )
         return there + sum(not leaver.is_answered for leaver in self._leavers.values())
 
     def _in_scheduler(self) -> int:
@@ -168,7 +157,7 @@ class _StepStage:
     def _await(self, has_come: Callable[[], bool], wanted: str) -> None:
         deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
         while not has_come():
-            for answer in self.sent.values():
+            for answer in self._sent.values():
                 if answer.done():
                     answer.result()  # raises what went wrong with it
             if time.monotonic() > deadline:
@@ -191,27 +180,23 @@ RANK_HEADER: Final = "X-data-parallel-rank"
 Tokens = tuple[int, ...]
 
 
-def drive(
-    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
-) -> tuple[Tokens, ...]:
+def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
     """Send every wave to an engine without requests, and give the answers' tokens in their order.
 
-    The next wave starts when the engine has no more of the one before. If the engine cannot be
-    held, requests that shall arrive together are sent at the same time, and how many share a step
+    The next wave starts when the engine has no more of the one before. A pair of engines cannot be
+    held: requests that shall arrive together are sent at the same time, and how many share a step
     is the scheduler's business.
     """
-    return tuple(one.tokens for one in _served(engine, waves, {}, can_hold=can_hold))
+    return tuple(one.tokens for one in _served(engine, waves, {}))
 
 
-def drive_whole(
-    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
-) -> tuple[Completion, ...]:
+def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
     """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
-    return tuple(_served(engine, waves, WANTED, can_hold=can_hold))
+    return tuple(_served(engine, waves, WANTED))
 
 
 def _served(
-    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any], *, can_hold: bool
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
 ) -> list[Completion]:
     answered: list[Completion] = []
     # A connection for each request in flight: one without would never reach the held engine.
@@ -226,7 +211,7 @@ def _served(
         before: list[Tokens] = []
         for wave in waves:
             turn = _turn(wave, before) if wave.continues else wave
-            answers = driver.serve(turn, can_hold=can_hold)
+            answers = driver.serve(turn)
             engine.control.drain()
             answered += answers
             before = [
@@ -249,7 +234,7 @@ class _Driver:
         self._http = http
         self._wanted = wanted
 
-    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Completion]:
+    def serve(self, wave: PlannedWave) -> list[Completion]:
         requests = wave.requests
         time.sleep(wave.idle_s)
         with (
@@ -257,9 +242,11 @@ class _Driver:
             _senders(wave.max_concurrency or len(requests)) as senders,
         ):
             if wave.arrival == "steps":
-                ways = Ways(lambda request: senders.submit(self._ask, request), self._body)
-                return serve_by_steps(self._engine, requests, ways)
-            if wave.arrival == "together" and can_hold:
+                return _StepStage(
+                    self._engine, requests, lambda one: senders.submit(self._ask, one), self._body
+                ).serve()
+            alone = not self._engine.server.launch.engine.disaggregated
+            if wave.arrival == "together" and alone:
                 sent = self._send_together(requests, senders)
             else:
                 sent = self._send_in_time(requests, senders)

@@ -1,4 +1,4 @@
-"""Reads scenario files, and tells two contents apart.
+"""Reads scenario files, tells two contents apart, and writes lines of such a file from values.
 
 A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """
@@ -6,11 +6,12 @@ A wrong file is reported in full: every wrong key, one line each, and no file hi
 import hashlib
 import json
 import re
+import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from pydantic import ValidationError
 
@@ -18,6 +19,7 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.validation import closest, explain, quoted
 from hybridwatch.system.home import layers
+from hybridwatch.system.plain_text import visible
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 
@@ -231,3 +233,41 @@ def ref_fields(scenario: Scenario) -> RefFields:
     return RefFields(
         id=scenario.id, version=scenario.version, digest=digest(scenario), fix=scenario.fix
     )
+
+
+_WIDTH: Final = 100
+
+
+def text_lines(key: str, lines: Sequence[str]) -> Iterator[str]:
+    """Write a text of several lines, each wrapped, whatever they hold."""
+    yield f'{key} = """'
+    for line in lines:
+        safe = visible(line).replace("\\", "\\\\").replace('"', '\\"')
+        yield from textwrap.wrap(safe, _WIDTH, break_long_words=False) or [""]
+    yield '"""'
+
+
+def comment_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Write comments, one for each line, whatever they hold."""
+    return (f"# {' '.join(visible(line).split())}" for line in lines)
+
+
+def table_lines(table: Mapping[str, Any]) -> list[str]:
+    """Write the keys of a table that has no tables in it; what is not set is left out."""
+    return [
+        f"{_key(key)} = {_value(value)}"
+        for key, value in table.items()
+        if value is not None and value != []
+    ]
+
+
+def _key(key: str) -> str:
+    return json.dumps(key) if "." in key else key
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)  # numbers, truth values and texts are written alike in both

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX
+from hybridwatch.scenarios.load import comment_lines, table_lines, text_lines
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 from hybridwatch.scenarios.validation import explain, quoted
-from hybridwatch.scenarios.written import comment_lines, table_lines, text_lines
 
 _SAME: Final = (
     "dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "scheduling_policy",

@@ -275,14 +275,14 @@ def test_unknown_fix_in_a_label_is_refused():
     "wanted", [Sweep(max_concurrency=(1, 2, 3)), Sweep(request_rate=(20.0, 40.0, 80.0))]
 )
 def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(trial, scenario, wanted):
-    found = sweep(trial(HEALTHY), wanted)
-    assert [point.load for point in found.curve.points] == list(wanted.loads)
-    assert {sample.metric for sample in found.samples} == {"curve_area", "engine_cpu_time"}
-    places = list_places(found.curve)
+    samples, curve = sweep(trial(HEALTHY), wanted)
+    assert [point.load for point in curve.points] == list(wanted.loads)
+    assert {sample.metric for sample in samples} == {"curve_area", "engine_cpu_time"}
+    places = list_places(curve)
     assert places is not None
-    assert found.samples[0].values == (compute_area(places),)
+    assert samples[0].values == (compute_area(places),)
     asked = scenario.workload.generation
-    for point in found.curve.points:
+    for point in curve.points:
         assert point.client_result is not None
         assert point.client_result["total_output_tokens"] == asked.prompts * asked.output_tokens
         times = [one.values for one in point.samples if one.metric in {"ttft", "tpot"}]

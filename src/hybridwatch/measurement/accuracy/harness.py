@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,6 +15,7 @@ from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
 from hybridwatch.records.evaluation import strictest, version_read
 from hybridwatch.records.run import Answer
+from hybridwatch.scenarios.scenario import Accuracy
 from hybridwatch.system.guarded import ConversingProcess, GuardedProcess, without_proxy
 
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
@@ -99,28 +99,6 @@ _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRequest:
-    """One accuracy trial.
-
-    Attributes:
-        base_url: The endpoint, such as ``http://127.0.0.1:8123/v1/completions``.
-        tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
-        documents: How many of each task, from the first.
-        max_concurrency: Requests in flight at once.
-        timeout_s: Seconds for everything, the start of lm-eval (2 s) included where it is needed.
-        work_dir: Existing folder for the request and lm-eval's answer.
-    """
-
-    base_url: str
-    model: str
-    tasks: tuple[str, ...]
-    documents: int
-    max_concurrency: int
-    timeout_s: float
-    work_dir: Path
-
-
 class LmEval:
     """lm-eval in a process of its own, started when it is first needed; a context manager.
 
@@ -145,27 +123,48 @@ class LmEval:
         """Start it when it is not there, for tasks of ours, and leave it to its imports."""
         self._started(offline=True)
 
-    def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
-        """Ask every document; the answers come by task in the request's order, then by document.
+    def run_tasks(
+        self, accuracy: Accuracy, url: str, model: str, timeout_s: float, work_dir: Path
+    ) -> tuple[Answer, ...]:
+        """Ask every document; the answers come by task in their order, then by document.
+
+        ``url`` is the endpoint, such as ``http://127.0.0.1:8123/v1/completions``. Tasks are ours
+        (``recall``) or lm-eval's own (``gsm8k``), which may need the hub. ``timeout_s`` is for
+        everything, the start of lm-eval (2 s) included where it is needed. ``work_dir`` exists,
+        and gets the request and lm-eval's answer.
 
         The first line of an error says what happened, the others are the end of lm-eval's output.
         """
-        names = {name: _eval_name(name) for name in request.tasks}
-        request_file = request.work_dir / "lm-eval-request.json"
-        answered = request.work_dir / "lm-eval-answer.json"
-        request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
-        answered.unlink(missing_ok=True)
+        names = {name: _eval_name(name) for name in accuracy.tasks}
+        request_file = work_dir / "lm-eval-request.json"
+        answered = work_dir / "lm-eval-answer.json"
         offline = all(name != eval_name for name, eval_name in names.items())
+        request = EvaluationRequest(
+            model_args={
+                "model": model,
+                "base_url": url,
+                "num_concurrent": accuracy.max_concurrency,
+                # Text goes over the wire; the engine has the tokenizer, the harness has none.
+                "tokenized_requests": False,
+                "tokenizer_backend": None,
+            },
+            tasks=list(names.values()),
+            documents=accuracy.documents,
+            include_path=str(TASKS),
+            include_defaults=not offline,
+        )
+        request_file.write_text(json.dumps(request), encoding="utf-8")
+        answered.unlink(missing_ok=True)
         process = self._started(offline=offline)
         with ExitStack() as on_error:
             on_error.callback(self.stop)
-            self._evaluate(process, [str(request_file), str(answered)], request.timeout_s)
+            self._evaluate(process, [str(request_file), str(answered)], timeout_s)
             on_error.pop_all()
         try:
             evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
-        return read_answers(evaluation, names, request.documents)
+        return read_answers(evaluation, names, accuracy.documents)
 
     def stop(self) -> None:
         """End it, if it runs."""
@@ -202,7 +201,7 @@ def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
     foreign = [name for name in tasks if _eval_name(name) == name]
     if not foreign:
         return
-    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.fetch", *foreign]
+    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.evaluate", *foreign]
     try:
         _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
     except MeasurementError as error:
@@ -212,23 +211,6 @@ def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
 
 def _eval_name(name: str) -> str:
     return f"hybridwatch_{name}" if (TASKS / f"{name}.yaml").is_file() else name
-
-
-def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> EvaluationRequest:
-    return EvaluationRequest(
-        model_args={
-            "model": request.model,
-            "base_url": request.base_url,
-            "num_concurrent": request.max_concurrency,
-            # Text goes over the wire; the engine has the tokenizer, the harness has none.
-            "tokenized_requests": False,
-            "tokenizer_backend": None,
-        },
-        tasks=list(names.values()),
-        documents=request.documents,
-        include_path=str(TASKS),
-        include_defaults=any(name == eval_name for name, eval_name in names.items()),
-    )
 
 
 def _environment(*, offline: bool) -> dict[str, str]:
