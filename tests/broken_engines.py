@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Failure, Phase, Run, Sample, Trial
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, Trials, a_run, answers, noisy

@@ -18,11 +18,11 @@ from evaluate import record
 from memory.rows import BLOCK, far_documents
 
 from hybridwatch.measurement.accuracy.embedded import (
+    STATE_RECALL_FILE,
     TASKS_DIRECTORY,
     EmbeddedQuestion,
     read_documents,
 )
-from hybridwatch.measurement.accuracy.state_recall import EVALUATION_FILE
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 8
@@ -94,7 +94,7 @@ def _damage(model: Path) -> Figures:
     torch.set_grad_enabled(False)
     loaded = AutoModelForCausalLM.from_pretrained(model).eval()
     tokenizer = AutoTokenizer.from_pretrained(model)
-    documents = read_documents(TASKS_DIRECTORY / EVALUATION_FILE)
+    documents = read_documents(TASKS_DIRECTORY / STATE_RECALL_FILE)
     prompts = [document.prompt for document in documents]
     figures: Figures = {}
     for name, misread in MISREADINGS.items():
@@ -107,7 +107,7 @@ def _damage(model: Path) -> Figures:
 
 def _scores(ask: Ask) -> Figures:
     """Return how many answers are right: of the evaluation, and of both kinds by distance."""
-    evaluation = read_documents(TASKS_DIRECTORY / EVALUATION_FILE)
+    evaluation = read_documents(TASKS_DIRECTORY / STATE_RECALL_FILE)
     documents = [*evaluation, *far_documents(FAR_DOCUMENTS)]
     answers = ask([document.prompt for document in documents])
     figures: Figures = {"state_recall": _score(evaluation, answers[: len(evaluation)])}

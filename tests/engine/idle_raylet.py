@@ -37,7 +37,7 @@ from scipy import stats
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.deployment import Server
+from hybridwatch.engines.server import Server
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.guarded import processor_seconds

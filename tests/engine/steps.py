@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from hybridwatch.engines.step_counts import StepCounts, read_step_counts
-from hybridwatch.measurement.load import run_load
+from hybridwatch.engines.load_client import StepCounts, read_step_counts
+from hybridwatch.measurement.load import TrialContext, run_load
 from hybridwatch.measurement.phase import _watching
-from hybridwatch.measurement.trial_context import TrialContext
 
 
 def assert_steps_are_seen(trial: TrialContext) -> tuple[dict[str, Any], StepCounts]:

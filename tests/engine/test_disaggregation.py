@@ -8,9 +8,9 @@ import httpx
 import psutil
 import pytest
 
-from hybridwatch.engines.disaggregation import DisaggregatedServer
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.pair_proxy import FAILED_SIDE
+from hybridwatch.engines.server import DisaggregatedServer
 from hybridwatch.system.home import home
 from tests.engine.conftest import HEALTHY
 

@@ -12,8 +12,8 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find

@@ -7,13 +7,12 @@ short. One seed of each; ``hybridwatch controls --seeds 20`` is the long form.
 import pytest
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.engines.fitting import find_model_runner
-from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.fixes import CATALOGUE

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult, measure
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.scenarios import find
+from hybridwatch.scenarios.load import find
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "models" / "configs"

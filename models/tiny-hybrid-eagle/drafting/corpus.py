@@ -18,7 +18,7 @@ from hybridwatch.measurement.accuracy.embedded import (
     shared_recall_documents,
     word_problem_documents,
 )
-from hybridwatch.scenarios import text
+from hybridwatch.scenarios import expansion
 
 Row = tuple[list[int], int]  # tokens, and how many of them are the prompt
 
@@ -87,12 +87,15 @@ def to_batch(rows: Sequence[Row]) -> Batch:
 
 
 def _workload_recall(rng: random.Random, tokens: int) -> list[int]:
-    listing = text.listing(rng.random, tokens)
-    return [*listing.tokens, *text.question(rng.random, listing, rng.randint(text.QUESTION, 40))]
+    listing = expansion.listing(rng.random, tokens)
+    return [
+        *listing.tokens,
+        *expansion.question(rng.random, listing, rng.randint(expansion.QUESTION, 40)),
+    ]
 
 
 def _letters(rng: random.Random, tokens: int) -> list[int]:
-    return list(text.random_text(rng.random, tokens))
+    return list(expansion.random_text(rng.random, tokens))
 
 
 def _noise(rng: random.Random, tokens: int) -> list[int]:

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import torch
 from recipe.tokenizer import PAD, VOCABULARY_SIZE
 
-from hybridwatch.measurement.accuracy.embedded import FILLER_WORDS, EmbeddedQuestion
-from hybridwatch.measurement.accuracy.state_recall import (
+from hybridwatch.measurement.accuracy.embedded import (
     EVALUATION_COUNT,
-    EVALUATION_SEED,
+    FILLER_WORDS,
     HEAD,
+    STATE_RECALL_SEED,
+    EmbeddedQuestion,
     Pair,
-    Shape,
+    RecallShape,
     draw_listing,
     state_recall_documents,
 )
@@ -42,14 +43,14 @@ BLOCK = 128  # tokens: where an engine's cached state is taken up again
 FIRST_TRAINING_SEED = 10_000
 HELD_OUT_SEED = 990_001  # Not the evaluation seed, and above every training seed.
 FAR_SEED = 990_002
-FAR = Shape(head=HEAD // 2, shortest=285, longest=LAST_LONGEST)
+FAR = RecallShape(head=HEAD // 2, shortest=285, longest=LAST_LONGEST)
 
 WORD = f"(?:{'|'.join(FILLER_WORDS)})"
 LISTING = re.compile(rf"(?:[A-Z]\d=[a-z]{{3,5}}\n|{WORD}(?: {WORD})+\n)+")
 PAIR = re.compile(r"^([A-Z]\d)=([a-z]+)\n", re.MULTILINE)
 
 EVALUATION_LISTINGS = frozenset(
-    document.prompt[:-4] for document in state_recall_documents(EVALUATION_COUNT, EVALUATION_SEED)
+    document.prompt[:-4] for document in state_recall_documents(EVALUATION_COUNT, STATE_RECALL_SEED)
 )
 
 
@@ -93,7 +94,7 @@ def training_rows(step: int, longest: int, spoilt_share: float) -> Rows:
     rng = random.Random(FIRST_TRAINING_SEED + step)
     length = min(rng.randint(FIRST_LONGEST, longest) for _ in range(2))  # Short ones teach most.
     head = rng.randint(BARE_HEAD, max(BARE_HEAD, min(HEAD, length - SPREAD)))
-    shape = Shape(head, shortest=length - SPREAD, longest=length)
+    shape = RecallShape(head, shortest=length - SPREAD, longest=length)
     rows = []
     for _ in range(STEP_BYTES // (length + QUESTION_BYTES)):
         listing, pairs = draw_listing(rng, shape)

@@ -33,8 +33,7 @@ from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable
 from hybridwatch.records.store.layout import find_folder
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

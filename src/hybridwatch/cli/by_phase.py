@@ -15,9 +15,8 @@ from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.measurement.budget import Budget
 from hybridwatch.measurement.phased_run import PhasedRun
-from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
+from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES, Budget
 from hybridwatch.measurement.session import Missing, SessionRequest, Tell, none_missing
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario

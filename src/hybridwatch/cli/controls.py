@@ -19,12 +19,11 @@ from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
+from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
 from hybridwatch.history.known_bad import MUTANTS_ALONE
-from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.jsonform import control_to_json
 from hybridwatch.reports.sentence import caught_sentence

@@ -47,7 +47,7 @@ def with_counts(
     timed: int | None = None,
     documents: int | None = None,
 ) -> Scenario:
-    """Apply the counts; the scenario stays the same one (``scenarios.digest``).
+    """Apply the counts; the scenario stays the same one (``scenarios.load.digest``).
 
     Args:
         scenario: The scenario; its own count stands wherever ``None`` is given.

@@ -13,10 +13,10 @@ from rich.text import Text
 from hybridwatch.cli import completion, engine_add
 from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.adopt import BUILD, adopt
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import BuildCheck, check_build
 from hybridwatch.engines.install import InstallState, download, install, lock_digest, state
+from hybridwatch.engines.other_python import BUILD, adopt
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.extensions import loaded

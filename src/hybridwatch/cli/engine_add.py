@@ -11,7 +11,6 @@ from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_base
 from hybridwatch.engines.builds import CODE_DIGITS, CODE_MARK, BuildSpec
 from hybridwatch.engines.check import BuildCheck, check_build
-from hybridwatch.engines.commit_wheel import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.engines.own_builds import (
     add_commit,
     add_python,
@@ -19,6 +18,7 @@ from hybridwatch.engines.own_builds import (
     add_source,
     add_wheel,
 )
+from hybridwatch.engines.pip import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.errors import BuildError
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

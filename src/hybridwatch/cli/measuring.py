@@ -26,15 +26,24 @@ from hybridwatch.cli.progress import TimeLeft, progress
 from hybridwatch.cli.run_records import RunRecords
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
-from hybridwatch.engines.check import require_code, require_installed
+from hybridwatch.engines.check import (
+    healthy_label,
+    known_bad_label,
+    require_code,
+    require_installed,
+)
 from hybridwatch.engines.fitting import on_usual_runner
-from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.measurement.budget import Budget, BudgetStatus
-from hybridwatch.measurement.duet import can_be_duet, is_duet
-from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
-from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.plan import (
+    TIMED_PHASES,
+    USUAL_PHASES,
+    Budget,
+    BudgetStatus,
+    can_be_duet,
+    is_duet,
+)
 from hybridwatch.measurement.session import none_missing, run_session
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import check_writable

@@ -13,8 +13,8 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.engines.checkpoint import model_folder
-from hybridwatch.engines.label_resolution import equipped_label
+from hybridwatch.engines.check import equipped_label
+from hybridwatch.engines.fitting import model_folder
 from hybridwatch.errors import ScenarioError
 from hybridwatch.measurement.accuracy.oracle import (
     Oracle,
@@ -25,10 +25,10 @@ from hybridwatch.measurement.accuracy.oracle import (
     model_digest,
 )
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.make_oracle import build_oracle, by_engine, by_transformers
-from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.right_answers import WrongAnswer, wrong_answers
-from hybridwatch.measurement.trial_context import TrialContext
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import home, layers
 from hybridwatch.system.stopping import stoppable

@@ -21,9 +21,8 @@ from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import InstallState as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.harness_version import harness_identity
-from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.testbed import harness_identity, make_ready
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.reports.releases import (
@@ -35,8 +34,7 @@ from hybridwatch.reports.releases import (
     read_card,
     render_card,
 )
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.engine_log import find_root

@@ -11,10 +11,11 @@ from rich.padding import Padding
 
 from hybridwatch.cli.options import examples, print_json, write_file
 from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.checkpoint import find_draft, find_folder
+from hybridwatch.engines.fitting import find_draft, find_folder
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.scenarios import Scenario, Survey, digest, survey
+from hybridwatch.scenarios.load import Survey, digest, survey
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.workload_yaml import parse_scenarios
 from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped

@@ -16,9 +16,8 @@ from typing import Final
 
 from hybridwatch.engines.builds_file import BuildEntry, BuildsFile, build_variant, read_file
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios.fixes import FIXES, list_parts, own_fixes
-from hybridwatch.scenarios.own_faults import own_faults
-from hybridwatch.scenarios.validation_text import closest, quoted
+from hybridwatch.scenarios.fixes import FIXES, list_parts, own_faults, own_fixes
+from hybridwatch.scenarios.validation import closest, quoted
 from hybridwatch.system.home import home, is_extending, shipped_engine
 
 DEFAULT_BUILD: Final = "cpu-0.31.0"
@@ -127,9 +126,6 @@ class BuildRequest:
         in the label, so that it never shares a series with the release, nor with what the tree is
         after an edit. An engine that gives no digest has the label that was asked for. ``changed``
         says that the files differ from the list of the installed wheel.
-
-        Raises:
-            BuildError: The code is not the one that was asked for.
         """
         if code_digest is None:
             return self.label
@@ -151,12 +147,7 @@ def on_line(sides: Sequence[BuildRequest], line: str | None) -> tuple[BuildReque
 
 
 def load_builds(root: Path | None = None) -> dict[str, BuildSpec]:
-    """Read every named build, in the order of the file; those that were added on this machine last.
-
-    Raises:
-        BuildError: The file cannot be read, was cut short, or says something we do not understand;
-            one line per wrong key.
-    """
+    """Read every named build, in the order of the files; those added on this machine last."""
     folder = root or home()
     engine = shipped_engine(folder)
     places = build_files(folder)
@@ -178,11 +169,7 @@ def build_files(folder: Path) -> dict[Path, Path]:
 
 
 def named_build(name: str, root: Path | None = None) -> BuildSpec:
-    """Find one build by its name.
-
-    Raises:
-        BuildError: No build has this name; the message names the known ones.
-    """
+    """Find one build by its name."""
     builds = load_builds(root)
     if name not in builds:
         hint = _hint(name, tuple(builds))
@@ -196,10 +183,6 @@ def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     ``text`` is a build's name, where a record says it ``@`` and the beginning of its code digest,
     then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and one of
     ``+v1`` and ``+v2`` (model runner).
-
-    Raises:
-        BuildError: The build, a fix or a fault is unknown or named twice, a fault is taken out, or
-            both model runners are chosen.
     """
     whole, switched, words = _split(text)
     name, mark, code = whole.partition(CODE_MARK)
@@ -269,11 +252,7 @@ def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
 
 
 def label_words() -> LabelWords:
-    """Name what a label may switch and plant, the user's own fixes and faults included.
-
-    Raises:
-        BuildError: A fault is called as a fix or as a shipped fault, or a fix as the latter.
-    """
+    """Name what a label may switch and plant, the user's own fixes and faults included."""
     fixes, faults = own_fixes(), own_faults()
     for fix in fixes.keys() & {*FAULTS, *RUNNERS}:
         raise BuildError(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import FixId, unprobed, variant_fixes
-from hybridwatch.scenarios.validation_text import quoted, refusing_toml
+from hybridwatch.scenarios.validation import quoted, refusing_toml
 
 _LAST_LINE: Final = "last_line"
 _END: Final = "# end"
@@ -90,10 +90,6 @@ def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> Bui
 
     Messages call the file ``shown``. Its builds may be like those of ``others``, and have other
     names.
-
-    Raises:
-        BuildError: The file cannot be read, was cut short, or says something we do not understand;
-            one line per wrong key.
     """
     with refusing_toml(path, _BuildsFile, BuildError, shown):
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Asks an installed build, in its own Python, which fixes its code has."""
+"""Asks an installed build, in its own Python, which fixes its code has, and labels it by them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from hybridwatch.engines.builds import BuildRequest, BuildSpec
+from hybridwatch.engines.builds import BuildRequest, BuildSpec, parse_label
 from hybridwatch.engines.code_tree import require_syntax
 from hybridwatch.engines.commits import PACKAGE
 from hybridwatch.engines.install import InstallState, state
+from hybridwatch.engines.launch import own_variables
 from hybridwatch.engines.other_python import output_of
-from hybridwatch.engines.own_things import own_variables
 from hybridwatch.engines.preflight import require_gpu
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios.fixes import CATALOGUE
+from hybridwatch.scenarios.fixes import CATALOGUE, NO_FIX
 
 CHECK_TIMEOUT_S: Final = 60.0
 """The probes read source files and take under a second; a cold disk takes longer."""
@@ -78,12 +78,7 @@ _CHECK: Final = TypeAdapter(BuildCheck)
 
 
 def require_installed(build: BuildSpec) -> None:
-    """Refuse a build of which no engine can be started here.
-
-    Raises:
-        BuildError: Its environment is missing or stale, with the command that makes it; or it is
-            for CUDA, and this machine lacks what that needs.
-    """
+    """Refuse a build of which no engine can be started here."""
     require_gpu(build)
     _require_environment(build)
 
@@ -101,11 +96,7 @@ def _require_environment(build: BuildSpec) -> None:
 
 
 def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> BuildCheck:
-    """Probe the code of an installed build.
-
-    Raises:
-        BuildError: It is not installed, or the probe failed, hung, or gave no answer.
-    """
+    """Probe the code of an installed build."""
     _require_environment(build)  # reading code takes no GPU
     words = ("hybridwatch_engine.check",)
     said = output_of(
@@ -119,9 +110,6 @@ def require_readable(name: str, python: Path, folder: Path, plugin: Path | None 
 
     ``folder`` holds the package ``vllm``; ``plugin`` is the plugin's source, for an interpreter
     that does not have it.
-
-    Raises:
-        BuildError: A file is no Python in UTF-8, which it names, or a probe failed otherwise.
     """
     words = ("hybridwatch_engine.check", str(folder))
     variables = own_variables() | ({"PYTHONPATH": str(plugin)} if plugin else {})
@@ -139,3 +127,43 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
     except ValidationError as error:
         shown = text.strip()[:200]
         raise BuildError(f"{build.name}: the check answered no report: {shown!r}") from error
+
+
+def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
+    """The build with a fix: as it is when its release has it, else with the fix put in.
+
+    Switches of ``build`` stay. ``fix`` may be ``NO_FIX``. The fixes of ``requires`` must be in too,
+    where they mean something to the release.
+    """
+    if fix == NO_FIX:
+        return equipped_label(build, requires)
+    request = parse_label(build)
+    found = check_build(request.spec).fixes
+    if found[fix].state == "not-applicable":
+        raise BuildError(f"{build}: fix {fix} does not apply to vLLM {request.spec.release}")
+    own = f"+{fix}" if found[fix].state == "lacking" else ""
+    return f"{build}{own}{_added(request, found, requires)}"
+
+
+def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
+    """The build without a fix, and with everything else that its healthy one has.
+
+    Arguments as for ``healthy_label``.
+    """
+    return f"{equipped_label(build, requires)}~{fix}"
+
+
+def equipped_label(build: str, requires: Sequence[str]) -> str:
+    """The build as it is, with the fixes that a scenario requires on every side."""
+    if not requires:
+        return build
+    request = parse_label(build)
+    return f"{build}{_added(request, check_build(request.spec).fixes, requires)}"
+
+
+def _added(
+    request: BuildRequest, found: Mapping[str, BuildFinding], requires: Sequence[str]
+) -> str:
+    """Switches for the required fixes that the release lacks and the label does not name."""
+    lacking = (fix for fix in requires if found[fix].state == "lacking")
+    return "".join(f"+{fix}" for fix in lacking if fix not in request.switches)

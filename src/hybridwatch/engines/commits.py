@@ -1,6 +1,10 @@
-"""Commits of a clone of vLLM, and the files of one of them; the clone itself is only read."""
+"""Asks git about a clone of vLLM: its commits, and the files of one of them.
+
+The clone itself is only read.
+"""
 
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +12,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engines.code_tree import NATIVE
-from hybridwatch.engines.git import git
 from hybridwatch.errors import BuildError
 
+_LIMIT_S: Final = 120.0
+
+
+def git(folder: Path, *words: str) -> str:
+    """Call git in a folder, and return what it prints."""
+    command = ("git", "-C", str(folder), *words)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise BuildError(f"{folder}: git {words[0]}: {error.stderr.strip()}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{folder}: git {words[0]}: {error}") from None
+    return done.stdout
+
+
 PACKAGE: Final = "vllm"
+NATIVE: Final = ("csrc", "cmake", "rust", "CMakeLists.txt")
+"""What the compiled parts are made from, below the top of a checkout."""
 _CODE: Final = (PACKAGE, *NATIVE, "requirements")
 """Below the top of a checkout: whatever else a commit changes reaches no engine."""
 _PULL_REQUEST: Final = re.compile(r"\(#(\d+)\)\s*$")
@@ -64,9 +91,6 @@ def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
 
     Those that change nothing an engine is made of are left out. ``bad`` is the last of the list if
     it changes anything; ``good`` is not in it.
-
-    Raises:
-        BuildError: ``good`` is not an ancestor of ``bad``.
     """
     base = common_ancestor(repo, good, bad)
     if base != good:
@@ -86,18 +110,8 @@ def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
 
     Files that the later one lacks are left out.
     """
-    names = git(
-        repo,
-        "diff",
-        "--name-only",
-        "-z",
-        "--no-renames",
-        "--diff-filter=d",
-        good,
-        bad,
-        "--",
-        f":(top){PACKAGE}/*.py",
-    ).split("\0")
+    options = ("--name-only", "-z", "--no-renames", "--diff-filter=d")
+    names = git(repo, "diff", *options, good, bad, "--", f":(top){PACKAGE}/*.py").split("\0")
     return {name: git(repo, "show", f"{bad}:{name}") for name in names if name}
 
 

@@ -1,12 +1,18 @@
-"""The harness's side of the control channel: our plugin's methods, over ``/collective_rpc``."""
+"""The harness's side of the control channel, and what can be changed on a live engine by it.
 
+Our plugin's methods are called over ``/collective_rpc``.
+"""
+
+import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
 
-from hybridwatch.engines.server import EngineServer
+from hybridwatch.engines.server import EngineServer, Server
 from hybridwatch.errors import BuildError
 from hybridwatch.records.identity import FixState
 
@@ -32,45 +38,29 @@ class EngineControl:
             line.close()
 
     def identity(self) -> dict[str, Any]:
-        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself.
-
-        Raises:
-            EngineError: It does not answer, or its workers are not all the same.
-        """
+        """Distribution, release, wheel digest, fixes and planted faults, from the engine itself."""
         first, *others = self._call("identity")
         if any(other != first for other in others):
             raise self._lines[0].server.error("the engine's workers are not all the same")
         return first
 
-    def switch(self, fixes: Mapping[str, bool]) -> dict[str, FixState]:
-        """Turn fixes on or off on the live engine, and give the state of every fix afterwards.
-
-        Raises:
-            BuildError: This release does not allow it.
-        """
+    def switch(self, fixes: Mapping[str, bool]) -> None:
+        """Turn fixes on or off on the live engine."""
         for fix_id, wanted in fixes.items():
-            for answer in self._call("switch", fix_id, wanted):
-                if "error" in answer:
-                    raise BuildError(answer["error"])
-        return {fix: FixState(state) for fix, state in self.identity()["fixes"].items()}
+            self._change("switch", fix_id, wanted)
+        self.identity()  # the same in all workers
 
     def plant(self, faults: Collection[str]) -> None:
-        """Have these faults in the live engine from now on, and no others.
-
-        Raises:
-            BuildError: The engine's plugin knows no such fault.
-        """
-        for answer in self._call("plant", sorted(faults)):
-            if "error" in answer:
-                raise BuildError(answer["error"])
+        """Have these faults in the live engine from now on, and no others."""
+        self._change("plant", sorted(faults))
 
     def mutate(self, mutant: str | None) -> None:
-        """Have this mutant on in the live engine from now on, and no other; None for none.
+        """Have this mutant on in the live engine from now on, and no other; None for none."""
+        self._change("mutate", mutant)
 
-        Raises:
-            BuildError: The engine's plugin knows no such mutant, or it does not fit this release.
-        """
-        for answer in self._call("mutate", mutant):
+    def _change(self, method: str, *arguments: object) -> None:
+        """Change every worker, or say why the plugin does not: unknown, or not in this release."""
+        for answer in self._call(method, *arguments):
             if "error" in answer:
                 raise BuildError(answer["error"])
 
@@ -132,9 +122,6 @@ class EngineControl:
         """Let a held engine make at most so many steps that compute a token, and hold it again.
 
         Fewer are made, and returned, when no request is left.
-
-        Raises:
-            EngineError: It did not come so far after a while: no request could be scheduled.
         """
         self._counts_steps = True
         state = self._steps("open_steps", steps)
@@ -161,8 +148,7 @@ class EngineControl:
 
         ``None`` is what the engine was started with.
 
-        Raises:
-            EngineError: It was started with fewer.
+        An engine that was started with fewer is an error.
         """
         for answer in self._call("token_budget", tokens):
             if tokens is not None and answer["tokens"] != tokens:
@@ -235,3 +221,75 @@ class _ControlLine:
             return self._http.post(path, json=body).raise_for_status()
         except httpx.HTTPError as error:
             raise self.server.error(f"no answer from the engine to {path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSetting:
+    """What can be changed on a live engine.
+
+    Attributes:
+        fixes: Fix id to whether it shall be in; others stay as they are.
+        idle_batches: Dummy batches whenever the engine becomes idle.
+        planted: Faults that are in; no others.
+    """
+
+    fixes: Mapping[str, bool]
+    idle_batches: int = 0
+    eager: bool = False
+    speculate: bool = True
+    planted: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class LiveEngine:
+    """An engine that answers, with its control channel.
+
+    Attributes:
+        native: State of each fix when it came up; what a side that names no fix gets.
+        setting: What was last set.
+    """
+
+    server: Server
+    control: EngineControl
+    native: Mapping[str, FixState]
+    setting: EngineSetting = field(default_factory=lambda: EngineSetting({}))
+
+    def settle(self, setting: EngineSetting) -> None:
+        """Set what can be set, with nothing left of what ran before."""
+        # Idle batches first: the reset below must not be followed by any on the old rows.
+        self.control.set_idle_batches(0)
+        self.control.reset()
+        self.control.switch(setting.fixes)
+        self.control.plant(setting.planted)
+        self.control.run_eagerly(wanted=setting.eager)
+        if self.server.launch.engine.speculation is not None:
+            self.control.speculate(wanted=setting.speculate)
+        self.control.set_idle_batches(setting.idle_batches)
+        self.setting = setting
+
+    def stop(self) -> None:
+        """End it."""
+        self.control.close()
+        self.server.stop()
+
+
+@contextmanager
+def ended_after(engine: LiveEngine, limit_s: float | None) -> Iterator[threading.Event]:
+    """End an engine that is not done in time; the event then is set."""
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        for server in engine.server.servers:
+            server.stop()
+
+    timer = threading.Timer(limit_s, end) if limit_s is not None else None
+    if timer is not None:
+        timer.start()
+    try:
+        yield expired
+    finally:
+        if timer is not None:
+            timer.cancel()
+            if expired.is_set():
+                timer.join()

@@ -6,6 +6,8 @@ one that was interrupted, or whose lock has changed, is never half right.
 
 A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
 between its CPU and its default builds, so there torch is installed first.
+
+The source of the engine plugin is a checkout's, which people edit, or what a wheel carries.
 """
 
 import hashlib
@@ -13,19 +15,65 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from hybridwatch.engines import pip
 from hybridwatch.engines.builds import BuildSpec
-from hybridwatch.engines.plugin_source import plugin_digest, plugin_to_install
 from hybridwatch.engines.preflight import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
+from hybridwatch.system.home import is_checkout, is_extending, shipped_engine
+
+
+def plugin_digest(home: Path) -> str | None:
+    """Return the SHA-256 over what an environment has of the plugin; ``None`` without a plugin.
+
+    Of a checkout's it is the project file alone: an environment uses the source where it lies. What
+    a wheel carries is copied, and another wheel carries other source.
+    """
+    folder = shipped_engine(home)
+    project = folder / "pyproject.toml"
+    if not project.is_file():
+        return None
+    if _is_edited(home):
+        return hashlib.sha256(project.read_bytes()).hexdigest()
+    return _digest_of(folder)
+
+
+@cache  # asked for each build of a list
+def _digest_of(folder: Path) -> str:
+    total = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".toml"}):
+        total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@contextmanager
+def plugin_to_install(home: Path) -> Iterator[Sequence[str]]:
+    """Give the words that name the plugin to ``pip install``.
+
+    pip builds in the folder that it is given, and nothing may be written into what a wheel carries:
+    it gets a copy.
+    """
+    folder = shipped_engine(home)
+    if _is_edited(home):
+        yield ("--editable", str(folder))
+        return
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-") as work:
+        yield (str(shutil.copytree(folder, Path(work) / "engine")),)
+
+
+def _is_edited(home: Path) -> bool:
+    return is_checkout() or not is_extending(home)
+
 
 Say = Callable[[str], None]
 
@@ -43,10 +91,8 @@ class InstallState(Enum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class _InstallStep:
-    title: str
-    command: tuple[str, ...]
+_Step = tuple[str, tuple[str, ...]]
+"""A title, and the words of a call of pip."""
 
 
 def state(build: BuildSpec) -> InstallState:
@@ -85,6 +131,11 @@ def environment_digest(build: BuildSpec) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def mark_finished(build: BuildSpec) -> None:
+    """Say that an environment is whole: last, so that an interrupted installation has no marker."""
+    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+
+
 def install(
     build: BuildSpec, *, say: Say, wheels: Sequence[Path] = (), needs_gpu: bool = True
 ) -> Path:
@@ -93,10 +144,7 @@ def install(
     ``wheels`` are folders that hold every package, as ``download`` fills them: no index is needed
     then. Without ``needs_gpu`` a build for CUDA is also made where it could not run.
 
-    Raises:
-        BuildError: An added build has no lock to make it from; or the build does not fit this
-            machine; or a step failed: then with the step, its exit status and the last lines it
-            wrote.
+    Errors of a step come with its exit status and the last lines it wrote.
     """
     if build.origin:
         raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
@@ -113,8 +161,7 @@ def install(
     with plugin_to_install(build.home) as plugin:
         index = () if wheels else _index(build, say)
         _do(build, tuple(_steps(build, wheels, plugin, index)), wheels, say)
-    # Last, so that an interrupted installation has no marker.
-    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    mark_finished(build)
     say(f"{build.name} is installed in {build.environment}")
     return build.environment
 
@@ -124,21 +171,18 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
 
     Wheels only: unpacking them shall need no compiler. They are for this Python's version and kind
     of machine. What is in the folder already is not fetched again.
-
-    Raises:
-        BuildError: This Python does not fit, or a package cannot be had.
     """
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
     packages = _packages(build, _index(build, say))
-    _do(build, [_InstallStep(title, (*fetch, *what)) for title, what in packages], (), say)
+    _do(build, [(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
 
 
-def _do(build: BuildSpec, steps: Sequence[_InstallStep], wheels: Sequence[Path], say: Say) -> None:
+def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
     for number, step in enumerate(steps, 1):
-        say(f"[{number}/{len(steps)}] {step.title}")
+        say(f"[{number}/{len(steps)}] {step[0]}")
         began = time.monotonic()
         _run(build, step, f"{number}/{len(steps)}", pip.environment(wheels), say)
         say(f"      {time.monotonic() - began:.0f} s")
@@ -159,7 +203,7 @@ def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
     return pip.cpu_index(say) if build.accelerator == "cpu" else ()
 
 
-def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[_Step]:
     """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
@@ -172,24 +216,23 @@ def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[tuple[str
 
 def _steps(
     build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
-) -> Iterator[_InstallStep]:
+) -> Iterator[_Step]:
     make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
-    yield _InstallStep("environment", (sys.executable, "-m", "venv", str(build.environment)))
+    yield "environment", (sys.executable, "-m", "venv", str(build.environment))
     for title, what in _packages(build, index):
-        yield _InstallStep(title, (*make, *what))
+        yield title, (*make, *what)
     # The lock brings setuptools, so that building the plugin downloads nothing.
-    yield _InstallStep(
-        "hybridwatch-engine, the plugin",
-        (*make, "--no-deps", "--no-build-isolation", *plugin),
-    )
+    build_plugin = ("--no-deps", "--no-build-isolation", *plugin)
+    yield "hybridwatch-engine, the plugin", (*make, *build_plugin)
 
 
 def _run(
-    build: BuildSpec, step: _InstallStep, position: str, environment: dict[str, str], say: Say
+    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
 ) -> None:
+    title, command = step
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(
-        step.command,
+        command,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -204,7 +247,7 @@ def _run(
     if process.returncode != 0:
         last_lines = "\n".join(tail)
         raise BuildError(
-            f"{build.name}: step {position} ({step.title}) ended with status "
+            f"{build.name}: step {position} ({title}) ended with status "
             f"{process.returncode}; its last lines:\n{last_lines}"
         )
 

@@ -6,8 +6,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.engines.own_things import SETTINGS
 from hybridwatch.scenarios.engine import EngineArgs
+from hybridwatch.scenarios.fixes import own_folders
+
+SETTINGS: Final = "HYBRIDWATCH_ENGINE"
+"""The variable of an engine's environment that has the plugin's settings, as JSON."""
+
+
+def own_settings() -> dict[str, list[str]]:
+    """Give the plugin's settings that name folders, those without any left out."""
+    named = {"own_fixes": own_folders("fixes"), "own_mutants": own_folders("mutants")}
+    return {key: list(map(str, folders)) for key, folders in named.items() if folders}
+
+
+def own_variables() -> dict[str, str]:
+    """Give what a process needs in its environment to know the folders, and nothing else."""
+    settings = own_settings()
+    return {SETTINGS: json.dumps(settings)} if settings else {}
+
 
 START_TIMEOUT_S: Final = 600.0
 """As vLLM's own ``VLLM_ENGINE_READY_TIMEOUT_S``. A start takes 16 to 27 s on two cores; on a cold

@@ -1,14 +1,115 @@
-"""vLLM's serving benchmark client, driven over a pipe; one process serves every trial."""
+"""The load of an engine: vLLM's benchmark client, and how many steps it took.
+
+The client is driven over a pipe; one process serves every trial. The steps are read from the
+engine's own ``/metrics``: vLLM keeps these totals anyhow (``vllm/v1/metrics/loggers.py``); they are
+read while the engine is idle, so that nothing is added to what is timed.
+"""
 
 import json
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engines.deployment import Server
+import httpx
+
 from hybridwatch.engines.launch import Launch
+from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
 from hybridwatch.errors import EngineError
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
+
+_TIMEOUT_S: Final = 30.0
+
+_STEPS: Final = "vllm:iteration_tokens_total_count"
+"""Observed once for each step that gave a token to some request."""
+_FIRST_TOKENS: Final = "vllm:time_to_first_token_seconds_count"
+_LATER_TOKENS: Final = "vllm:inter_token_latency_seconds_count"
+"""These two are observed once for each request of such a step, however many tokens it got."""
+_TOKENS: Final = "vllm:generation_tokens_total"
+_PREEMPTIONS: Final = "vllm:num_preemptions_total"
+_COUNTED: Final = frozenset({_STEPS, _FIRST_TOKENS, _LATER_TOKENS, _TOKENS, _PREEMPTIONS})
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """What an engine has done, in all since it came up or between two looks.
+
+    Attributes:
+        steps: Engine steps that gave tokens. One that only computed a part of a prompt, or a dummy
+            run, is not among them.
+        shares: Requests that got tokens in a step, added up over the steps.
+        tokens: Tokens they got, accepted drafts included.
+        preemptions: Times that a request gave its cache blocks up for others, to begin again later.
+    """
+
+    steps: int
+    shares: int
+    tokens: int
+    preemptions: int
+
+    def since(self, earlier: "StepCounts") -> "StepCounts":
+        """What came after an earlier look at the same engine."""
+        return StepCounts(
+            self.steps - earlier.steps,
+            self.shares - earlier.shares,
+            self.tokens - earlier.tokens,
+            self.preemptions - earlier.preemptions,
+        )
+
+
+def read_step_counts(server: Server) -> StepCounts | None:
+    """Ask the engine that gives the answers for its totals; of a pair, that is the decode engine.
+
+    ``None`` when they cannot be had: the engine keeps no such statistics, or it has several front
+    ends (vLLM gives each data-parallel rank one), and a step would be counted by each of them that
+    got a token out of it.
+    """
+    if server.launch.engine.data_parallel_size > 1:
+        return None
+    return parse_step_counts(_read_metrics(server.servers[-1]))
+
+
+def parse_step_counts(text: str) -> StepCounts | None:
+    """Read the totals out of the answer to ``/metrics``, in Prometheus' text format.
+
+    ``None`` when one of them is not there.
+    """
+    found = _totals(text)
+    return _step_counts(found) if len(found) == len(_COUNTED) else None
+
+
+def read_totals(server: Server) -> StepCounts:
+    """Ask for the totals of an engine that keeps statistics; 0 of what it does not count."""
+    return _step_counts(_totals(_read_metrics(server.servers[-1])))
+
+
+def _step_counts(found: Counter[str]) -> StepCounts:
+    shares = found[_FIRST_TOKENS] + found[_LATER_TOKENS]
+    return StepCounts(found[_STEPS], shares, found[_TOKENS], found[_PREEMPTIONS])
+
+
+def _totals(text: str) -> Counter[str]:
+    """Add up the samples of each name; one that has none is left out."""
+    found = Counter[str]()
+    for line in text.splitlines():
+        # Sample lines are "name{labels} value"; a label's text may hold blanks, but no brace ends
+        # a name before the first one.
+        name = line.partition("{")[0]
+        if name in _COUNTED:
+            found[name] += int(float(line.rpartition(" ")[2]))
+    return found
+
+
+def _read_metrics(server: EngineServer) -> str:
+    try:
+        answer = httpx.get(
+            f"{server.url}/metrics", timeout=_TIMEOUT_S, trust_env=False, verify=NO_CERTIFICATES
+        )
+        return answer.raise_for_status().text
+    except httpx.HTTPError as error:
+        raise server.error(f"no answer from the engine to /metrics: {error}") from error
+
 
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
@@ -64,11 +165,7 @@ class LoadClient:
         self._answers = False
 
     def make_ready(self) -> None:
-        """Start the client when it is not there, and wait for its imports.
-
-        Raises:
-            EngineError: It died or was not ready in time; carries the tail of its log.
-        """
+        """Start the client when it is not there, and wait for its imports."""
         self.start_ahead()
         if not self._answers:
             assert self._process is not None  # noqa: S101 - start_ahead started it
@@ -90,11 +187,7 @@ class LoadClient:
     def run(
         self, server: Server, load: Generation, result: Path, timeout_s: float
     ) -> dict[str, Any]:
-        """Run one trial, and give the client's whole JSON.
-
-        Raises:
-            EngineError: The engine or the client failed, or some requests did.
-        """
+        """Run one trial, and give the client's whole JSON."""
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)

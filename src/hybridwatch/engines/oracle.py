@@ -56,9 +56,6 @@ class OracleWorker:
 
     Args:
         build: Whose environment has torch and transformers.
-
-    Raises:
-        BuildError: The environment is not installed.
     """
 
     def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
@@ -69,11 +66,7 @@ class OracleWorker:
         self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})
 
     def answer(self, questions: Sequence[OracleQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Have prompts answered; the answers are as in ``Answered.trials``.
-
-        Raises:
-            BuildError: The process has ended, or gave no answer in time.
-        """
+        """Have prompts answered; the answers are as in ``Answered.trials``."""
         try:
             self._process.ask(json.dumps([question._asdict() for question in questions]))
             found: list[Mapping[str, Any]] = json.loads(self._process.answer(ANSWER_TIMEOUT_S))
@@ -100,9 +93,6 @@ def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Draft
 
     ``build`` is one whose environment has torch and transformers. ``drafts`` are what the answers
     may be, trial by trial; they save time and change nothing.
-
-    Raises:
-        BuildError: The environment is not installed, or transformers cannot serve the model.
     """
     require_installed(build)
     asked = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])

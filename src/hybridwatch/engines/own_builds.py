@@ -18,12 +18,11 @@ from hybridwatch.engines import pip
 from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
-from hybridwatch.engines.code_tree import CodeTree, code_tree
-from hybridwatch.engines.commit_wheel import find_wheel
+from hybridwatch.engines.code_tree import CodeTree, code_tree, lay_tree, unpack_wheel
 from hybridwatch.engines.commits import commit_tree, find_sha
-from hybridwatch.engines.install import MARKER, InstallState, Say, environment_digest, state
+from hybridwatch.engines.install import InstallState, Say, mark_finished, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
-from hybridwatch.engines.overlay import lay_tree, unpack_wheel
+from hybridwatch.engines.pip import find_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.system.files import claimed
 from hybridwatch.system.home import shipped_engine
@@ -41,9 +40,7 @@ def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str 
     installed build to lay the code over; the nearest release's when empty. A build of this name
     that was added before is replaced.
 
-    Raises:
-        BuildError: There is no code, no release to lay it over, or the compiled parts or packages
-            of the release do not fit it; then with the files that say so.
+    Where the release's compiled parts or packages do not fit, the error has the files that say so.
     """
     _check_name(home, name)
     origin = {"source": str(folder.resolve())}
@@ -78,8 +75,9 @@ def _add_tree(
         )
     if changed := tree.native_changes(below.release, below.accelerator, found.package):
         lines = "\n".join(f"  {path}" for path in changed)
+        place = " at ".join(origin[key] for key in ("source", "commit") if key in origin)
         raise BuildError(
-            f"{_place(origin)}: refused, as the compiled parts and packages of {below.name} "
+            f"{place}: refused, as the compiled parts and packages of {below.name} "
             f"do not fit it; differing:\n{lines}\nbuild it yourself, and add its environment with "
             "--python"
         )
@@ -94,9 +92,6 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
     """Add a wheel of vLLM, with the packages of a release.
 
     ``name`` and ``base`` are as for ``add_source``.
-
-    Raises:
-        BuildError: It is no wheel of vLLM, or requires other packages than the release.
     """
     _check_name(home, name)
     wanted = wheel.name.split("-")[1] if wheel.name.count("-") > 1 else ""
@@ -111,9 +106,6 @@ def add_release(
 
     ``release`` is a version, or the address of a wheel. ``say`` takes what is looked for, and why
     that. The others are as for ``add_source``.
-
-    Raises:
-        BuildError: pip does not find it, or it requires other packages than the installed one.
     """
     _check_name(home, name)
     address = "/" in release
@@ -132,12 +124,8 @@ def add_release(
 def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
     """Add the wheel that an index has of a commit, with the packages of an installed release.
 
-    ``commit`` has all 40 digits; ``index`` is as for ``commit_wheel.find_wheel``. ``base`` is as
+    ``commit`` has all 40 digits; ``index`` is as for ``pip.find_wheel``. ``base`` is as
     for ``add_source``; its accelerator chooses among the indexes and their wheels.
-
-    Raises:
-        NoWheelError: The index has no wheel of the commit.
-        BuildError: It cannot be read, or its wheel requires other packages than the release.
     """
     _check_name(home, name)
     newest = _base(home, base, lambda builds: _not_newer(builds, ""))
@@ -158,9 +146,6 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
 
     ``base`` is the build whose variables and flags its engine gets; when empty the newest that is
     no newer and brought by the same distribution.
-
-    Raises:
-        BuildError: No interpreter, or one without vLLM.
     """
     _check_name(home, name)
     found = look_at(python.absolute())  # Python follows a link, and looks next to it
@@ -232,7 +217,7 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
     with _claimed(file):
         _write(file, {**written_tables(file), name: entry})
     build = named_build(name, home)
-    (build.environment / MARKER).write_text(environment_digest(build) + "\n", encoding="ascii")
+    mark_finished(build)
     return build
 
 
@@ -254,12 +239,6 @@ def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(render_tables(entries), encoding="utf-8")
     fresh.replace(file)
-
-
-def _place(origin: Mapping[str, str]) -> str:
-    """Say where code is from, as a message begins."""
-    commit = origin.get("commit", "")
-    return origin["source"] + (f" at {commit}" if commit else "")
 
 
 def _base(

@@ -266,11 +266,7 @@ def require_python(build: BuildSpec) -> None:
 
 
 def require_gpu(build: BuildSpec) -> None:
-    """Refuse a build for CUDA on a machine that cannot run it; others need no GPU.
-
-    Raises:
-        BuildError: There is no driver, it is too old for the build's CUDA, or shows no GPU.
-    """
+    """Refuse a build for CUDA on a machine that cannot run it; others need no GPU."""
     if build.accelerator != "cuda":
         return
     version = cuda_version(build)
@@ -304,9 +300,6 @@ def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[
     pip looks for what it would install and reads its metadata; it installs nothing. Of several
     missing packages it names the first. The packages must be in the folders of ``wheels``; in an
     index when there are none.
-
-    Raises:
-        BuildError: There is no fitting wheel of a package, or pip failed otherwise.
     """
     options = ("--dry-run", "--ignore-installed", "--quiet", *pip.OPTIONS, *pip.source(wheels))
     done = subprocess.run(

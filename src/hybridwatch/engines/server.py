@@ -1,10 +1,18 @@
-"""A vLLM engine: start it, check its health, stop it."""
+"""A vLLM engine, or two that share the work of each request: start it, check its health, stop it.
 
+Of a pair one computes prompts, the other answers. vLLM's NIXL connector moves the attention cache
+and the Mamba state from the prefill engine to the decode engine; ``pair_proxy`` sends each request
+through both. Everything is on this machine and listens on loopback only.
+"""
+
+import json
 import socket
 import ssl
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 from typing import Final, Self
@@ -12,10 +20,12 @@ from typing import Final, Self
 import httpx
 
 from hybridwatch.engines.launch import HOST, Launch
+from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.system.guarded import GuardedProcess
 
 _POLL_S: Final = 0.2
+_HEALTH_S: Final = 5.0
 _PORTS: Final = range(16_384, 32_768)
 """Below what Linux gives by itself (``ip_local_port_range``)."""
 _TRIES: Final = 100
@@ -33,9 +43,6 @@ def free_port() -> int:
 
     An engine takes half a minute until it listens. So the port is not one of those that the system
     gives to any process that asks: another could have it by then.
-
-    Raises:
-        OSError: Nothing can listen on loopback.
     """
     with socket.socket() as probe:
         for port in SystemRandom().sample(_PORTS, _TRIES):
@@ -46,11 +53,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_healthy(url: str, timeout_s: float) -> bool:
+def is_healthy(url: str) -> bool:
     """Whether what listens at an address, an engine or a proxy, says that all is well."""
     try:
         answer = httpx.get(
-            f"{url}/health", timeout=timeout_s, trust_env=False, verify=NO_CERTIFICATES
+            f"{url}/health", timeout=_HEALTH_S, trust_env=False, verify=NO_CERTIFICATES
         )
     except httpx.HTTPError:
         return False
@@ -74,30 +81,17 @@ class Stopped:
 class EngineServer(Stopped):
     """One running engine on a free loopback port; a context manager.
 
-    Args:
-        start_timeout_s: Limit for coming up; None for what its accelerator needs.
-        wait: Whether to return only when it is up; else ``wait_until_up`` is the caller's to call.
-
-    Raises:
-        EngineError: It died or did not come up in time; carries the tail of its log.
+    It is made when it is up; with ``wait`` false ``wait_until_up`` is the caller's to call.
     """
 
-    def __init__(
-        self,
-        launch: Launch,
-        log: Path,
-        *,
-        start_timeout_s: float | None = None,
-        waiting: Callable[[], None] = lambda: None,
-        wait: bool = True,
-    ) -> None:
+    def __init__(self, launch: Launch, log: Path, *, wait: bool = True) -> None:
         self.launch = launch
         self._port = free_port()
         self._process = GuardedProcess(launch.command(self._port), log, launch.variables())
         with ExitStack() as on_error:
             on_error.callback(self.stop)
             if wait:
-                wait_until_up(self.servers, start_timeout_s or launch.start_timeout_s, waiting)
+                wait_until_up(self.servers)
             on_error.pop_all()
 
     @property
@@ -111,22 +105,14 @@ class EngineServer(Stopped):
         return (self,)
 
     def require_running(self) -> None:
-        """Nothing while the process lives, whether it answers already or not.
-
-        Raises:
-            EngineError: It has ended; carries the tail of its log.
-        """
+        """Nothing while the process lives, whether it answers already or not."""
         status = self._process.exit_status
         if status is not None:
             ended = f"status {status}" if status < _SIGNALLED else f"signal {256 - status}"
             raise self.error(f"the engine ended while starting ({ended}){self._why()}")
 
     def require_no_error(self) -> None:
-        """Nothing while no process of the engine has reported an error that ends it.
-
-        Raises:
-            EngineError: One has, though the serving process still waits for it.
-        """
+        """Nothing while no process of the engine has reported an error that ends it."""
         if why := self._why():
             raise self.error(f"the engine does not come up{why}")
 
@@ -138,9 +124,9 @@ class EngineServer(Stopped):
         """Processor time of the engine, front end included, since it began."""
         return self._process.processor_seconds()
 
-    def is_well(self, timeout_s: float = 5.0) -> bool:
+    def is_well(self) -> bool:
         """Whether it answers its health check."""
-        return is_healthy(self.url, timeout_s)
+        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""
@@ -155,14 +141,9 @@ class EngineServer(Stopped):
         self._process.stop()
 
 
-def wait_until_up(
-    servers: Sequence[EngineServer], timeout_s: float, waiting: Callable[[], None]
-) -> None:
-    """Wait for engines that were started together; the first that dies ends the wait.
-
-    Raises:
-        EngineError: One died or did not come up in time; carries the tail of its log.
-    """
+def wait_until_up(servers: Sequence[EngineServer]) -> None:
+    """Wait for engines that were started together; the first that dies ends the wait."""
+    timeout_s = servers[0].launch.start_timeout_s
     deadline = time.monotonic() + timeout_s
     late = list(servers)
     while late := [server for server in late if not server.is_well()]:
@@ -173,5 +154,144 @@ def wait_until_up(
                 server.require_no_error()
             message = f"the engine was not up after {timeout_s:.0f} s"
             raise LateEngineError(message, late[0].log_tail())
-        waiting()
         time.sleep(_POLL_S)
+
+
+_PROXY_POLL_S: Final = 0.1
+_PROXY_START_S: Final = 30.0
+
+_PAIR_ENVIRONMENT: Final = {
+    # Left alone, UCX listens on every network interface. Shared memory would be left behind by a
+    # killed engine, and NIXL cannot use it: it has no way to notice that a peer died.
+    "UCX_NET_DEVICES": "lo",
+    # The layout in which the connector can find the parts of a convolution state.
+    "VLLM_SSM_CONV_STATE_LAYOUT": "DS",
+    "VLLM_NIXL_SIDE_CHANNEL_HOST": HOST,
+}
+
+_OF_ACCELERATOR: Final = {
+    "cpu": {
+        "UCX_TLS": "tcp",
+        # Else both engines would take the first core of the machine.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    },
+    # From one GPU's memory to another's, or within one's; by the host where there is no other way.
+    "cuda": {"UCX_TLS": "tcp,cuda_copy,cuda_ipc"},
+}
+
+
+def pair_launch(launch: Launch, role: str) -> Launch:
+    """The same engine as one of a pair, with a free port for the connector's side channel.
+
+    ``launch`` is the engine as if it were alone, with the pair's GPUs: ``prefill`` gets the first
+    of them, ``decode`` the last.
+    """
+    transfer = {
+        "kv_connector": "NixlConnector",
+        "kv_role": "kv_both",
+        "kv_buffer_device": launch.accelerator,
+        # A state that did not arrive is an error; "recompute" would hide it from a measurement.
+        "kv_load_failure_policy": "fail",
+    }
+    flags = {
+        "kv-transfer-config": json.dumps(transfer),
+        # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
+        "no-disable-hybrid-kv-cache-manager": "",
+    }
+    port = {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(free_port())}
+    ours = {**_PAIR_ENVIRONMENT, **_OF_ACCELERATOR[launch.accelerator], **port}
+    return replace(
+        launch,
+        environment={**launch.environment, **ours},
+        flags={**launch.flags, **flags},
+        gpus=launch.gpus[:1] if role == PREFILL else launch.gpus[-1:],
+    )
+
+
+class DisaggregatedServer(Stopped):
+    """A prefill and a decode engine behind one address; a context manager.
+
+    The two differ in nothing but what the proxy asks of them, and each answers on its own address
+    too: a request sent straight to one of them is computed there from beginning to end.
+
+    ``log`` is the proxy's; the engines' logs are next to it, ``x.prefill.log`` and ``x.decode.log``
+    for ``x.log``.
+    """
+
+    def __init__(self, launch: Launch, log: Path) -> None:
+        self.launch = launch
+        self._port = free_port()
+        self._running = ExitStack()
+        with ExitStack() as on_error:
+            on_error.callback(self.stop)
+            self._prefill = self._start_engine(PREFILL, log)
+            if len(launch.gpus) == 1:
+                # An engine that sees memory come and go while it measures its own gives up.
+                wait_until_up((self._prefill,))
+            self._decode = self._start_engine(DECODE, log)
+            self._proxy = self._start_proxy(log)
+            wait_until_up(self.servers)
+            self._wait_for_proxy()
+            on_error.pop_all()
+
+    def _start_engine(self, role: str, log: Path) -> EngineServer:
+        own_log = log.with_name(f"{log.stem}.{role}{log.suffix}")
+        engine = EngineServer(pair_launch(self.launch, role), own_log, wait=False)
+        self._running.callback(engine.stop)
+        return engine
+
+    def _start_proxy(self, log: Path) -> GuardedProcess:
+        options = {"port": str(self._port), PREFILL: self._prefill.url, DECODE: self._decode.url}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        command = [sys.executable, "-m", "hybridwatch.engines.pair_proxy", *words]
+        proxy = GuardedProcess(command, log, {})
+        self._running.callback(proxy.stop)
+        return proxy
+
+    def _wait_for_proxy(self) -> None:
+        deadline = time.monotonic() + _PROXY_START_S
+        while not self.is_well():
+            if self._proxy.exit_status is not None:
+                raise self.error(f"the proxy ended (status {self._proxy.exit_status})")
+            if time.monotonic() > deadline:
+                raise self.error(f"the proxy was not up after {_PROXY_START_S:.0f} s")
+            time.sleep(_PROXY_POLL_S)
+
+    @property
+    def url(self) -> str:
+        """Base address of the proxy, without a path."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def servers(self) -> tuple[EngineServer, EngineServer]:
+        """The engines behind the address: prefill, decode."""
+        return self._prefill, self._decode
+
+    def is_well(self) -> bool:
+        """Whether the proxy answers and finds both engines well."""
+        return is_healthy(self.url)
+
+    def error(self, message: str) -> EngineError:
+        """An error about the pair, with the tails of all three logs."""
+        tails = {
+            PREFILL: self._prefill.log_tail(),
+            DECODE: self._decode.log_tail(),
+            "proxy": self._proxy.log_tail(),
+        }
+        log_tails = "\n".join(f"--- {name}\n{tail}" for name, tail in tails.items() if tail)
+        return EngineError(message, log_tails)
+
+    def stop(self) -> None:
+        """End proxy and engines and all their processes; may be called again."""
+        self._running.close()
+
+
+Server = EngineServer | DisaggregatedServer
+"""Whatever answers requests at one address; the engines behind it are its ``servers``."""
+
+
+def start_server(launch: Launch, log: Path) -> Server:
+    """Start what the scenario's engine arguments ask for, and wait until it is up."""
+    if launch.engine.disaggregated:
+        return DisaggregatedServer(launch, log)
+    return EngineServer(launch, log)

@@ -11,20 +11,21 @@ from typing import Any, Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.checkpoint import find_checkpoint, find_draft
-from hybridwatch.engines.control import EngineControl
-from hybridwatch.engines.deployment import Server, start_server
-from hybridwatch.engines.fitting import on_usual_runner
-from hybridwatch.engines.gpu_layout import Arrangement, arrange
+from hybridwatch.engines.control import EngineControl, EngineSetting, LiveEngine
+from hybridwatch.engines.fitting import (
+    Arrangement,
+    arrange,
+    find_checkpoint,
+    find_draft,
+    on_usual_runner,
+)
 from hybridwatch.engines.install import lock_digest
-from hybridwatch.engines.launch import Launch
+from hybridwatch.engines.launch import Launch, own_settings
 from hybridwatch.engines.load_client import LoadClient
 from hybridwatch.engines.other_python import unspaced_interpreter
-from hybridwatch.engines.own_things import own_settings
-from hybridwatch.engines.server import EngineServer, wait_until_up
+from hybridwatch.engines.server import EngineServer, Server, start_server, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.live_engine import EngineSetting, LiveEngine
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, list_parts, start_fixes
@@ -167,11 +168,7 @@ class EnginePool:
             slot.coming = EngineServer(slot.launch, self._log(name, slot), wait=False)
 
     def engine(self, side: int) -> LiveEngine:
-        """The live engine of a side, started when it is not there.
-
-        Raises:
-            EngineError: It does not come up, or has died too often.
-        """
+        """The live engine of a side, started when it is not there."""
         name = self._place(side)
         slot = self._slots[name]
         if slot.engine is not None and not slot.engine.server.is_well():
@@ -190,9 +187,6 @@ class EnginePool:
 
         Within a trial none is started again: the trial would measure an engine that is not ready,
         and the death of the one before would be lost.
-
-        Raises:
-            EngineError: It is gone.
         """
         name = self._place(side)
         engine = self._slots[name].engine
@@ -244,12 +238,7 @@ class EnginePool:
         return kept if kept.exists() else None
 
     def make_ready(self, side: int) -> LiveEngine:
-        """Give a side its engine: fixes as it wants them, nothing left of what ran before.
-
-        Raises:
-            BuildError: The release cannot be switched in this way.
-            EngineError: The engine is gone or does not come to rest.
-        """
+        """Give a side its engine: fixes as it wants them, nothing left of what ran before."""
         engine = self.engine(side)
         idle = self.scenario.workload.idle_dummy_batches
         planted = self.sides[side].planted
@@ -351,7 +340,7 @@ def _live(server: Server) -> LiveEngine:
     """Take over a server as soon as it is up, or end it."""
     with ExitStack() as on_error:
         on_error.callback(server.stop)
-        wait_until_up(server.servers, server.launch.start_timeout_s, lambda: None)
+        wait_until_up(server.servers)
         control = EngineControl(server.servers)
         on_error.callback(control.close)
         states = control.identity()["fixes"]

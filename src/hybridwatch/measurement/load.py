@@ -1,15 +1,74 @@
-"""The timed load: what vLLM's benchmark client saw of it, and what the engine did meanwhile."""
+"""One trial's engine and its timed loads: what the client saw, and what the engine did meanwhile.
 
-from collections.abc import Iterator, Mapping
+In a sweep one trial goes through loads from idle to saturation, and gives a curve.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from hybridwatch.engines.deployment import Server
-from hybridwatch.engines.step_counts import StepCounts, read_step_counts
-from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.records.readings import CLOCK_DIGITS, accepted_drafts, latencies
-from hybridwatch.records.run import Sample
-from hybridwatch.scenarios.workload import Generation
+from hybridwatch.engines.control import LiveEngine
+from hybridwatch.engines.fitting import cuda_numbers
+from hybridwatch.engines.load_client import LoadClient, StepCounts, read_step_counts
+from hybridwatch.engines.server import Server
+from hybridwatch.errors import GpuError, MeasurementError
+from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.waves import drive
+from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
+from hybridwatch.records.readings import (
+    CLOCK_DIGITS,
+    accepted_drafts,
+    compute_area,
+    latencies,
+    list_places,
+)
+from hybridwatch.records.run import Clock, Curve, Point, Sample
+from hybridwatch.scenarios.expansion import expand
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.workload import Generation, Sweep
+from hybridwatch.system import nvidia
+
+
+@dataclass(frozen=True, slots=True)
+class TrialContext:
+    """Everything one trial needs; its engine has been made ready for the side.
+
+    Attributes:
+        pool: Holds engine, client and scenario.
+        number: Which trial of its phase and side, from 0.
+        wait_for_other: Waits until the other side of a duet is about to be loaded, too.
+    """
+
+    pool: EnginePool
+    side: int
+    work: Path
+    number: int = 0
+    wait_for_other: Callable[[], None] = lambda: None
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is run."""
+        return self.pool.scenario
+
+    @property
+    def engine(self) -> LiveEngine:
+        """The engine under test."""
+        return self.pool.running(self.side)
+
+    @property
+    def client(self) -> LoadClient:
+        """Loads the engine."""
+        return self.pool.client(self.side)
+
+
+def run_prelude(trial: TrialContext) -> None:
+    """Let the requests come and go whose batch rows every trial begins with."""
+    workload = trial.scenario.workload
+    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
+    drive(trial.engine, waves)
+
 
 LOAD_TIMEOUT_S: Final = 120.0
 
@@ -90,3 +149,127 @@ def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
         result["spec_decode_acceptance_length"],
         result["spec_decode_per_position_acceptance_rates"],
     )
+
+
+@contextmanager
+def compute_joules(gpus: Sequence[str]) -> Iterator[Callable[[], float | None]]:
+    """Give a function that reads a counter of joules, of which only differences mean something.
+
+    Another engine on the same GPUs takes its share of it, idle or not: both sides of a session
+    share theirs with the same ones. The function gives ``None`` where there is no GPU, or one that
+    does not count.
+    """
+    if not gpus:
+        yield lambda: None
+        return
+    try:
+        every = nvidia.devices()
+        named = dict(zip(cuda_numbers(every), every, strict=True))
+        with nvidia.energy_counter([named[gpu] for gpu in gpus]) as read:
+            yield read
+    except GpuError as error:
+        raise MeasurementError(str(error)) from error
+
+
+_OF_CLIENT = frozenset({"output_throughput", "request_throughput", "ttft", "tpot"})
+"""What a record keeps of each point; the other latencies are in the client's JSON."""
+
+
+_METRICS: Final[Mapping[Clock, tuple[str, str]]] = {
+    "wall": (CURVE_AREA, "engine_cpu_time"),
+    "processor": (DUET_CURVE_AREA, DUET_CPU_TIME),
+}
+"""By which metrics a trial is compared: the whole curve, and the work of a step."""
+
+
+def sweep(
+    trial: TrialContext, wanted: Sweep, clock: Clock = "wall"
+) -> tuple[tuple[Sample, ...], Curve]:
+    """Load an engine that was made ready with one load after the other.
+
+    The samples are those by which the trial is compared.
+
+    Before each but the first it is put back to where the first began, so that no prompt is found
+    in a cache because another load had the same.
+
+    In a duet both sides meet before each load. By the processor's clock a point is not what users
+    see but what the engine works for it, as a duet needs it, where engines wait for each other.
+    """
+    base = trial.scenario.workload.generation
+    loads = in_order(wanted.loads, trial.number)
+    made, taken = _load_with_each(trial, [wanted.at(load, base) for load in loads])
+    gpus, (of_area, of_work) = len(trial.engine.server.launch.gpus), _METRICS[clock]
+    if clock == "processor":
+        curve = Curve(wanted.knob, tuple(map(_worked_point, loads, made)), gpus, clock=clock)
+    else:
+        slo = wanted.slo.bounds if wanted.slo is not None else {}
+        curve = Curve(wanted.knob, tuple(map(_point, loads, made, taken)), gpus, slo)
+    places = list_places(curve)
+    if places is None:
+        raise MeasurementError("a load of the sweep gave no throughput or no time per token")
+    area = Sample(of_area, (compute_area(places),))
+    return (area, *_work(made, of_work)), curve
+
+
+def _load_with_each(
+    trial: TrialContext, loads: Sequence[Generation]
+) -> tuple[list[Loaded], list[float | None]]:
+    """Load the engine with each, and say what it gave and how many joules its GPUs took."""
+    engine, made, taken = trial.engine, list[Loaded](), list[float | None]()
+    with compute_joules(engine.server.launch.gpus) as read:
+        for load in loads:
+            if made:
+                engine.settle(engine.setting)
+            trial.wait_for_other()
+            before = read()
+            made.append(work_of_load(trial, load))
+            after = read()
+            taken.append(None if before is None or after is None else after - before)
+    return made, taken
+
+
+def in_order(loads: Sequence[float], number: int) -> Sequence[float]:
+    """Say in which order a side's trial visits the loads.
+
+    Two trials up, two down: within each two the sides take turns as well (``plan``), so that a
+    machine that drifts steadily slows every load of both sides by the same amount.
+    """
+    return loads if number // 2 % 2 == 0 else loads[::-1]
+
+
+def _point(load: float, loaded: Loaded, joules: float | None) -> Point:
+    samples = tuple(one for one in samples_of_client(loaded.result) if one.metric in _OF_CLIENT)
+    if loaded.made is not None:
+        samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
+    tokens = loaded.result["total_output_tokens"]
+    # A counter that stood still says nothing: no load is free.
+    each = joules / tokens if joules and tokens else None
+    return Point(load, samples, each, loaded.result)
+
+
+def _worked_point(load: float, loaded: Loaded) -> Point:
+    """Say what the engine worked: tokens per second of work, and work per token of a request."""
+    made, worked_s = loaded.made, loaded.worked_s
+    if made is None or not made.steps or made.tokens != loaded.result["total_output_tokens"]:
+        raise MeasurementError("the engine does not count the steps of the load alone")
+    of_request = made.tokens / made.shares
+    each = worked_s / made.steps / of_request
+    samples = (
+        Sample("output_throughput", (made.tokens / worked_s,)),
+        Sample("tpot", (round(each, CLOCK_DIGITS),)),
+    )
+    return Point(load, samples)
+
+
+def _work(made: Sequence[Loaded], metric: str) -> tuple[Sample, ...]:
+    """What a step of all loads together worked; on a noisy machine it decides.
+
+    Nothing when the engine does not count its steps, or gave other tokens than the client counted.
+    """
+    counted = [one.made for one in made if one.made is not None]
+    asked = sum(one.result["total_output_tokens"] for one in made)
+    steps = sum(one.steps for one in counted)
+    if not steps or sum(one.tokens for one in counted) != asked:
+        return ()
+    worked = sum(one.worked_s for one in made) / steps
+    return (Sample(metric, (round(worked, CLOCK_DIGITS),)),)

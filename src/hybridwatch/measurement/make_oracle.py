@@ -33,9 +33,6 @@ def by_transformers(
     ``build`` is one whose environment has transformers; ``count`` is of trials. ``drafts`` are what
     the answers may be; they save time and change nothing. The first of the pair says by what the
     answers were made.
-
-    Raises:
-        BuildError: The environment is not installed, or transformers cannot serve the model.
     """
     planned = list_trials(scenario, count)
     known = [[one for one in trial if one.tokens] for trial in drafts]
@@ -64,12 +61,7 @@ def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completio
 def by_engine(
     scenario: Scenario, models: Path, build: BuildRequest, count: int
 ) -> tuple[Mapping[str, str], Trials]:
-    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts.
-
-    Raises:
-        BuildError: The build cannot run the scenario.
-        EngineError: Its engine does not come up or does not answer.
-    """
+    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts."""
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
         EnginePool(scenario, [build], models, Path(work), lambda _: None) as pool,
@@ -84,7 +76,7 @@ def answered_by(pool: EnginePool, waves: Waves) -> tuple[Completion, ...]:
     """Have one trial answered by the first side of an engine pool: fixed, no graphs, no drafts."""
     engine = pool.make_ready(0)
     engine.settle(pool.reference(0))
-    answered = drive_whole(engine, waves, can_hold=not pool.scenario.engine.disaggregated)
+    answered = drive_whole(engine, waves)
     requests = (request for wave in waves for request in wave.requests)
     known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
     return tuple(_in_place(waves, known))
@@ -96,10 +88,11 @@ def build_oracle(
     """Put the answers together with where they come from."""
     made_by, trials = made
     return Oracle(
+        schema_version=1,
         scenario=scenario.id,
         model=scenario.model,
         model_digest=model_digest(model),
-        made_by=made_by,
+        made_by=dict(made_by),
         command=command,
         seed=scenario.workload.seed,
         trials=trials,

@@ -18,8 +18,8 @@ from typing import Any, Final
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.engines.load_client import client_arguments
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import measure
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home

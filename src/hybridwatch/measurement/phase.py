@@ -1,6 +1,9 @@
-"""One trial of each phase: from an engine made ready to raw samples."""
+"""One trial of each phase: from an engine made ready to raw samples.
 
-from collections.abc import Iterator, Mapping, Sequence
+A contract trial that proves nothing is refused: what shall not break was never put to the test.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -8,17 +11,18 @@ from typing import Any, Final
 
 from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.accuracy.harness import TaskRequest
-from hybridwatch.measurement.load import run_load, samples_of_client, samples_of_steps, work_of_load
-from hybridwatch.measurement.occasions import (
-    find_first_reason,
-    require_occasion,
-    require_replayed_layers,
+from hybridwatch.measurement.completions import is_another, unrepeated
+from hybridwatch.measurement.load import (
+    TrialContext,
+    run_load,
+    run_prelude,
+    samples_of_client,
+    samples_of_steps,
+    sweep,
+    work_of_load,
 )
-from hybridwatch.measurement.repeats import is_another, unrepeated
 from hybridwatch.measurement.right_answers import checked
-from hybridwatch.measurement.sweep import sweep
-from hybridwatch.measurement.trial_context import TrialContext, run_prelude
+from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
@@ -30,7 +34,57 @@ from hybridwatch.records.trial_parts import (
     near_tie_within,
 )
 from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.fixes import NO_FIX, catalogue
 from hybridwatch.system.home import home
+
+
+def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str, str]) -> None:
+    """Refuse a trial in which what a fix mends could not have been broken."""
+    if fix == NO_FIX:
+        return
+    # A counter: a rule that was never put to the test proves nothing.
+    occasions = catalogue()[fix].occasion
+    if occasions not in unwatched and not counts[occasions]:
+        raise MeasurementError(
+            f"the waves gave no occasion to break what {fix} mends: expected {occasions} above 0, "
+            f"found {counts}; look at workload.waves and engine.cudagraph_capture_sizes"
+        )
+
+
+def require_replayed_layers(
+    counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Iterable[tuple[str, int]]
+) -> None:
+    """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
+
+    ``unwatched`` is what the probes could not count, with the reasons. ``needed`` are kinds of
+    layers, each with how many of them each graph must replay.
+    """
+    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", {})
+    if graphs and not layers:
+        reason = f": {find_first_reason(unwatched)}" if unwatched else ""
+        raise MeasurementError(
+            f"the replay captured 0 recurrent layers, so each of its {graphs} graphs ran as "
+            f"without graphs, and equal tokens would prove nothing{reason}"
+        )
+    for kind, least in needed:
+        if not graphs or layers.get(kind, 0) < least * graphs:
+            raise MeasurementError(
+                f"expect.replayed_layers.{kind}: expected {least} in each replayed graph, found "
+                f"{_found(layers, graphs)}"
+            )
+
+
+def _found(layers: Mapping[str, int], graphs: int) -> str:
+    """What the replayed graphs hold, on average."""
+    if not graphs:
+        return "that none was replayed"
+    return ", ".join(f"{number / graphs:g} {kind}" for kind, number in layers.items())
+
+
+def find_first_reason(unwatched: Mapping[str, str]) -> str:
+    """Say why a probe could not watch something."""
+    return next(iter(unwatched.values()), "the probe counts none")
+
 
 TASKS_TIMEOUT_S: Final = 300.0
 HUB_TASKS_TIMEOUT_S: Final = 3600.0
@@ -96,11 +150,7 @@ class TrialResult:
 
 
 def measure(phase: Phase, trial: TrialContext) -> TrialResult:
-    """Make one trial.
-
-    Raises:
-        MeasurementError: It gave no measurement, and why.
-    """
+    """Make one trial."""
     match phase:
         case Phase.CONTRACT:
             return _contract(trial)
@@ -141,7 +191,7 @@ def _contract(trial: TrialContext) -> TrialResult:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(trial, "contract") as counts:
         run_prelude(trial)
-        answered = trial.complete(waves)
+        answered = drive_whole(trial.engine, waves)
     unwatched = counts.get(UNSUPPORTED, {})
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
@@ -199,7 +249,7 @@ def _without_graphs_and_drafts(
         return None
     own = engine.setting
     engine.settle(trial.pool.reference(trial.side))
-    answered = trial.complete(waves)
+    answered = drive_whole(trial.engine, waves)
     engine.settle(own)
     return answered
 
@@ -209,15 +259,11 @@ def _accuracy(trial: TrialContext) -> TrialResult:
     assert accuracy is not None  # noqa: S101 - plan.phases_of leaves the phase out without tasks
     run_prelude(trial)
     answers = trial.pool.lm_eval.run_tasks(
-        TaskRequest(
-            base_url=f"{server.url}/v1/completions",
-            model=server.launch.served_name,
-            tasks=accuracy.tasks,
-            documents=accuracy.documents,
-            max_concurrency=accuracy.max_concurrency,
-            timeout_s=HUB_TASKS_TIMEOUT_S if trial.scenario.on_hub else TASKS_TIMEOUT_S,
-            work_dir=trial.work,
-        )
+        accuracy,
+        f"{server.url}/v1/completions",
+        server.launch.served_name,
+        HUB_TASKS_TIMEOUT_S if trial.scenario.on_hub else TASKS_TIMEOUT_S,
+        trial.work,
     )
     samples = tuple(
         Sample(
@@ -232,8 +278,8 @@ def _accuracy(trial: TrialContext) -> TrialResult:
 def _performance(trial: TrialContext) -> TrialResult:
     run_prelude(trial)
     if trial.scenario.sweep is not None:
-        found = sweep(trial, trial.scenario.sweep)
-        return TrialResult(found.samples, curve=found.curve)
+        samples, curve = sweep(trial, trial.scenario.sweep)
+        return TrialResult(samples, curve=curve)
     loaded = work_of_load(trial, trial.scenario.workload.generation)
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
@@ -249,8 +295,8 @@ def _duet(trial: TrialContext) -> TrialResult:
     """
     run_prelude(trial)
     if trial.scenario.sweep is not None:
-        found = sweep(trial, trial.scenario.sweep, "processor")
-        return TrialResult(found.samples, curve=found.curve)
+        samples, curve = sweep(trial, trial.scenario.sweep, "processor")
+        return TrialResult(samples, curve=curve)
     trial.wait_for_other()
     loaded = work_of_load(trial, trial.scenario.workload.generation)
     if loaded.made is None or not loaded.made.steps:

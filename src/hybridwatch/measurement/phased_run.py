@@ -137,17 +137,15 @@ class PhasedRun:
 
         A session that fails after a whole phase is over, with failed trials for what it lacks.
 
-        Raises:
-            BuildError: The session's build cannot be switched as its label says.
-            EngineError: No engine came up at all, so there is nothing to record.
-            KeyboardInterrupt: A stop was requested; ``cut_short`` says what is worth keeping.
+        A stop raises ``KeyboardInterrupt``; ``cut_short`` says what is worth keeping. An
+        ``EngineError`` means that no engine came up at all, so there is nothing to record.
         """
         try:
             run = self._make(step)
         except (EngineError, BuildError) as error:
             require_wanted()
             self._end(step.session)
-            kept = self._cut_short(step.session, f"not measured: {error}")
+            kept = self.cut_short(step.session, f"not measured: {error}")
             if kept is None:
                 raise
             return kept
@@ -171,11 +169,8 @@ class PhasedRun:
         """Whether nothing more is made of a session: it is whole, or it has failed."""
         return session in self._over
 
-    def cut_short(self, session: int) -> Run | None:
+    def cut_short(self, session: int, reason: str = STOPPED) -> Run | None:
         """Give what a session has measured so far; ``None`` when it is not worth keeping."""
-        return self._cut_short(session, STOPPED)
-
-    def _cut_short(self, session: int, reason: str) -> Run | None:
         begun = self._sessions.get(session)
         return None if begun is None else begun.cut_short(reason)
 

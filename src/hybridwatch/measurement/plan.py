@@ -1,11 +1,36 @@
-"""Which trials a session makes, and in which order."""
+"""Which trials a session makes, in which order, and until when.
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+Trials can be added until a run is decided or its time is spent. When to look is fixed before the
+first trial, and who judges is handed in: measuring knows no verdicts. A block is one round of every
+timed phase on every side.
+
+In a duet both sides are loaded at the same time, so that what disturbs one disturbs the other.
+Trials that follow one another meet other seconds of the machine, and on a busy one these differ by
+more than most changes. Two engines that take turns on one processor every few milliseconds meet the
+same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
+in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
+
+What is left is how each start lays an engine out in memory: with busy neighbours two engines of
+one build differ by percents, for as long as they live. So each block has engines of its own, and is
+a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
+What can be drawn alike for both sides is: within a block their Python has the same seed of hashes,
+which decides in which order sets go and how full dictionaries lie.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import groupby
+from statistics import fmean
+from threading import Condition
 from typing import Final
 
-from hybridwatch.records.run import Phase
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.errors import BuildError, MeasurementError
+from hybridwatch.records.run import InterimAnalyses, Phase, Run, Trial
 from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 
 
@@ -47,7 +72,8 @@ def plan(
     with a warm-up of each side, but for a duet, each trial of which is an engine's first.
     """
     whole = (
-        *_untimed(counts, sides),
+        *_alternating(Phase.CONTRACT, sides, counts.contract),
+        *_alternating(Phase.ACCURACY, sides, 1),
         *_warmups(Phase.PERFORMANCE, sides),
         *_alternating(Phase.PERFORMANCE, sides, counts.performance),
         *_warmups(Phase.HOST_SYNC, sides),
@@ -66,15 +92,13 @@ def plan_start(
 ) -> tuple[PlannedTrial, ...]:
     """Lay out what comes before the first block of a session that goes on until it is decided.
 
-    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases. The counts of
-    timed phases do not matter.
+    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
     """
-    whole = (
-        *_untimed(counts, sides),
-        *_warmups(Phase.PERFORMANCE, sides),
-        *_warmups(Phase.HOST_SYNC, sides),
+    return tuple(
+        trial
+        for trial in plan(counts, sides, phases)
+        if trial.warmup or trial.phase not in TIMED_PHASES
     )
-    return tuple(trial for trial in whole if trial.phase in phases)
 
 
 def plan_block(
@@ -99,11 +123,6 @@ def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial
         yield from [group] if phase is Phase.DUET else ((one,) for one in group)
 
 
-def _untimed(counts: TrialCounts, sides: int) -> Iterator[PlannedTrial]:
-    yield from _alternating(Phase.CONTRACT, sides, counts.contract)
-    yield from _alternating(Phase.ACCURACY, sides, 1)
-
-
 def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
     return (PlannedTrial(phase, side, warmup=True) for side in range(sides))
 
@@ -115,3 +134,182 @@ def _alternating(phase: Phase, sides: int, rounds: int) -> Iterator[PlannedTrial
 def _round(phase: Phase, sides: int, number: int) -> Iterator[PlannedTrial]:
     order = range(sides) if number % 2 == 0 else reversed(range(sides))
     return (PlannedTrial(phase, side, number=number) for side in order)
+
+
+_MINUTE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """How far a run has settled what it asks.
+
+    Attributes:
+        open: Metrics that more timed trials could still settle.
+        of: Metrics that rest on timed trials.
+    """
+
+    open: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a session may spend, in seconds from its start, until it is decided.
+
+    Attributes:
+        looks: Blocks after which the run is judged, ascending.
+        judge: Says how much of the run so far is settled; ``Run.looks`` says which look this is.
+    """
+
+    looks: tuple[int, ...]
+    seconds: float
+    judge: Callable[[Run], BudgetStatus]
+
+
+class Pace:
+    """The clock of a budget: how long a block takes, and whether one more fits in.
+
+    Args:
+        seconds: From now on.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self._taken: list[float] = []
+
+    @property
+    def block_seconds(self) -> float:
+        """Mean of the blocks so far; 0 before the first."""
+        return fmean(self._taken) if self._taken else 0.0
+
+    def has_room(self) -> bool:
+        """Whether a block as long as those so far would end in time."""
+        left = self._end - self._clock()
+        return left > 0 and self.block_seconds <= left
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Time one block."""
+        begin = self._clock()
+        yield
+        self._taken.append(self._clock() - begin)
+
+
+def add_until_decided(
+    run: Run,
+    budget: Budget,
+    pace: Pace,
+    make_block: Callable[[int, int], tuple[Trial, ...]],
+    tell: Callable[[str], None],
+) -> Run:
+    """Add blocks of trials to a run, look by look, until nothing is open or no time is left.
+
+    When the time is spent between two looks, a last one is made of what is there.
+
+    ``run`` has what was measured before: contracts, accuracy, warm-ups; the clock was started with
+    the session. ``make_block`` is given the block's number from 0 and the block to be reached next;
+    ``tell`` gets a line after each look. The run that comes back has the looks that were planned
+    and made.
+    """
+    made: tuple[int, ...] = ()
+    run = replace(run, looks=InterimAnalyses(budget.looks, made))
+    done = 0
+    for number, goal in enumerate(budget.looks, start=1):
+        begun = done
+        while done < goal and pace.has_room():
+            with pace.block():
+                run = replace(run, trials=run.trials + make_block(done, goal))
+            done += 1
+        if done == begun:
+            break
+        made = (*made, done)
+        run = replace(run, looks=InterimAnalyses(budget.looks, made))
+        standing = budget.judge(run)
+        tell(_progress(budget, number, done, standing, pace))
+        if not standing.open or done < goal:
+            break
+    return run
+
+
+def _progress(budget: Budget, number: int, done: int, standing: BudgetStatus, pace: Pace) -> str:
+    """Tell what is open, and what comes next."""
+    look = f"look {number} of {len(budget.looks)}, {done} trials a side"
+    if not standing.open:
+        return f"{look}: all {standing.of} timed metrics are decided"
+    found = f"{look}: {standing.open} of {standing.of} timed metrics open"
+    if done < budget.looks[number - 1] or not pace.has_room():
+        return f"{found}; the time is spent"
+    if number == len(budget.looks):
+        return f"{found}; this was the last look"
+    blocks = budget.looks[number] - done
+    minutes = math.ceil(blocks * pace.block_seconds / _MINUTE)
+    return f"{found}; next look after {blocks} more blocks, about {minutes} min"
+
+
+def is_duet(phases: Collection[Phase]) -> bool:
+    """Whether a session is one: it measures nothing else."""
+    return set(phases) == {Phase.DUET}
+
+
+def can_be_duet(sides: Sequence[BuildRequest]) -> bool:
+    """Whether these builds can: two that compute on a CPU."""
+    return len(sides) == 2 and all(side.spec.accelerator == "cpu" for side in sides)
+
+
+def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> None:
+    """Refuse a duet that cannot be one."""
+    others = sorted(phase.value for phase in phases if phase is not Phase.DUET)
+    if others:
+        raise BuildError(
+            "phase duet: its engines share one processor, so it is measured alone; found "
+            f"{', '.join(others)} beside it"
+        )
+    if not can_be_duet(sides):
+        found = ", ".join(f"{side.label} ({side.spec.accelerator})" for side in sides)
+        raise BuildError(f"phase duet: expected two builds that compute on a CPU, found {found}")
+
+
+@contextmanager
+def one_processor() -> Iterator[None]:
+    """Hold this thread, and what it starts, on one processor.
+
+    The last one that we may use: devices interrupt the first more often.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+class Barrier:
+    """Where the sides of a duet wait for each other, each time before they are loaded.
+
+    Not ``threading.Barrier``: breaking it when all have come also wakes with an error those sides
+    that have come and have not gone on yet.
+    """
+
+    def __init__(self, sides: int) -> None:
+        self._sides = sides
+        self._came = 0
+        self._changed = Condition()
+        self._is_off = False
+
+    def wait(self) -> None:
+        """Wait until all have come as often as this one; fails when one of them will not come."""
+        with self._changed:
+            self._came += 1
+            # No side comes to the next round before all have come to this one.
+            full = math.ceil(self._came / self._sides) * self._sides
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._came >= full or self._is_off)
+            if self._came < full:
+                raise MeasurementError("the other side of the duet failed")
+
+    def leave(self) -> None:
+        """Be gone: who still waits for this side waits in vain."""
+        with self._changed:
+            self._is_off = True
+            self._changed.notify_all()

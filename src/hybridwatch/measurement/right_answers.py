@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.accuracy.oracle import error_in, find_path, load, wrong_among
-from hybridwatch.measurement.trial_context import TrialContext, run_prelude
+from hybridwatch.measurement.load import TrialContext, run_prelude
+from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
 from hybridwatch.records.trial_parts import Completion, near_tie_within
@@ -48,9 +49,6 @@ def checked(
     """Count the wrong answers of a trial, if its scenario has an oracle that goes so far.
 
     ``home`` holds the folder of oracles; ``number`` is the trial's, from 0.
-
-    Raises:
-        MeasurementError: The file of the oracle cannot be understood.
     """
     oracle = load(find_path(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
@@ -109,13 +107,7 @@ class WrongAnswer(NamedTuple):
 def wrong_answers(
     trial: TrialContext, home: Path, trials: Sequence[Sequence[Completion]]
 ) -> Iterator[WrongAnswer]:
-    """Ask an engine every trial that an oracle has answered, as its side of the engine pool is.
-
-    Raises:
-        BuildError: The build cannot be switched as its label says.
-        EngineError: Its engine does not come up or does not answer.
-        MeasurementError: The oracle was asked other requests than the scenario has now.
-    """
+    """Ask an engine every trial that an oracle has answered, as its side of the engine pool is."""
     scenario = trial.scenario
     bound = near_tie_within({scenario.engine.dtype})
     for number, right in enumerate(trials):
@@ -123,7 +115,7 @@ def wrong_answers(
         now = replace(trial, number=number)
         run_prelude(now)
         waves = expand(scenario.workload.waves, scenario.workload.seed + number)
-        found = checked(home, scenario, number, waves, now.complete(waves))
+        found = checked(home, scenario, number, waves, drive_whole(now.engine, waves))
         if found.unsupported:
             raise MeasurementError(f"{scenario.id}: {next(iter(found.unsupported.values()))}")
         for request, (one, other) in enumerate(zip(found.answered, right, strict=True)):

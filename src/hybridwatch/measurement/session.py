@@ -9,39 +9,41 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.gpu_layout import cuda_numbers
+from hybridwatch.engines.fitting import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement.accuracy.harness import LmEval
-from hybridwatch.measurement.budget import Budget, Pace, add_until_decided
-from hybridwatch.measurement.duet import Barrier, is_duet, one_processor, require_duet
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.gpus import Gpus
-from hybridwatch.measurement.harness_version import harness_identity
-from hybridwatch.measurement.machine_state import Watch
+from hybridwatch.measurement.load import TrialContext
+from hybridwatch.measurement.machine_state import Gpus, Watch
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
+    Barrier,
+    Budget,
+    Pace,
     PlannedTrial,
+    add_until_decided,
+    is_duet,
     list_phases,
     made_at_once,
+    one_processor,
     plan,
     plan_block,
     plan_more,
     plan_start,
+    require_duet,
 )
-from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.measurement.trial_context import TrialContext
+from hybridwatch.measurement.testbed import harness_identity, probe_testbed
 from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
-from hybridwatch.scenarios.digest import ref_fields
+from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.stopping import require_wanted
@@ -182,10 +184,8 @@ def run_session(
     is worth keeping of a session that is stopped; ``made`` gets the run as far as it is after each
     phase but the last, and that phase.
 
-    Raises:
-        BuildError: A build cannot be switched as its label says.
-        EngineError: No engine came up at all, so there is nothing to record.
-        KeyboardInterrupt: A stop was requested (``system.stopping``).
+    An ``EngineError`` means that no engine came up at all, so there is nothing to record; a stop
+    raises ``KeyboardInterrupt`` (``system.stopping``).
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
@@ -208,9 +208,6 @@ class Session:
 
     Args:
         lm_eval: Asks the documents of several sessions; None for one of its own.
-
-    Raises:
-        BuildError: A duet is wanted of what cannot be one.
     """
 
     def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
@@ -262,8 +259,9 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            make = partial(self._block, self._pool)
-            run = add_until_decided(run, request.budget, self._pace, make, self._keep_in_sight)
+            run = add_until_decided(
+                run, request.budget, self._pace, self._block, self._keep_in_sight
+            )
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -276,13 +274,7 @@ class Session:
             self._pool.client(side).start_ahead()
 
     def begin(self) -> Run:
-        """Wait for the engines, and return the run with the trials of an earlier one; once.
-
-        Raises:
-            BuildError: A build cannot be switched as its label says, or machine, builds or work
-                are others than the earlier run's.
-            EngineError: No engine came up at all, so there is nothing to record.
-        """
+        """Wait for the engines, and return the run with the trials of an earlier one; once."""
         if self._run is None:
             sides = range(len(self.request.sides))
             begun = self._begun(tuple(self._pool.identify(side) for side in sides))
@@ -293,10 +285,7 @@ class Session:
     def make(self, phases: Collection[Phase]) -> Run:
         """Make the trials of some phases, and return the run as far as it is.
 
-        Raises:
-            BuildError: A build cannot be switched as its label says.
-            EngineError: No engine came up at all, so there is nothing to record.
-            KeyboardInterrupt: A stop was requested; ``cut_short`` gives the trials before it.
+        A stop raises ``KeyboardInterrupt``; ``cut_short`` gives the trials before it.
         """
         run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
@@ -314,7 +303,7 @@ class Session:
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
         for group in made_at_once(planned):
-            trials = self._trials(self._pool, group)
+            trials = self._trials(group)
             self._run = run = replace(run, trials=(*run.trials, *trials))
         return run
 
@@ -370,11 +359,11 @@ class Session:
             expected=Expected(dict(expect.exactly), dict(expect.at_least)),
         )
 
-    def _block(self, pool: EnginePool, number: int, goal: int) -> tuple[Trial, ...]:
+    def _block(self, number: int, goal: int) -> tuple[Trial, ...]:
         block = plan_block(number, len(self.request.sides), self.phases)
         self._total = self._done + (goal - number) * len(block)
         groups = made_at_once(block)
-        return tuple(trial for group in groups for trial in self._trials(pool, group))
+        return tuple(trial for group in groups for trial in self._trials(group))
 
     def _keep_in_sight(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text, lasting=True))
@@ -382,7 +371,7 @@ class Session:
     def _say(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text))
 
-    def _trials(self, pool: EnginePool, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
+    def _trials(self, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
         """Make trials at the same time."""
         require_wanted()
         first = group[0]
@@ -392,20 +381,20 @@ class Session:
             replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
         ]
         if len(group) == 1:
-            made = [self._trial(pool, first, begun[0])]
+            made = [self._trial(first, begun[0])]
         else:
             barrier = Barrier(len(group))
 
             def make(planned: PlannedTrial, trial: Trial) -> Trial:
                 try:
-                    return self._trial(pool, planned, trial, barrier.wait)
+                    return self._trial(planned, trial, barrier.wait)
                 finally:
                     barrier.leave()
 
             with ThreadPoolExecutor(len(group)) as threads:
                 made = list(threads.map(make, group, begun))
             for planned in group:
-                pool.retire(planned.side)
+                self._pool.retire(planned.side)
         # An engine that was ended by request has failed nothing.
         require_wanted()
         self._done += len(group)
@@ -413,11 +402,11 @@ class Session:
 
     def _trial(
         self,
-        pool: EnginePool,
         planned: PlannedTrial,
         trial: Trial,
         wait_for_other: Callable[[], None] = lambda: None,
     ) -> Trial:
+        pool = self._pool
         # Before the engine is made ready, so that it lies between trials and not within one. Those
         # of a duet would time each other's, and both sides meet the same machine.
         is_watched = planned.phase in TIMED_PHASES and not self._is_duet
@@ -467,11 +456,7 @@ class Session:
 
 
 def _measured(phase: Phase, trial: TrialContext) -> TrialResult:
-    """Make one trial; where both the engine and its client ended, the engine's end is the cause.
-
-    Raises:
-        MeasurementError: As ``measure`` says; an engine that has ended is an ``EngineError``.
-    """
+    """Make one trial; where both the engine and its client ended, the engine's end is the cause."""
     try:
         return measure(phase, trial)
     except MeasurementError:

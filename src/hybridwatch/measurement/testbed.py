@@ -1,6 +1,7 @@
-"""The machine we measure on, and the builds on it.
+"""What is measured by and on: our version, the machine, the builds on it.
 
-Facts come one after another, so that the first to break is known.
+``make_ready`` looks for what a measurement needs before anything is measured. Facts come one after
+another, so that the first to break is known.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +24,64 @@ import psutil
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.gpu_layout import cuda_numbers
+from hybridwatch.engines.commits import git
+from hybridwatch.engines.fitting import cuda_numbers, find_checkpoint, misfit
+from hybridwatch.engines.other_python import foreign_environment
+from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
+from hybridwatch.measurement.accuracy.harness import fetch_tasks
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.gpus import Gpus
-from hybridwatch.records.identity import Testbed
+from hybridwatch.measurement.machine_state import Gpus
+from hybridwatch.records.identity import Harness, Testbed
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
+from hybridwatch.system.home import is_checkout, shipped
+
+
+def harness_identity() -> Harness:
+    """Read our version and, when we run from a checkout, its revision."""
+    # A repository around an installed package would not be ours.
+    revision = _revision(shipped()) if is_checkout() else None
+    return Harness(version=version("hybridwatch"), revision=revision)
+
+
+def _revision(folder: Path) -> str | None:
+    """Commit of the checkout around a folder, ``+`` appended when its code was changed.
+
+    Results do not count as changes: a run adds a record, and the next run must not differ by it.
+    """
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--", ":/", ":(exclude,top)results")
+    return f"{commit}+" if changed else commit
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        return git(folder, *words).strip()
+    except BuildError:
+        return ""
+
+
+def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) -> None:
+    """Look whether engines can run here; have a model of the hub, and its tasks' data, on disk.
+
+    A scenario of our own models needs nothing but releases that can serve it.
+    """
+    for side in sides:
+        if reason := misfit(scenario, side):
+            raise BuildError(f"{scenario.id} {reason}")
+    builds = {side.spec.name: side.spec for side in sides}
+    require_machine(Needs.of(scenario, tuple(builds.values())))
+    if not scenario.on_hub:
+        return
+    for build in builds.values():
+        find_checkpoint(scenario, build, models)
+    if scenario.accuracy is not None:
+        with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
+            fetch_tasks(scenario.accuracy.tasks, Path(folder))
+
 
 _IMPORT_S: Final = 60.0
 _ANSWER_S: Final = 60.0
@@ -131,9 +184,13 @@ def _imports(build: BuildRequest) -> dict[str, Any]:
     """Import each module in the build's own Python; the first that does not come is the error."""
     modules = (*_MODULES, _KERNELS)
     command = [str(build.spec.interpreter), "-c", _IMPORTING, *modules]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=_IMPORT_S, check=False
+        command,
+        env=foreign_environment(),
+        capture_output=True,
+        text=True,
+        timeout=_IMPORT_S,
+        check=False,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     found = {name: one for line in lines for name, one in json.loads(line).items()}
@@ -182,9 +239,6 @@ def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
     that a history goes on; where it differs between two runs, their comparison says so. Where
     ``HYBRIDWATCH_TESTBED_HOST`` names this machine, it shares the id with no other. ``devices`` are
     none where the builds compute on the processor.
-
-    Raises:
-        GpuError: There are GPUs, but no driver answers.
     """
     model = _cpu_model()
     cores = len(os.sched_getaffinity(0))

@@ -1,17 +1,25 @@
-"""Sends planned requests to an engine, wave by wave, and brings back its answers."""
+"""Sends planned requests to an engine, wave by wave, and brings back its answers.
 
+Requests can come and go at engine steps that a plan names: the engine is held, and lets go for so
+many steps as lie between one event and the next. So the same plan gives the same batches every
+time, however fast the machine is.
+"""
+
+import json
+import select
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from http.client import HTTPConnection
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 
-from hybridwatch.engines.control import EngineControl
+from hybridwatch.engines.control import EngineControl, LiveEngine
 from hybridwatch.engines.server import NO_CERTIFICATES
-from hybridwatch.measurement.by_steps import COMPLETIONS, Ways, serve_by_steps
 from hybridwatch.measurement.completions import (
     WANTED,
     build_body,
@@ -20,49 +28,175 @@ from hybridwatch.measurement.completions import (
     parse_completion,
     without_tokens,
 )
-from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 
-REQUEST_TIMEOUT_S: Final = 60.0
+COMPLETIONS: Final = "/v1/completions"
 ARRIVAL_TIMEOUT_S: Final = 30.0
-"""Limit for one request to reach the held engine."""
+"""Limit for one request to reach the held engine, or to leave it."""
+_POLL_S: Final = 0.002
+
+
+class _StepEvent(NamedTuple):
+    """What happens before an engine step; of one step, requests come before others go."""
+
+    step: int
+    goes: bool
+    number: int
+
+
+class Leaver:
+    """A client that goes away before it is answered.
+
+    Nothing waits at its end of the connection, so that closing it is seen at the other end at once.
+    """
+
+    def __init__(self, url: str, body: Mapping[str, Any]) -> None:
+        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=ARRIVAL_TIMEOUT_S)
+        headers = {"Content-Type": "application/json"}
+        self._connection.request("POST", COMPLETIONS, json.dumps(body), headers)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether an answer has begun to arrive."""
+        readable, _, _ = select.select([self._connection.sock], [], [], 0)
+        return bool(readable)
+
+    def leave(self) -> None:
+        """Close the connection; may be called again."""
+        self._connection.close()
+
+
+class _StepStage:
+    """The requests of one wave, while the engine is held between its steps."""
+
+    def __init__(
+        self,
+        engine: LiveEngine,
+        requests: Sequence[PlannedRequest],
+        send: Callable[[PlannedRequest], Future[Completion]],
+        body: Callable[[PlannedRequest], Mapping[str, Any]],
+    ) -> None:
+        self._sent: dict[int, Future[Completion]] = {}
+        self._leavers: dict[int, Leaver] = {}
+        self._engine = engine
+        self._requests = requests
+        self._send = send
+        self._body = body
+
+    def serve(self) -> list[Completion]:
+        """Send requests at their steps to an engine without any, and let clients go at theirs.
+
+        The answers come in the order of the plan; without tokens where the client went away, even
+        if it was answered before.
+        """
+        self._engine.control.hold()
+        try:
+            self._play()
+        finally:
+            self._engine.control.release()
+            for leaver in self._leavers.values():  # no client waits that was to go away
+                leaver.leave()
+        return [
+            self._sent[number].result() if number in self._sent else without_tokens(request.prompt)
+            for number, request in enumerate(self._requests)
+        ]
+
+    def _play(self) -> None:
+        """Go from event to event; an engine that has nothing left to do gets the next at once."""
+        self._await(lambda: self._in_scheduler() == 0, "no request in the scheduler")
+        step = 0
+        for event in sorted(self._events()):
+            if event.step > step:
+                self._engine.control.run_steps(event.step - step)
+                step = event.step
+            if event.goes:
+                self._go(event.number)
+            else:
+                self._come(event.number)
+
+    def _events(self) -> Iterator[_StepEvent]:
+        for number, request in enumerate(self._requests):
+            yield _StepEvent(request.at_step, goes=False, number=number)
+            if request.abort_at_step is not None:
+                yield _StepEvent(request.abort_at_step, goes=True, number=number)
+
+    def _come(self, number: int) -> None:
+        request, before = self._requests[number], self._in_scheduler()
+        if request.abort_at_step is None:
+            self._sent[number] = self._send(request)
+        else:
+            url = self._engine.server.url
+            self._leavers[number] = Leaver(url, self._body(request))
+        self._await(
+            lambda: self._in_scheduler() == before + request.n,
+            f"{before + request.n} requests in the scheduler",
+        )
+
+    def _go(self, number: int) -> None:
+        """Let a client go away; one that has its answer changes nothing by it."""
+        self._await(lambda: self._unanswered() == self._in_scheduler(), "answers to arrive")
+        leaver, before = self._leavers.pop(number), self._in_scheduler()
+        answered = leaver.is_answered
+        leaver.leave()
+        if not answered:
+            self._await(
+                lambda: self._in_scheduler() == before - 1,
+                f"{before - 1} requests in the scheduler after one was aborted",
+            )
+
+    def _unanswered(self) -> int:
+        there = sum(
+            self._requests[number].n for number, one in self._sent.items() if not one.done()
+        )
+        return there + sum(not leaver.is_answered for leaver in self._leavers.values())
+
+    def _in_scheduler(self) -> int:
+        return self._engine.control.requests()
+
+    def _await(self, has_come: Callable[[], bool], wanted: str) -> None:
+        deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+        while not has_come():
+            for answer in self._sent.values():
+                if answer.done():
+                    answer.result()  # raises what went wrong with it
+            if time.monotonic() > deadline:
+                raise self._engine.server.error(
+                    f"expected {wanted} after {ARRIVAL_TIMEOUT_S:.0f} s, found "
+                    f"{self._in_scheduler()} in the scheduler and {self._unanswered()} unanswered"
+                )
+            time.sleep(_POLL_S)
+
+
+REQUEST_TIMEOUT_S: Final = 60.0
 
 _SETTLING_LOOKS: Final = 16
 """vLLM takes about twelve turns of its event loop to hand a request that it has counted to the
 engine. Each look at the count takes at least two turns more."""
 
-_POLL_S: Final = 0.002
 _LONGEST_REASON: Final = 300
 RANK_HEADER: Final = "X-data-parallel-rank"
 
 Tokens = tuple[int, ...]
 
 
-def drive(
-    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
-) -> tuple[Tokens, ...]:
+def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
     """Send every wave to an engine without requests, and give the answers' tokens in their order.
 
-    The next wave starts when the engine has no more of the one before. If the engine cannot be
-    held, requests that shall arrive together are sent at the same time, and how many share a step
+    The next wave starts when the engine has no more of the one before. A pair of engines cannot be
+    held: requests that shall arrive together are sent at the same time, and how many share a step
     is the scheduler's business.
-
-    Raises:
-        EngineError: A request was not answered as planned, or the engine did not come to rest.
     """
-    return tuple(one.tokens for one in _served(engine, waves, {}, can_hold=can_hold))
+    return tuple(one.tokens for one in _served(engine, waves, {}))
 
 
-def drive_whole(
-    engine: LiveEngine, waves: Sequence[PlannedWave], *, can_hold: bool = True
-) -> tuple[Completion, ...]:
+def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
     """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
-    return tuple(_served(engine, waves, WANTED, can_hold=can_hold))
+    return tuple(_served(engine, waves, WANTED))
 
 
 def _served(
-    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any], *, can_hold: bool
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
 ) -> list[Completion]:
     answered: list[Completion] = []
     # A connection for each request in flight: one without would never reach the held engine.
@@ -77,7 +211,7 @@ def _served(
         before: list[Tokens] = []
         for wave in waves:
             turn = _turn(wave, before) if wave.continues else wave
-            answers = driver.serve(turn, can_hold=can_hold)
+            answers = driver.serve(turn)
             engine.control.drain()
             answered += answers
             before = [
@@ -100,7 +234,7 @@ class _Driver:
         self._http = http
         self._wanted = wanted
 
-    def serve(self, wave: PlannedWave, *, can_hold: bool) -> list[Completion]:
+    def serve(self, wave: PlannedWave) -> list[Completion]:
         requests = wave.requests
         time.sleep(wave.idle_s)
         with (
@@ -108,9 +242,11 @@ class _Driver:
             _senders(wave.max_concurrency or len(requests)) as senders,
         ):
             if wave.arrival == "steps":
-                ways = Ways(lambda request: senders.submit(self._ask, request), self._body)
-                return serve_by_steps(self._engine, requests, ways)
-            if wave.arrival == "together" and can_hold:
+                return _StepStage(
+                    self._engine, requests, lambda one: senders.submit(self._ask, one), self._body
+                ).serve()
+            alone = not self._engine.server.launch.engine.disaggregated
+            if wave.arrival == "together" and alone:
                 sent = self._send_together(requests, senders)
             else:
                 sent = self._send_in_time(requests, senders)

@@ -18,10 +18,9 @@ from hybridwatch.errors import RecordError
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store.files import JournalEntry, read_entries
 from hybridwatch.reports.escape import as_item, escape, render_table
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.part import Part
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.validation_text import refusing_toml
+from hybridwatch.scenarios.validation import Part, refusing_toml
 
 RUNNERS: Final = ("v2", "v1")
 """Model runners, the one that GPUs run since 0.29.0 first."""

@@ -6,9 +6,16 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hybridwatch.scenarios.part import Concurrency, Contradiction, Count, Part, Tokens, refuse
 from hybridwatch.scenarios.pattern import MAX_RANKS
-from hybridwatch.scenarios.validation_text import quoted
+from hybridwatch.scenarios.validation import (
+    Concurrency,
+    Contradiction,
+    Count,
+    Part,
+    Tokens,
+    quoted,
+    refuse,
+)
 
 _OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
 """Graph modes with graphs of a model's parts, which only a compiled model has."""

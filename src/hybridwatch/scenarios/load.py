@@ -1,21 +1,25 @@
-"""Reads scenario files.
+"""Reads scenario files, tells two contents apart, and writes lines of such a file from values.
 
 A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """
 
+import hashlib
+import json
 import re
+import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.validation_text import closest, explain, quoted
+from hybridwatch.scenarios.validation import closest, explain, quoted
 from hybridwatch.system.home import layers
+from hybridwatch.system.plain_text import visible
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 
@@ -44,10 +48,6 @@ def scenario_files(root: Path) -> Iterator[Path]:
     """Find every scenario file below a folder, good or bad, in order of their ids.
 
     Links to files and to folders are followed.
-
-    Raises:
-        ScenarioError: The folder does not exist, or a link in it leads nowhere or to a folder that
-            it lies in itself.
     """
     if not root.is_dir():
         raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
@@ -73,8 +73,7 @@ def load_scenario(path: Path, root: Path) -> Scenario:
     ``root`` is the folder whose groups are its subfolders; ids are paths below it. If it is a
     home's, a scenario in it may be like one that is shipped.
 
-    Raises:
-        ScenarioError: One line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
+    Errors have one line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
     """
     name = f"{root.name}/{path.relative_to(root).as_posix()}"
     scenario_id = path.relative_to(root).with_suffix("").as_posix()
@@ -105,10 +104,6 @@ def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
     ``patterns`` are ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all. Below
     a home's ``root`` also what is shipped is found. Each scenario comes once, in the order in which
     patterns first named it.
-
-    Raises:
-        ScenarioError: A pattern names nothing, a named file is wrong, or a home has a scenario with
-            the name of a shipped one.
     """
     paths = files_by_id(root)
     chosen: dict[str, list[_FilePlace]] = {}
@@ -194,3 +189,85 @@ def _merged(model: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         if isinstance(model[key], dict) and isinstance(own[key], dict):
             merged[key] = _merged(model[key], own[key])
     return merged
+
+
+class RefFields(TypedDict):
+    """The arguments of ``record.ScenarioRef``, which this layer cannot name."""
+
+    id: str
+    version: int
+    digest: str
+    fix: str
+
+
+def digest(scenario: Scenario) -> str:
+    """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
+
+    What leaves each single number as it is does not count: comments, layout, ``why``, the file's
+    place, expectations, which releases come up, the fix of model runner V2, and how often a thing
+    is measured. A key left at its default does not count either, so that a field added later leaves
+    the digests of older files as they were.
+    """
+    content = scenario.model_dump(
+        mode="json",
+        exclude={
+            "id": True,
+            "fix_v2": True,
+            "why": True,
+            "since": True,
+            "until": True,
+            "expect": True,
+            "trials": True,
+            "accuracy": {"documents"},
+            "sweep": {"known_bad"},
+        },
+        exclude_defaults=True,
+    )
+    content["fix"] = scenario.written_fix
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def ref_fields(scenario: Scenario) -> RefFields:
+    """Return what a record keeps of a scenario: ``ScenarioRef(**ref_fields(scenario))``."""
+    return RefFields(
+        id=scenario.id, version=scenario.version, digest=digest(scenario), fix=scenario.fix
+    )
+
+
+_WIDTH: Final = 100
+
+
+def text_lines(key: str, lines: Sequence[str]) -> Iterator[str]:
+    """Write a text of several lines, each wrapped, whatever they hold."""
+    yield f'{key} = """'
+    for line in lines:
+        safe = visible(line).replace("\\", "\\\\").replace('"', '\\"')
+        yield from textwrap.wrap(safe, _WIDTH, break_long_words=False) or [""]
+    yield '"""'
+
+
+def comment_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Write comments, one for each line, whatever they hold."""
+    return (f"# {' '.join(visible(line).split())}" for line in lines)
+
+
+def table_lines(table: Mapping[str, Any]) -> list[str]:
+    """Write the keys of a table that has no tables in it; what is not set is left out."""
+    return [
+        f"{_key(key)} = {_value(value)}"
+        for key, value in table.items()
+        if value is not None and value != []
+    ]
+
+
+def _key(key: str) -> str:
+    return json.dumps(key) if "." in key else key
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)  # numbers, truth values and texts are written alike in both

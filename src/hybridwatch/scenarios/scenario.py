@@ -14,10 +14,13 @@ from pydantic_core import PydanticCustomError
 from hybridwatch.metrics import Direction, Kind, Metric, find_metric
 from hybridwatch.scenarios.engine import EngineArgs, contradictions_of_graphs
 from hybridwatch.scenarios.fixes import NO_FIX, FixId, GuardedFix, catalogue
-from hybridwatch.scenarios.part import Concurrency, Contradiction, Count, Part, refuse
-from hybridwatch.scenarios.sweep import Sweep, contradictions_of_sweep
-from hybridwatch.scenarios.validation_text import quoted
-from hybridwatch.scenarios.workload import Workload, contradictions_of_waves
+from hybridwatch.scenarios.validation import Concurrency, Contradiction, Count, Part, quoted, refuse
+from hybridwatch.scenarios.workload import (
+    Sweep,
+    Workload,
+    contradictions_of_sweep,
+    contradictions_of_waves,
+)
 
 MIN_PERFORMANCE_TRIALS: Final = 7
 """Per side. An exact rank test of 7 against 7 can reach p = 2/3432, so a verdict survives the

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.trial_context import TrialContext
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 

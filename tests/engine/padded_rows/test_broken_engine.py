@@ -36,7 +36,8 @@ def trial(pool, scenario, sides, tmp_path, monkeypatch):
     """Makes one contract trial of the healthy side, as a session does, with short patience."""
     monkeypatch.setattr(load, "LOAD_TIMEOUT_S", 15.0)
     session = Session(SessionRequest(scenario, sides, pool.models, lambda _: None), tmp_path)
-    return lambda: session._trials(pool, [PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
+    session._pool = pool
+    return lambda: session._trials([PlannedTrial(Phase.CONTRACT, HEALTHY)])[0]
 
 
 def test_killed_engine_is_a_failed_trial_and_the_next_one_works(pool, trial, monkeypatch):

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from hybridwatch.engines.control import LiveEngine
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch_lab.mutants.catalogue import catalogue

@@ -17,19 +17,17 @@ from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, find_deviations, find_path, load
-from hybridwatch.measurement.load import samples_of_steps
+from hybridwatch.measurement.load import TrialContext, samples_of_steps, sweep
 from hybridwatch.measurement.make_oracle import answered_by, list_trials
 from hybridwatch.measurement.phase import TrialResult, _probed, measure
 from hybridwatch.measurement.right_answers import wrong_answers
-from hybridwatch.measurement.sweep import sweep
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.sweep import Sweep
+from hybridwatch.scenarios.workload import Sweep
 from hybridwatch.system.home import home
 from tests.builders import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
@@ -277,14 +275,14 @@ def test_unknown_fix_in_a_label_is_refused():
     "wanted", [Sweep(max_concurrency=(1, 2, 3)), Sweep(request_rate=(20.0, 40.0, 80.0))]
 )
 def test_a_sweep_gives_a_point_for_each_load_and_each_load_all_its_tokens(trial, scenario, wanted):
-    found = sweep(trial(HEALTHY), wanted)
-    assert [point.load for point in found.curve.points] == list(wanted.loads)
-    assert {sample.metric for sample in found.samples} == {"curve_area", "engine_cpu_time"}
-    places = list_places(found.curve)
+    samples, curve = sweep(trial(HEALTHY), wanted)
+    assert [point.load for point in curve.points] == list(wanted.loads)
+    assert {sample.metric for sample in samples} == {"curve_area", "engine_cpu_time"}
+    places = list_places(curve)
     assert places is not None
-    assert found.samples[0].values == (compute_area(places),)
+    assert samples[0].values == (compute_area(places),)
     asked = scenario.workload.generation
-    for point in found.curve.points:
+    for point in curve.points:
         assert point.client_result is not None
         assert point.client_result["total_output_tokens"] == asked.prompts * asked.output_tokens
         times = [one.values for one in point.samples if one.metric in {"ttft", "tpot"}]

@@ -14,8 +14,7 @@ from hybridwatch.cli.main import cli
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
 from hybridwatch.records.run import GpuSurroundings, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import write_run
-from hybridwatch.scenarios.digest import ref_fields
-from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.scenarios.load import load_scenario, ref_fields
 from tests.checkout import make_checkout
 from tests.store_builders import FIX, STARTED, Plan, run
 

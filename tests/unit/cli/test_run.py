@@ -16,9 +16,9 @@ from hybridwatch.cli import measuring as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
-from hybridwatch.measurement import gpus, machine_state, session
+from hybridwatch.measurement import machine_state, session
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import InterimAnalyses, Phase, Run, Sample
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.broken_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
@@ -206,7 +206,7 @@ def test_an_ordinary_run_has_no_looks_but_sees_the_machine(checkout, monkeypatch
 def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
     builds = checkout / "engine" / "builds.toml"
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
-    monkeypatch.setattr(gpus, "PERIOD_S", 0.001)
+    monkeypatch.setattr(machine_state, "PERIOD_S", 0.001)
     card = Card(reasons=pynvml.nvmlClocksEventReasonHwThermalSlowdown)
     library = pretend(monkeypatch, card)
 

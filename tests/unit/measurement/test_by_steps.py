@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import EngineError
-from hybridwatch.measurement import by_steps
+from hybridwatch.measurement import waves
 from hybridwatch.measurement.waves import drive, drive_whole
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
@@ -170,7 +170,7 @@ def test_several_answers_come_back_one_behind_the_other(engine):
 
 
 def test_a_request_that_never_reaches_the_scheduler_is_an_error(engine, fake, monkeypatch):
-    monkeypatch.setattr(by_steps, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(waves, "ARRIVAL_TIMEOUT_S", 0.1)
     fake.deaf = True
     with pytest.raises(EngineError, match="expected 1 requests in the scheduler after 0 s, found"):
         drive(engine, [wave(request(5, 2))])

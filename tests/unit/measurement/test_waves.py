@@ -181,7 +181,8 @@ def test_a_wave_waits_for_the_one_before(engine, fake):
 
 def test_an_engine_that_cannot_be_held_gets_all_at_once(engine, fake):
     fake.together = threading.Barrier(3)
-    assert drive(engine, [wave(5, 6, 7)], can_hold=False) == ((5, 5), (6, 6), (7, 7))
+    engine.server.launch.engine.disaggregated = True
+    assert drive(engine, [wave(5, 6, 7)]) == ((5, 5), (6, 6), (7, 7))
     assert fake.most_in_flight == 3
     assert sorted(fake.diary[:3]) == [5, 6, 7]
     assert fake.diary[3:] == ["drain"]
@@ -286,9 +287,9 @@ def test_an_answer_without_its_tokens_is_an_error(engine):
 def test_a_mute_engine_is_an_error_in_time(engine, fake, monkeypatch):
     monkeypatch.setattr(waves, "REQUEST_TIMEOUT_S", 0.1)
     fake.may_answer.clear()
+    engine.server.launch.engine.disaggregated = True  # else it is asked for its load, too
     try:
         with pytest.raises(EngineError, match=r"not answered: .*Timeout"):
-            # Held, it would be asked for its load, too, and that must not take too long.
-            drive(engine, [wave(5)], can_hold=False)
+            drive(engine, [wave(5)])
     finally:
         fake.may_answer.set()

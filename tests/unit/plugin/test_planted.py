@@ -13,7 +13,7 @@ from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step,
 from hybridwatch_engine.unzeroed_state import _all_continue
 
 from hybridwatch.engines.builds import FAULTS as LABEL_FAULTS
-from hybridwatch.scenarios import FIXES
+from hybridwatch.scenarios.fixes import FIXES
 
 
 class Time:

@@ -1,19 +1,10 @@
 """What changes a scenario's digest, and what does not."""
 
-from pathlib import Path
-
 import pytest
 
 from hybridwatch.records.identity import ScenarioRef
-from hybridwatch.scenarios import Scenario, digest, load_scenario, ref_fields
-
-EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
-
-
-def load(tmp_path: Path, text: str, name: str = "a") -> Scenario:
-    path = tmp_path / f"{name}.toml"
-    path.write_text(text, encoding="utf-8")
-    return load_scenario(path, tmp_path)
+from hybridwatch.scenarios.load import digest, load_scenario, ref_fields
+from tests.unit.scenarios.example import EXAMPLE, load
 
 
 @pytest.fixture
@@ -63,7 +54,7 @@ def test_the_digest_of_the_example_is_pinned():
 def test_ref_fields_fit_the_record(text, tmp_path):
     scenario = load(tmp_path, text)
     ref = ScenarioRef(**ref_fields(scenario))
-    assert (ref.id, ref.version, ref.fix) == ("a", 1, "padded-rows-prefilling")
+    assert (ref.id, ref.version, ref.fix) == ("x", 1, "padded-rows-prefilling")
     assert ref.digest == digest(scenario)
 
 

@@ -10,9 +10,9 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planter import planter
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.own_things import own_settings
+from hybridwatch.engines.launch import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.scenarios.own_faults import own_faults, own_folders
+from hybridwatch.scenarios.fixes import own_faults, own_folders
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.score import halves
 

@@ -13,10 +13,9 @@ from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.engines.own_things import own_settings
+from hybridwatch.engines.launch import own_settings
 from hybridwatch.errors import BuildError, MeasurementError, ScenarioError
-from hybridwatch.measurement.occasions import require_occasion
-from hybridwatch.scenarios import load_scenario
+from hybridwatch.measurement.phase import require_occasion
 from hybridwatch.scenarios.fixes import (
     CATALOGUE,
     OWN_DEFAULTS,
@@ -25,6 +24,7 @@ from hybridwatch.scenarios.fixes import (
     own_fixes,
     start_fixes,
 )
+from hybridwatch.scenarios.load import load_scenario
 from tests.checkout import FIX, write_own_fix
 
 CODE = """\

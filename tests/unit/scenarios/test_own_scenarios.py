@@ -3,8 +3,9 @@
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios.load import find, survey
-from hybridwatch.system.home import shipped
+from hybridwatch.scenarios.load import digest, find, survey
+from hybridwatch.system.home import home, shipped
+from tests.unit.scenarios.example import GOOD, load
 
 LIKE = 'like = "smoke/dummy-run"\nversion = 1\nmodel = "my-model"\n'
 
@@ -58,3 +59,96 @@ def test_a_link_that_leads_nowhere_is_refused(own_home):
     (own_home / "scenarios" / "gone").symlink_to("/no/such/folder")
     with pytest.raises(ScenarioError, match=r"gone: expected a link to what is there: /no/such"):
         survey(own_home / "scenarios")
+
+
+ENOUGH = 10
+"""Trials a side of a timed phase. Five agree by chance once in 126 times, which the adjustment for
+some ten tests of a report takes away, however large the change."""
+
+
+def test_no_timed_phase_has_too_few_trials_to_be_decided() -> None:
+    shipped = find(home() / "scenarios", [])
+    few = {
+        one.id: (one.trials.performance, one.trials.host_sync)
+        for one in shipped
+        if min(one.trials.performance, one.trials.host_sync) < ENOUGH
+    }
+    assert shipped
+    assert few == {}
+
+
+ACCURACY = GOOD[GOOD.index("[accuracy]") : GOOD.index("[trials]")]
+AT_LEAST = GOOD[GOOD.index("[expect.at_least]") :]
+DUMMY = GOOD.replace('dtype = "float32"', 'dtype = "bfloat16"\nload_format = "dummy"', 1)
+MADE_UP = DUMMY.replace(ACCURACY, "").replace(AT_LEAST, "")
+SPEED_ALONE = MADE_UP[: MADE_UP.index("[expect.exactly]")] + "[expect]\n"
+
+
+def test_made_up_weights_have_contracts_and_no_answers(tmp_path):
+    scenario = load(tmp_path, MADE_UP)
+    assert scenario.accuracy is None
+    assert not scenario.is_of_speed_alone
+    assert digest(scenario) != digest(load(tmp_path, GOOD))
+
+
+def test_without_contracts_either_nothing_needs_to_be_expected(tmp_path):
+    text = SPEED_ALONE.replace("contract = 3", "contract = 0")
+    assert text != SPEED_ALONE
+    assert load(tmp_path, text).is_of_speed_alone
+
+
+def test_a_model_of_the_hub_may_be_pinned(tmp_path):
+    text = GOOD.replace('model = "tiny-hybrid"', 'model = "owner/name"\nrevision = "abc123"')
+    scenario = load(tmp_path, text)
+    assert (scenario.on_hub, scenario.revision) == (True, "abc123")
+    assert digest(scenario) != digest(load(tmp_path, text.replace("abc123", "abc124")))
+
+
+@pytest.mark.parametrize(("accelerator", "cpu"), [("", True), ('accelerator = "cuda"\n', False)])
+def test_a_scenario_may_need_a_gpu(tmp_path, accelerator, cpu):
+    scenario = load(tmp_path, accelerator + GOOD)
+    assert scenario.fits("cpu") is cpu
+    assert scenario.fits("cuda")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            DUMMY,
+            "accuracy: expected none with engine.load_format dummy: its answers say nothing",
+        ),
+        (
+            MADE_UP.replace('"tiny-hybrid"', '"owner/name"'),
+            "engine.load_format: expected none with a model of the hub (owner/name)",
+        ),
+        (
+            'revision = "abc"\n' + GOOD,
+            'revision: expected none with a model of our own ("tiny-hybrid")',
+        ),
+        (
+            'revision = "a b"\n' + GOOD,
+            'revision: expected a commit, tag or branch, found "a b"',
+        ),
+        (
+            'accelerator = "tpu"\n' + GOOD,
+            'accelerator: expected one of "cpu", "cuda", found "tpu"',
+        ),
+        (
+            GOOD.replace('"FULL_DECODE_ONLY"', '"FULL_AND_PIECEWISE"'),
+            "engine.compilation_mode: missing; expected 3 with cudagraph_mode FULL_AND_PIECEWISE",
+        ),
+        (
+            MADE_UP.replace('"dummy"', '"dumy"'),
+            'engine.load_format: expected "dummy", found "dumy"',
+        ),
+        (
+            SPEED_ALONE,
+            "expect: expected at least one metric under exactly or at_least, found none",
+        ),
+    ],
+)
+def test_each_mistake_is_told(tmp_path, text, said):
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, text)
+    assert str(caught.value).partition("x.toml: ")[2] == said

@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,15 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, load_scenario
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
-from hybridwatch.scenarios.lengths import Span
-from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.pattern import Span, Wave
+from tests.unit.scenarios.example import GOOD, WAVE, load
 
-EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
-GOOD = EXAMPLE.read_text(encoding="utf-8")
-WAVE = GOOD[GOOD.index("[[workload.waves]]") : GOOD.index("[workload.generation]")]
 KEY = "workload.waves[0]"
 
 
@@ -29,13 +24,6 @@ def span(low: int, high: int, **more: int) -> Span:
 def wave(**changes: Any) -> Wave:
     content = {"requests": 6, "input_tokens": 40, "output_tokens": 20}
     return Wave.model_validate(content | changes)
-
-
-def load(tmp_path: Path, text: str) -> Scenario:
-    path = tmp_path / "scenarios" / "x.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return load_scenario(path, path.parent)
 
 
 def lengths(planned: Any) -> list[int]:

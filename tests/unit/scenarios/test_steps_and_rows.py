@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import Scenario, digest, load_scenario
 from hybridwatch.scenarios.expansion import PlannedWave, expand
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.scenario import Scenario
+from tests.unit.scenarios import example
+from tests.unit.scenarios.example import GOOD, WAVE
 
-EXAMPLE = Path(__file__).parents[2] / "golden" / "scenario" / "example.toml"
-GOOD = EXAMPLE.read_text(encoding="utf-8")
-WAVE = GOOD[GOOD.index("[[workload.waves]]") : GOOD.index("[workload.generation]")]
 PLAIN = "[[workload.waves]]\nrequests = 3\ninput_tokens = 40\noutput_tokens = 8\n"
 
 
@@ -21,10 +21,7 @@ def load(tmp_path: Path, waves: str, engine: str = "") -> Scenario:
     text = GOOD.replace(WAVE, waves).replace(
         "max_num_seqs = 16\n", f"max_num_seqs = 16\n{engine}\n"
     )
-    path = tmp_path / "scenarios" / "x.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return load_scenario(path, path.parent)
+    return example.load(tmp_path, text)
 
 
 def planned(tmp_path: Path, waves: str, engine: str = "") -> tuple[PlannedWave, ...]:

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.pattern import Wave
-from hybridwatch.scenarios.text import (
+from hybridwatch.scenarios.expansion import (
     QUESTION,
     SHORTEST_RECALL,
     Listing,
+    expand,
     listing,
     question,
     random_text,
 )
+from hybridwatch.scenarios.pattern import Wave
 
 PAIR = re.compile(r"^([A-Z][0-9])=([a-z]{4})$", re.MULTILINE)
 ASKED = re.compile(r"\?([A-Z][0-9])=$")

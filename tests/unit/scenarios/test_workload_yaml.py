@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli.scenarios import command
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios import load_scenario
+from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios
 
 LAB = Path(__file__).parents[2] / "fixtures" / "perf-eval" / "lab.yaml"

@@ -16,12 +16,11 @@ from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subject_options import takes_build
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.checkpoint import find_checkpoint
-from hybridwatch.engines.label_resolution import equipped_label
+from hybridwatch.engines.check import equipped_label, require_installed
+from hybridwatch.engines.fitting import find_checkpoint
 from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.trial_parts import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say

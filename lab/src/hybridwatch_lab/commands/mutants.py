@@ -16,13 +16,12 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subject_options import takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest, parse_label
-from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.label_resolution import healthy_label
+from hybridwatch.engines.check import healthy_label, require_installed
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.ready import make_ready
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.own_faults import Half, Mutant
+from hybridwatch.scenarios.fixes import Half, Mutant
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home

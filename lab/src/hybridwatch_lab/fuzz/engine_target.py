@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.step_counts import read_totals
+from hybridwatch.engines.control import LiveEngine, ended_after
+from hybridwatch.engines.load_client import read_totals
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.live_engine import LiveEngine, ended_after
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.scenarios.scenario import Scenario

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.fixes import NO_FIX
+from hybridwatch.scenarios.load import table_lines, text_lines
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.written import table_lines, text_lines
 from hybridwatch_lab.fuzz.case import FuzzCase, FuzzPhase
 
 _TRIALS: Final = {"contract": 1, "performance": 7, "host_sync": 1}

@@ -18,8 +18,8 @@ from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Testbed
 from hybridwatch.records.role import AT_WORK, Role, lost_fixes, name_role
 from hybridwatch.records.run import Run
-from hybridwatch.scenarios.digest import digest
 from hybridwatch.scenarios.fixes import FIX_PARTS
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
 
 _SWITCHED: Final = frozenset({FixState.APPLIED, FixState.REVERTED})

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from hybridwatch.errors import ScenarioError
-from hybridwatch.scenarios.own_faults import Mutant, load_mutants, own_faults
+from hybridwatch.scenarios.fixes import Mutant, load_mutants, own_faults
 from hybridwatch_lab.in_engine import MUTANTS
 
 _CALLED: Final = f"{MUTANTS.parent.name}/{MUTANTS.name}"

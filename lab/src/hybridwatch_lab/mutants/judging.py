@@ -13,7 +13,7 @@ from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Run, Trial
-from hybridwatch.scenarios.own_faults import Mutant
+from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.mutants.cell import MutantState
 

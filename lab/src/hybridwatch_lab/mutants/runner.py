@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.control import LiveEngine, ended_after
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.harness_version import harness_identity
-from hybridwatch.measurement.live_engine import LiveEngine, ended_after
+from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import list_phases
-from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.measurement.trial_context import TrialContext
-from hybridwatch.measurement.waves import Tokens
+from hybridwatch.measurement.testbed import harness_identity, probe_testbed
+from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Failure, Phase, Run, Trial
-from hybridwatch.scenarios.digest import ref_fields
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.own_faults import Mutant
+from hybridwatch.scenarios.fixes import Mutant
+from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
 from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
@@ -271,8 +270,7 @@ class MutantRunner:
         """Tokens of the first wave of the contract trial, with graphs and drafts."""
         self._pool.make_ready(_SIDE)
         workload = self.scenario.workload
-        trial = TrialContext(self._pool, _SIDE, self.work)
-        return trial.ask(expand(workload.waves[:1], workload.seed))
+        return drive(self._pool.running(_SIDE), expand(workload.waves[:1], workload.seed))
 
     def _is_healthy(self) -> bool:
         try:

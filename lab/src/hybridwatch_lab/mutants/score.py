@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from hybridwatch.scenarios.own_faults import OWN, Half, Mutant
+from hybridwatch.scenarios.fixes import OWN, Half, Mutant
 from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 
 ORDER: Final = (

@@ -20,7 +20,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.scenarios.own_faults import Mutant
+from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch_lab.mutants.catalogue import catalogue
 from hybridwatch_lab.mutants.cell import MutantCell, MutantState
 from hybridwatch_lab.mutants.journal import read_cells, table_files

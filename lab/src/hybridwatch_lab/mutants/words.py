@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.scenarios.own_faults import Mutant
+from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 from hybridwatch_lab.mutants.score import (
     ORDER,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybridwatch.engines.git import git
+from hybridwatch.engines.commits import git
 from hybridwatch.errors import BuildError
 
 

@@ -247,7 +247,7 @@ def _share(scores: DocumentNode) -> float:
 def _answers(
     root: DocumentNode, task: str, scores: DocumentNode, samples: ForeignDocument
 ) -> list[Answer]:
-    """Read documents through one filter, as ``measurement.accuracy.answers`` does."""
+    """Read documents through one filter, as ``measurement.accuracy.harness`` does."""
     filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
     chosen = strictest(filters)
     version = version_read(str(root.at("versions", task).value), filters)

@@ -14,8 +14,7 @@ from pydantic import Field, model_validator
 
 from hybridwatch.analysis.policy import ANY, Action, covers
 from hybridwatch.errors import NotifyError
-from hybridwatch.scenarios.part import Part, refuse
-from hybridwatch.scenarios.validation_text import quoted, refusing_toml
+from hybridwatch.scenarios.validation import Part, quoted, refuse, refusing_toml
 
 CHANNELS_FILE: Final = "notify.toml"
 """In the home, when no other one is named."""

@@ -1,4 +1,4 @@
-"""The embedded tasks: recall over a long prompt, recall over shared listings, and word problems.
+"""The embedded tasks: recall over a long prompt, over shared listings, of a state; word problems.
 
 All are made by seeded generators, so a test can prove that the shipped evaluation files are what
 the code makes, and the embedded model can be trained on the same kind of document without ever
@@ -20,6 +20,7 @@ import string
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 TASKS_DIRECTORY = Path(__file__).parent / "tasks"
@@ -77,6 +78,15 @@ TWO_STEP_SHARE = 0.5
 LOSS_SHARE = 0.5
 FILLER_SHARES = (0.0, 0.25, 0.5)
 
+STATE_RECALL_FILE = "state_recall.jsonl"
+STATE_RECALL_SEED = 2713  # Below every seed that models/tiny-memory-moe trains with.
+MIN_PAIRS, MAX_PAIRS = 3, 5  # of a listing
+MIN_LETTERS, MAX_LETTERS = 3, 5  # letters; the alphabet has enough for all values of a listing
+HEAD = 120  # bytes that hold every pair
+SHORTEST_LISTING, LONGEST_LISTING = 132, 200
+
+Pair = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuestion:
@@ -132,7 +142,7 @@ def word_problem_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 
 
 def evaluation_files() -> dict[str, list[EmbeddedQuestion]]:
-    """Return the documents of each shipped evaluation file, by file name."""
+    """Return the documents of each evaluation file of `EVALUATION_FILES`, by file name."""
     documents = (
         recall_documents(EVALUATION_COUNT, EVALUATION_SEED),
         word_problem_documents(EVALUATION_COUNT, EVALUATION_SEED),
@@ -264,6 +274,75 @@ def _change(rng: random.Random, total: int, bounds: tuple[int, int]) -> tuple[st
     return f"{rng.choice(GAINS)} {amount} more", f"{total}+{amount}={grown}", grown
 
 
+@dataclass(frozen=True, slots=True)
+class RecallShape:
+    """How long a listing is, in bytes, and where its pairs are; the default is the evaluation's.
+
+    Attributes:
+        head: Bytes at its start that hold every pair, at least enough for `MAX_PAIRS` of them.
+    """
+
+    head: int = HEAD
+    shortest: int = SHORTEST_LISTING
+    longest: int = LONGEST_LISTING
+
+
+def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
+    """Make documents whose answer a Mamba state has to carry, one for every pair of a listing.
+
+    All pairs lie within the first `HEAD` bytes, so within the first cached block, and every
+    question of a listing comes after more than a block. An engine that serves the block from its
+    prefix cache has read the pairs long before the question: the answer comes out of what it kept.
+    `models/tiny-memory-moe` is trained on such documents; there only Mamba layers can bind a value
+    to its key.
+
+    Within a listing they are equal but for the key in the question, their last four bytes. The last
+    listing may not have all its questions.
+    """
+    rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
+    documents: list[EmbeddedQuestion] = []
+    while len(documents) < count:
+        listing, pairs = draw_listing(rng, RecallShape())
+        documents += [EmbeddedQuestion(f"{listing}?{key}=", value) for key, value in pairs]
+    return documents[:count]
+
+
+def draw_listing(rng: random.Random, shape: RecallShape) -> tuple[str, list[Pair]]:
+    """Draw a listing of whole lines, and its pairs of key and value in a random order."""
+    pairs = _draw_pairs(rng)
+    lines = [f"{key}={value}\n" for key, value in pairs]
+    spare = shape.head - sum(map(len, lines))
+    lines += _filler_lines(rng, rng.randint(0, max(0, spare)))
+    rng.shuffle(lines)
+    head = "".join(lines)
+    length = rng.randint(min(shape.shortest + SHORTEST_LINE - 1, shape.longest), shape.longest)
+    listing = head + "".join(_filler_lines(rng, length - len(head)))
+    rng.shuffle(pairs)
+    return listing, pairs
+
+
+def _draw_pairs(rng: random.Random) -> list[Pair]:
+    """Return pairs of which no two share a letter or digit in their keys, or one in their values.
+
+    That keeps them apart for a small model: the letter decides what comes after it.
+    """
+    count = rng.randint(MIN_PAIRS, MAX_PAIRS)
+    initials = rng.sample(string.ascii_uppercase, count)
+    digits = rng.sample(string.digits, count)
+    letters = iter(rng.sample(string.ascii_lowercase, len(string.ascii_lowercase)))
+    values = ["".join(islice(letters, rng.randint(MIN_LETTERS, MAX_LETTERS))) for _ in range(count)]
+    return [(a + b, value) for a, b, value in zip(initials, digits, values, strict=True)]
+
+
+def _filler_lines(rng: random.Random, room: int) -> list[str]:
+    """Return lines of filler words: at most `room` bytes, and fewer by less than a short line."""
+    lines = []
+    while room >= SHORTEST_LINE:
+        lines.append(_filler(rng, room))
+        room -= len(lines[-1])
+    return lines
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the evaluation files, by default where the lm-eval tasks look for them."""
     parser = argparse.ArgumentParser(
@@ -271,7 +350,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("directory", nargs="?", type=Path, default=TASKS_DIRECTORY)
     directory: Path = parser.parse_args(arguments).directory
-    for name, documents in evaluation_files().items():
+    memory = {STATE_RECALL_FILE: state_recall_documents(EVALUATION_COUNT, STATE_RECALL_SEED)}
+    for name, documents in (evaluation_files() | memory).items():
         (directory / name).write_text(to_json_lines(documents), encoding="utf-8")
         sys.stdout.write(f"{directory / name}: {len(documents)} documents\n")
     return 0

@@ -1,22 +1,91 @@
-"""Runs lm-eval tasks against an engine's completion endpoint.
+"""Runs lm-eval tasks against an engine's completion endpoint, and reads its sample log.
 
 lm-eval works in a process of its own, bounded and guarded: nothing of it is left when it failed,
-hung, or when the harness was interrupted.
+hung, or when the harness was interrupted. A sample log that is not whole is refused.
 """
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.measurement.accuracy.answers import NO_TEXT, read_answers
 from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
+from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import Answer
+from hybridwatch.scenarios.scenario import Accuracy
 from hybridwatch.system.guarded import ConversingProcess, GuardedProcess, without_proxy
+
+NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
+"""What lm-eval has to write for an answer that is ``null``; by itself it writes an empty one,
+and a broken answer would pass for a wrong one."""
+
+_SampleRow = Mapping[str, Any]
+
+
+def read_answers(
+    evaluation: Mapping[str, Any], tasks: Mapping[str, str], documents: int
+) -> tuple[Answer, ...]:
+    """Read every document of every task.
+
+    Of a task that logs one response through several filters the strictest counts, and its name
+    becomes part of the task version (``records.evaluation``).
+    """
+    try:
+        return tuple(
+            answer
+            for name, eval_name in tasks.items()
+            for answer in _task_answers(name, eval_name, evaluation, documents)
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise MeasurementError(f"lm-eval's samples cannot be read: {error!r}") from error
+
+
+def _task_answers(
+    name: str, eval_name: str, evaluation: Mapping[str, Any], documents: int
+) -> Iterator[Answer]:
+    held = evaluation["n-samples"][eval_name]["original"]
+    if held < documents:
+        raise MeasurementError(f"task {name} has {held} documents, {documents} were asked for")
+    rows = evaluation["samples"][eval_name]
+    filters = list(dict.fromkeys(row["filter"] for row in rows))
+    chosen = strictest(filters)
+    version = version_read(str(evaluation["versions"][eval_name]), filters)
+    by_document = {row["doc_id"]: row for row in rows if row["filter"] == chosen}
+    missing = [number for number in range(documents) if number not in by_document]
+    if missing:
+        raise MeasurementError(
+            f"task {name}: {len(missing)} of {documents} documents have no answer, "
+            f"first number {missing[0]}"
+        )
+    for number in range(documents):
+        yield _answer(name, version, by_document[number])
+
+
+def _answer(task: str, version: str, row: _SampleRow) -> Answer:
+    raw, response = row["resps"][0][0], row["filtered_resps"][0]
+    if raw == NO_TEXT:
+        raise MeasurementError(f"task {task}: document {row['doc_id']} was answered without a text")
+    return Answer(
+        task=task,
+        task_version=version,
+        doc_id=int(row["doc_id"]),
+        doc_hash=row["doc_hash"],
+        prompt_hash=row["prompt_hash"],
+        target_hash=row["target_hash"],
+        prompt=_prompt(row),
+        target=str(row["target"]),
+        response=str(response),
+        correct=float(row[row["metrics"][0]]) == 1.0,
+    )
+
+
+def _prompt(row: _SampleRow) -> str:
+    """The text sent: the first argument of the document's only request."""
+    return str(row["arguments"][0][0])
+
 
 TASKS: Final = Path(__file__).parent / "tasks"
 """Our tasks: ``<name>.yaml`` declares lm-eval's task ``hybridwatch_<name>``."""
@@ -28,28 +97,6 @@ _END_S: Final = 10.0
 """Limit for a process that has closed its output to end."""
 _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRequest:
-    """One accuracy trial.
-
-    Attributes:
-        base_url: The endpoint, such as ``http://127.0.0.1:8123/v1/completions``.
-        tasks: Ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
-        documents: How many of each task, from the first.
-        max_concurrency: Requests in flight at once.
-        timeout_s: Seconds for everything, the start of lm-eval (2 s) included where it is needed.
-        work_dir: Existing folder for the request and lm-eval's answer.
-    """
-
-    base_url: str
-    model: str
-    tasks: tuple[str, ...]
-    documents: int
-    max_concurrency: int
-    timeout_s: float
-    work_dir: Path
 
 
 class LmEval:
@@ -76,29 +123,48 @@ class LmEval:
         """Start it when it is not there, for tasks of ours, and leave it to its imports."""
         self._started(offline=True)
 
-    def run_tasks(self, request: TaskRequest) -> tuple[Answer, ...]:
-        """Ask every document; the answers come by task in the request's order, then by document.
+    def run_tasks(
+        self, accuracy: Accuracy, url: str, model: str, timeout_s: float, work_dir: Path
+    ) -> tuple[Answer, ...]:
+        """Ask every document; the answers come by task in their order, then by document.
 
-        Raises:
-            MeasurementError: lm-eval failed, did not end in time, or left a document out. The first
-                line says what happened, the lines after it are the end of lm-eval's output.
+        ``url`` is the endpoint, such as ``http://127.0.0.1:8123/v1/completions``. Tasks are ours
+        (``recall``) or lm-eval's own (``gsm8k``), which may need the hub. ``timeout_s`` is for
+        everything, the start of lm-eval (2 s) included where it is needed. ``work_dir`` exists,
+        and gets the request and lm-eval's answer.
+
+        The first line of an error says what happened, the others are the end of lm-eval's output.
         """
-        names = {name: _eval_name(name) for name in request.tasks}
-        request_file = request.work_dir / "lm-eval-request.json"
-        answered = request.work_dir / "lm-eval-answer.json"
-        request_file.write_text(json.dumps(_evaluation(request, names)), encoding="utf-8")
-        answered.unlink(missing_ok=True)
+        names = {name: _eval_name(name) for name in accuracy.tasks}
+        request_file = work_dir / "lm-eval-request.json"
+        answered = work_dir / "lm-eval-answer.json"
         offline = all(name != eval_name for name, eval_name in names.items())
+        request = EvaluationRequest(
+            model_args={
+                "model": model,
+                "base_url": url,
+                "num_concurrent": accuracy.max_concurrency,
+                # Text goes over the wire; the engine has the tokenizer, the harness has none.
+                "tokenized_requests": False,
+                "tokenizer_backend": None,
+            },
+            tasks=list(names.values()),
+            documents=accuracy.documents,
+            include_path=str(TASKS),
+            include_defaults=not offline,
+        )
+        request_file.write_text(json.dumps(request), encoding="utf-8")
+        answered.unlink(missing_ok=True)
         process = self._started(offline=offline)
         with ExitStack() as on_error:
             on_error.callback(self.stop)
-            self._evaluate(process, [str(request_file), str(answered)], request.timeout_s)
+            self._evaluate(process, [str(request_file), str(answered)], timeout_s)
             on_error.pop_all()
         try:
             evaluation: Mapping[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise MeasurementError(f"lm-eval left no readable answer: {error}") from error
-        return read_answers(evaluation, names, request.documents)
+        return read_answers(evaluation, names, accuracy.documents)
 
     def stop(self) -> None:
         """End it, if it runs."""
@@ -131,15 +197,11 @@ class LmEval:
 
 
 def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
-    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway.
-
-    Raises:
-        ScenarioError: A task is unknown, or its data cannot be had.
-    """
+    """Have the data of lm-eval's own tasks on this machine's disk; ours are here anyway."""
     foreign = [name for name in tasks if _eval_name(name) == name]
     if not foreign:
         return
-    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.fetch", *foreign]
+    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.evaluate", *foreign]
     try:
         _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
     except MeasurementError as error:
@@ -149,23 +211,6 @@ def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
 
 def _eval_name(name: str) -> str:
     return f"hybridwatch_{name}" if (TASKS / f"{name}.yaml").is_file() else name
-
-
-def _evaluation(request: TaskRequest, names: Mapping[str, str]) -> EvaluationRequest:
-    return EvaluationRequest(
-        model_args={
-            "model": request.model,
-            "base_url": request.base_url,
-            "num_concurrent": request.max_concurrency,
-            # Text goes over the wire; the engine has the tokenizer, the harness has none.
-            "tokenized_requests": False,
-            "tokenizer_backend": None,
-        },
-        tasks=list(names.values()),
-        documents=request.documents,
-        include_path=str(TASKS),
-        include_defaults=any(name == eval_name for name, eval_name in names.items()),
-    )
 
 
 def _environment(*, offline: bool) -> dict[str, str]:

@@ -7,8 +7,7 @@ contract trial counts the requests that it answers otherwise: ``contract.wrong_a
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
@@ -26,8 +25,15 @@ NO_NUMBERS: Final = "its logarithms are no numbers"
 """What is wrong with an answer without tokens."""
 
 
-class _OracleFile(BaseModel):
-    """The file form, schema version 1."""
+class Oracle(BaseModel):
+    """Right answers to what a scenario's contract trials ask, as their file has them.
+
+    Attributes:
+        model_digest: SHA-256 over the model's configuration and weights.
+        made_by: What gave the answers: package or build, with its version.
+        command: The command line that made the file.
+        trials: The answers of each trial, in the order of the plan.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -40,35 +46,9 @@ class _OracleFile(BaseModel):
     seed: int
     trials: tuple[tuple[Completion, ...], ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """Right answers to what a scenario's contract trials ask.
-
-    Attributes:
-        model_digest: SHA-256 over the model's configuration and weights.
-        made_by: What gave the answers: package or build, with its version.
-        command: The command line that made the file.
-        trials: The answers of each trial, in the order of the plan.
-    """
-
-    scenario: str
-    model: str
-    model_digest: str
-    made_by: Mapping[str, str]
-    command: str
-    seed: int
-    trials: tuple[tuple[Completion, ...], ...]
-
     def render(self) -> str:
         """Give the text of the file, a line for each request."""
-        head = {
-            "schema_version": 1,
-            **{
-                name: getattr(self, name)
-                for name in ("scenario", "model", "model_digest", "made_by", "command", "seed")
-            },
-        }
+        head = self.model_dump(exclude={"trials"})
         trials = ",\n".join(
             "  [\n" + ",\n".join(f"   {_line(one)}" for one in trial) + "\n  ]"
             for trial in self.trials
@@ -89,11 +69,7 @@ def find_own_path(home: Path, scenario: str) -> Path:
 
 
 def load(path: Path) -> Oracle | None:
-    """Read right answers; ``None`` where there are none.
-
-    Raises:
-        MeasurementError: The file says something that we do not understand.
-    """
+    """Read right answers; ``None`` where there are none."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -104,15 +80,11 @@ def load(path: Path) -> Oracle | None:
 @lru_cache(maxsize=8)  # every trial asks
 def _parsed(path: Path, text: bytes) -> Oracle:
     try:
-        file = _OracleFile.model_validate_json(text)
+        return Oracle.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise MeasurementError(f"{path}: {place}: {first['msg']}") from error
-    plain = {
-        name: getattr(file, name) for name in _OracleFile.model_fields if name != "schema_version"
-    }
-    return Oracle(**plain)
 
 
 class AnswerError(NamedTuple):

@@ -15,8 +15,8 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, Tell, run_session
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Phase, Run

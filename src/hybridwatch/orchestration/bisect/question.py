@@ -9,7 +9,7 @@ from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import METRICS, Kind, find_metric
 from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
-from hybridwatch.scenarios.validation_text import closest
+from hybridwatch.scenarios.validation import closest
 
 STARTS: Final = "starts"
 """Whether the engine comes up for the scenario; asked for like a metric."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from hybridwatch.records.run import Phase
-from hybridwatch.scenarios.part import Part
+from hybridwatch.scenarios.validation import Part
 
 KEY_DIGITS: Final = 16
 KindName = Annotated[

@@ -26,11 +26,9 @@ from hybridwatch.orchestration.fleet.job import (
     compute_job_key,
 )
 from hybridwatch.records.identity import checked_line
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.load import find
-from hybridwatch.scenarios.part import Part, refuse
+from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
+from hybridwatch.scenarios.validation import Part, closest, quoted, refuse, refusing_toml
 
 MATRIX_FILE: Final = "fleet.toml"
 """In the home, when no other one is named."""

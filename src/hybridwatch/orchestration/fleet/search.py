@@ -37,7 +37,7 @@ from hybridwatch.orchestration.fleet.overview import read_overview
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
 from hybridwatch.records.store.layout import read_run_id
-from hybridwatch.scenarios.digest import digest
+from hybridwatch.scenarios.load import digest
 from hybridwatch.system.stopping import require_wanted
 
 FEWEST_TRIALS: Final = 7

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import FAMILIES, METRICS
-from hybridwatch.scenarios.validation_text import refusing_toml
+from hybridwatch.scenarios.validation import refusing_toml
 from hybridwatch.system.home import home_or_shipped, is_extending
 
 DEFAULT: Final = Path("ci") / "gate.toml"

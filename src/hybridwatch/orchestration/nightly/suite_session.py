@@ -22,8 +22,7 @@ from hybridwatch.analysis.reduction import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
-from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.label_resolution import equipped_label
+from hybridwatch.engines.check import equipped_label, require_installed
 from hybridwatch.errors import BuildError, HybridwatchError, MeasurementError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
@@ -32,8 +31,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
     compute_noise,
     compute_stats,
 )
-from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable, read_run, results_folder, write_run

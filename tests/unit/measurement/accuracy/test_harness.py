@@ -13,8 +13,14 @@ import pytest
 
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy import harness
-from hybridwatch.measurement.accuracy.answers import read_answers
-from hybridwatch.measurement.accuracy.harness import TASKS, LmEval, TaskRequest, fetch_tasks
+from hybridwatch.measurement.accuracy.harness import (
+    TASKS,
+    LmEval,
+    fetch_tasks,
+    read_answers,
+)
+from hybridwatch.records.run import Answer
+from hybridwatch.scenarios.scenario import Accuracy
 from hybridwatch.system.guarded import ConversingProcess
 from tests.live_server import LiveServer, serving
 from tests.waiting import LIMIT_S, wait_until
@@ -85,17 +91,18 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def request(server: Server, work_dir: Path, **changes: Any) -> TaskRequest:
-    fields: dict[str, Any] = {
-        "base_url": f"{server.url}/v1/completions",
-        "model": "tiny-hybrid",
-        "tasks": TASK_NAMES,
-        "documents": DOCUMENTS,
-        "max_concurrency": 3,
-        "timeout_s": LIMIT_S,
-        "work_dir": work_dir,
-    }
-    return TaskRequest(**{**fields, **changes})
+def asked(
+    lm_eval: LmEval,
+    server: Server,
+    work_dir: Path,
+    timeout_s: float = LIMIT_S,
+    url: str | None = None,
+    **changes: Any,
+) -> tuple[Answer, ...]:
+    fields = {"tasks": TASK_NAMES, "documents": DOCUMENTS, "max_concurrency": 3}
+    accuracy = Accuracy.model_validate({**fields, **changes})
+    url = url or f"{server.url}/v1/completions"
+    return lm_eval.run_tasks(accuracy, url, "tiny-hybrid", timeout_s, work_dir)
 
 
 @pytest.fixture
@@ -113,7 +120,7 @@ def processes_of(work_dir: Path) -> list[int]:
 
 @pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_answers_show_exactly_the_planned_pattern(server, tmp_path, lm_eval, max_concurrency):
-    answers = lm_eval.run_tasks(request(server, tmp_path, max_concurrency=max_concurrency))
+    answers = asked(lm_eval, server, tmp_path, max_concurrency=max_concurrency)
     order = [(task, number) for task in TASK_NAMES for number in range(DOCUMENTS)]
     assert [(answer.task, answer.doc_id) for answer in answers] == order
     for answer in answers:
@@ -140,17 +147,15 @@ def lm_eval_processes(work_dir: Path) -> list[int]:
 def test_two_passes_of_one_process_give_the_same_hashes(server, tmp_path, lm_eval):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    one = lm_eval.run_tasks(request(server, tmp_path / "a", tasks=("recall",)))
+    one = asked(lm_eval, server, tmp_path / "a", tasks=("recall",))
     (process,) = lm_eval_processes(tmp_path)
-    two = lm_eval.run_tasks(request(server, tmp_path / "b", tasks=("recall",)))
+    two = asked(lm_eval, server, tmp_path / "b", tasks=("recall",))
     assert one == two
     assert lm_eval_processes(tmp_path) == [process]
 
 
 def test_tasks_of_other_numbers_of_documents_follow_one_another(server, tmp_path, lm_eval):
-    few, many = (
-        lm_eval.run_tasks(request(server, tmp_path, documents=documents)) for documents in (2, 5)
-    )
+    few, many = (asked(lm_eval, server, tmp_path, documents=documents) for documents in (2, 5))
     assert (len(few), len(many)) == (2 * len(TASK_NAMES), 5 * len(TASK_NAMES))
 
 
@@ -168,13 +173,11 @@ def test_a_broken_server_is_a_failed_measurement(server, tmp_path, lm_eval, repl
     right, server.reply = server.reply, lambda _: reply
     with pytest.raises(MeasurementError) as caught:
         # One at a time: of two that fail together, the second would report only the disconnection.
-        lm_eval.run_tasks(
-            request(server, tmp_path, tasks=("recall",), documents=1, max_concurrency=1)
-        )
+        asked(lm_eval, server, tmp_path, tasks=("recall",), documents=1, max_concurrency=1)
     first_line = str(caught.value).splitlines()[0]
     assert re.match(message, first_line), first_line
     server.reply = right
-    assert len(lm_eval.run_tasks(request(server, tmp_path, tasks=("recall",), documents=1))) == 1
+    assert len(asked(lm_eval, server, tmp_path, tasks=("recall",), documents=1)) == 1
 
 
 def test_a_hanging_server_is_given_up_in_time(server, tmp_path, lm_eval, monkeypatch):
@@ -196,7 +199,7 @@ def test_a_hanging_server_is_given_up_in_time(server, tmp_path, lm_eval, monkeyp
     server.reply = hang
     try:
         with pytest.raises(MeasurementError, match=r"^lm-eval did not end in 10 s; its last lines"):
-            lm_eval.run_tasks(request(server, tmp_path, timeout_s=10.0))
+            asked(lm_eval, server, tmp_path, timeout_s=10.0)
         assert processes_of(tmp_path) == [], "while the server still hangs"
     finally:
         release.set()
@@ -205,13 +208,13 @@ def test_a_hanging_server_is_given_up_in_time(server, tmp_path, lm_eval, monkeyp
 def test_nobody_listening_is_a_failed_measurement(server, tmp_path, lm_eval):
     nowhere = "http://127.0.0.1:9/v1/completions"  # the discard port, which nobody serves
     with pytest.raises(MeasurementError, match=r"^lm-eval ended with status 1"):
-        lm_eval.run_tasks(request(server, tmp_path, documents=1, base_url=nowhere))
+        asked(lm_eval, server, tmp_path, documents=1, url=nowhere)
 
 
 def test_more_documents_than_the_task_has_are_refused(server, tmp_path, lm_eval):
     server.reply = lambda _: completion("x")
     with pytest.raises(MeasurementError, match="task recall has 250 documents, 251 were asked for"):
-        lm_eval.run_tasks(request(server, tmp_path, tasks=("recall",), documents=251))
+        asked(lm_eval, server, tmp_path, tasks=("recall",), documents=251)
 
 
 def evaluation(rows: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.builders import said
 
 RIGHT = (said(1, 2, near={1: (9, 0.0006)}), said(3, prompt="a" * 8))
 ORACLE = Oracle(
+    schema_version=1,
     scenario="smoke/any",
     model="tiny",
     model_digest="0" * 64,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.measurement.accuracy import state_recall
+from hybridwatch.measurement.accuracy import embedded
 from hybridwatch.measurement.accuracy.embedded import (
     TASKS_DIRECTORY,
     EmbeddedQuestion,
@@ -21,10 +21,8 @@ BLOCK = 128  # tokens of a cached block, bytes of a prompt
 LISTING = re.compile(r"(?:[A-Z]\d=[a-z]{3,5}\n|[a-z]+(?: [a-z]+)+\n)+")
 PAIR = re.compile(r"^([A-Z]\d)=([a-z]+)\n", re.MULTILINE)
 
-DOCUMENTS = state_recall.state_recall_documents(600, seed=5)
-EVALUATION = state_recall.state_recall_documents(
-    state_recall.EVALUATION_COUNT, state_recall.EVALUATION_SEED
-)
+DOCUMENTS = embedded.state_recall_documents(600, seed=5)
+EVALUATION = embedded.state_recall_documents(embedded.EVALUATION_COUNT, embedded.STATE_RECALL_SEED)
 
 
 def by_listing(documents: list[EmbeddedQuestion]) -> dict[str, list[EmbeddedQuestion]]:
@@ -45,7 +43,7 @@ def model_figures() -> Any:
 
 
 def test_seed_decides_the_documents() -> None:
-    make = state_recall.state_recall_documents
+    make = embedded.state_recall_documents
     assert make(50, 1) == make(50, 1)
     assert make(50, 1) != make(50, 2)
     assert make(50, 1)[:20] == make(20, 1)
@@ -72,10 +70,10 @@ def test_questions_share_a_listing_whose_pairs_lie_in_its_first_block(
     assert len({listing[:BLOCK] for listing in listings}) == len(listings)
     for listing in listings:
         assert LISTING.fullmatch(listing)
-        assert BLOCK < state_recall.MIN_LISTING <= len(listing) <= state_recall.MAX_LISTING
+        assert BLOCK < embedded.SHORTEST_LISTING <= len(listing) <= embedded.LONGEST_LISTING
         assert len(listing) + 4 < 2 * BLOCK
         ends = [pair.end() for pair in PAIR.finditer(listing)]
-        assert max(ends) <= state_recall.HEAD < BLOCK
+        assert max(ends) <= embedded.HEAD < BLOCK
 
 
 def test_every_pair_of_a_listing_is_asked_once_in_an_order_of_its_own() -> None:
@@ -103,21 +101,19 @@ def test_listings_fill_their_range() -> None:
     assert max(lengths) > 190
     ends = [pair.end() for listing in by_listing(DOCUMENTS) for pair in PAIR.finditer(listing)]
     assert min(ends) < 12
-    assert max(ends) > state_recall.HEAD - 12
+    assert max(ends) > embedded.HEAD - 12
 
 
-def test_shipped_file_is_what_the_generator_makes(tmp_path: Path) -> None:
-    shipped = TASKS_DIRECTORY / state_recall.EVALUATION_FILE
+def test_shipped_file_is_what_the_generator_makes() -> None:
+    shipped = TASKS_DIRECTORY / embedded.STATE_RECALL_FILE
     assert shipped.read_text(encoding="utf-8") == to_json_lines(EVALUATION)
     assert read_documents(shipped) == EVALUATION
-    assert state_recall.main([str(tmp_path)]) == 0
-    assert (tmp_path / shipped.name).read_bytes() == shipped.read_bytes()
 
 
 @pytest.mark.parametrize("part", ["transformers", "vllm"])
 def test_model_remembers(part: str) -> None:
     figures = model_figures()[part]
-    assert figures["state_recall"]["documents"] == state_recall.EVALUATION_COUNT
+    assert figures["state_recall"]["documents"] == embedded.EVALUATION_COUNT
     for name in set(figures) - {"version", "asked_again"}:
         assert figures[name]["correct"] >= 0.95 * figures[name]["documents"], name
 
@@ -130,6 +126,6 @@ def test_model_was_also_asked_from_the_prefix_cache() -> None:
 
 def test_model_is_wrong_as_soon_as_its_mamba_states_are() -> None:
     figures = model_figures()["damage"]
-    assert figures.pop("as_it_should_be")["correct"] >= 0.95 * state_recall.EVALUATION_COUNT
+    assert figures.pop("as_it_should_be")["correct"] >= 0.95 * embedded.EVALUATION_COUNT
     for name in ("16_junk_tokens_more", "1_zero_token_more", "another_listing", "nothing"):
         assert figures[name]["correct"] < 0.5 * figures[name]["documents"], name

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.reports.releases import CellState, ReleaseCell
-from hybridwatch.scenarios.digest import digest
-from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.load import digest, find
 from tests.builders import STARTED
 
 SCENARIOS = find(Path(__file__).parents[4] / "scenarios", ["smoke"])

@@ -13,7 +13,7 @@ from typing import Final
 
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.measurement.budget import Budget, BudgetStatus
+from hybridwatch.measurement.plan import Budget, BudgetStatus
 from hybridwatch.measurement.session import Progress, SessionRequest, run_session
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find

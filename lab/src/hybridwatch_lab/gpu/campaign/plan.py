@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import CampaignError
-from hybridwatch.scenarios.part import Part, refuse
-from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
+from hybridwatch.scenarios.validation import Part, closest, quoted, refuse, refusing_toml
 
 PLAN_FILE: Final = Path("engine") / "campaign.toml"
 

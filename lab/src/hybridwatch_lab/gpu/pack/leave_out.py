@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import BuildError
-from hybridwatch.scenarios.validation_text import closest, quoted, refusing_toml
+from hybridwatch.scenarios.validation import closest, quoted, refusing_toml
 from hybridwatch.system.home import shipped_engine
 
 _FILE: Final = Path("engine") / "pack.toml"

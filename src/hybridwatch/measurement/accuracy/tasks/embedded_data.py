@@ -32,6 +32,11 @@ def load_word_problems(**_options: Any) -> DatasetDict:
     return _load("word_problems.jsonl")
 
 
+def load_state_recall(**_options: Any) -> DatasetDict:
+    """Return the documents of recall from a state as the split `test`."""
+    return _load("state_recall.jsonl")
+
+
 def _load(name: str) -> DatasetDict:
     lines = (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
     return DatasetDict(test=Dataset.from_list([json.loads(line) for line in lines]))

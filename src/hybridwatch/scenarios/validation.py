@@ -1,4 +1,4 @@
-"""Turns what pydantic found wrong into one line per key: key, expected, found.
+"""What tables have in common, and what is said of a wrong one: key, expected, found.
 
 What a key expects is read from the model's JSON schema, so bounds are stated in one place only.
 """
@@ -6,16 +6,77 @@ What a key expects is read from the model's JSON schema, so bounds are stated in
 import difflib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.metrics import FAMILIES, METRICS
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
+Concurrency = Annotated[int, Field(ge=1, le=8192)]
+Rate = Annotated[float, Field(ge=0.001, le=100_000)]
+"""Per second."""
+Seed = Annotated[int, Field(ge=0)]
+Contradiction = tuple[str, str]
+"""The key at fault, as seen from the table that has the rule, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Annotates a text: what else it is than one of these is refused, and these are named.
+
+    Attributes:
+        known: Those that are always there.
+        more: Gives the others; called when a text is none of the first, or for a message.
+    """
+
+    known: Sequence[str]
+    more: Callable[[], Iterable[str]]
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check a text against what is known now."""
+        text = core_schema.str_schema(strict=True)
+        return core_schema.no_info_after_validator_function(self._checked, text)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Name what is known now."""
+        return {"enum": [*self.known, *self.more()], "type": "string"}
+
+    def _checked(self, text: str) -> str:
+        if text not in self.known and text not in set(self.more()):
+            raise PydanticCustomError("choice", "none of those that are known")
+        return text
+
+
+class Part(BaseModel):
+    """A table: strict, frozen, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def refuse(*wrong: Contradiction) -> None:
+    """Refuse a table of which rules between the fields are broken, with a line for each."""
+    if wrong:
+        raise PydanticCustomError("contradictions", "fields disagree", {"wrong": wrong})
+
 
 Location = tuple[int | str, ...]
 Schema = Mapping[str, Any]
@@ -176,10 +237,6 @@ def refusing_toml(
 
     The lines call the file ``name``, or by its path when not given; ``model`` is the type that it
     is checked by within.
-
-    Raises:
-        HybridwatchError: The file cannot be read, is not TOML, or the model refused it; then one
-            line for each wrong key.
     """
     called = name or path
     try:

@@ -1,18 +1,22 @@
-"""A trial that goes through several loads: in which order, from which state, and what is left."""
+"""The timed loads: sweeps, what steps say, and what GPUs take meanwhile."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from pynvml import NVML_ERROR_DRIVER_NOT_LOADED
 
-from hybridwatch.engines.step_counts import StepCounts
+from hybridwatch.analysis.attribution import read_parts
+from hybridwatch.engines.load_client import StepCounts
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement import sweep as module
-from hybridwatch.measurement.load import Loaded
-from hybridwatch.measurement.sweep import in_order, sweep
+from hybridwatch.measurement import load as module
+from hybridwatch.measurement.load import Loaded, compute_joules, in_order, samples_of_steps, sweep
+from hybridwatch.records.run import Phase, Sample, Trial
 from hybridwatch.scenarios.load import load_scenario
-from hybridwatch.scenarios.sweep import Objective, Sweep
+from hybridwatch.scenarios.workload import Objective, Sweep
 from hybridwatch.system.home import home
+from tests.builders import STARTED
+from tests.pretended_nvml import Card, pretend
 
 ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "curated" / "sweep-concurrency.toml", ROOT)
@@ -66,14 +70,14 @@ def trial(monkeypatch):
 
 
 def test_each_load_begins_where_the_first_began(trial):
-    found = sweep(trial, SWEEP)
+    _, curve = sweep(trial, SWEEP)
     between = "as it is wanted"
     met = "met"
     assert trial.engine.story == [met, 1, between, met, 2, between, met, 4, between, met, 8]
-    assert [point.load for point in found.curve.points] == [1, 2, 4, 8]
-    assert found.curve.knob == "max_concurrency"
-    assert found.curve.slo == {"ttft": 0.1, "tpot": 0.015}
-    assert found.curve.points[1].client_result == result_of(2)
+    assert [point.load for point in curve.points] == [1, 2, 4, 8]
+    assert curve.knob == "max_concurrency"
+    assert curve.slo == {"ttft": 0.1, "tpot": 0.015}
+    assert curve.points[1].client_result == result_of(2)
 
 
 def test_loads_are_visited_twice_up_and_twice_down_so_that_both_sides_see_both(trial):
@@ -81,19 +85,19 @@ def test_loads_are_visited_twice_up_and_twice_down_so_that_both_sides_see_both(t
     orders = [tuple(in_order(rising, number)) for number in range(4)]
     assert orders == [rising, rising, rising[::-1], rising[::-1]]
     trial.number = 2
-    assert [point.load for point in sweep(trial, SWEEP).curve.points] == [8, 4, 2, 1]
+    assert [point.load for point in sweep(trial, SWEEP)[1].points] == [8, 4, 2, 1]
 
 
 def test_the_trial_is_compared_by_its_area_and_its_work(trial):
     # Every load gives 100 tok/s, and one user 100, 50, 25, 12.5: the first covers the others.
-    samples = {sample.metric: sample.values for sample in sweep(trial, SWEEP).samples}
+    samples = {sample.metric: sample.values for sample in sweep(trial, SWEEP)[0]}
     assert samples == {"curve_area": (pytest.approx(100.0),), "engine_cpu_time": (0.1,)}
 
 
 def test_steps_that_are_not_those_of_the_loads_say_nothing_of_the_work(trial, monkeypatch):
     foreign = Loaded(result_of(1), StepCounts(8, 9, 9, 0), 0.8)
     monkeypatch.setattr(module, "work_of_load", lambda *_: foreign)
-    assert [sample.metric for sample in sweep(trial, SWEEP).samples] == ["curve_area"]
+    assert [sample.metric for sample in sweep(trial, SWEEP)[0]] == ["curve_area"]
 
 
 def test_a_load_without_a_time_per_token_gives_no_curve(trial, monkeypatch):
@@ -107,12 +111,12 @@ def test_a_load_without_a_time_per_token_gives_no_curve(trial, monkeypatch):
 def test_joules_are_shared_among_the_tokens_of_the_load(trial, monkeypatch, counted, each):
     answers = iter(counted * len(SWEEP.loads))
     monkeypatch.setattr(module, "compute_joules", lambda _: nullcontext(lambda: next(answers)))
-    points = sweep(trial, SWEEP).curve.points
+    points = sweep(trial, SWEEP)[1].points
     assert [point.joules_per_token for point in points] == [each] * len(SWEEP.loads)
 
 
 def test_on_a_cpu_nothing_is_said_of_energy(trial):
-    assert {point.joules_per_token for point in sweep(trial, SWEEP).curve.points} == {None}
+    assert {point.joules_per_token for point in sweep(trial, SWEEP)[1].points} == {None}
 
 
 def test_in_a_duet_a_load_is_placed_by_what_the_engine_worked_for_it(trial, monkeypatch):
@@ -148,7 +152,7 @@ def rates_of(point):
 def test_in_a_duet_a_request_that_gets_several_tokens_a_step_gets_them_sooner(trial, monkeypatch):
     drafted = Loaded({**result_of(1), "total_output_tokens": 16}, StepCounts(8, 8, 16, 0), 0.8)
     monkeypatch.setattr(module, "work_of_load", lambda *_: drafted)
-    points = sweep(trial, SWEEP, "processor").curve.points
+    points = sweep(trial, SWEEP, "processor")[1].points
     assert [rates_of(point) for point in points] == [(20.0, 0.05)] * len(SWEEP.loads)
 
 
@@ -157,3 +161,83 @@ def test_in_a_duet_steps_that_are_not_those_of_a_load_give_no_curve(trial, monke
     monkeypatch.setattr(module, "work_of_load", lambda *_: Loaded(result_of(1), made, 0.8))
     with pytest.raises(MeasurementError, match="does not count the steps of the load alone"):
         sweep(trial, SWEEP, "processor")
+
+
+CLIENT = {"duration": 0.55, "total_output_tokens": 384, "output_throughput": 384 / 0.55}
+
+
+def trial_of(*samples: Sample) -> Trial:
+    throughput = Sample("output_throughput", (CLIENT["output_throughput"],))
+    return Trial(0, 0, Phase.PERFORMANCE, STARTED, 0.6, samples=(throughput, *samples))
+
+
+def test_the_product_of_the_factors_is_the_throughput():
+    # A trial of ngram speculation: 74 accepted drafts, three of them beyond the end of a request.
+    parts = read_parts(trial_of(*samples_of_steps(CLIENT, StepCounts(103, 313, 384, 0), 0.41)))
+    assert parts is not None
+    assert parts.engine_step_rate == pytest.approx(103 / 0.55)
+    assert parts.batch_occupancy == pytest.approx(313 / 103)
+    assert parts.acceptance_length == pytest.approx(384 / 313)
+    product = parts.engine_step_rate * parts.acceptance_length * parts.batch_occupancy
+    assert product == pytest.approx(CLIENT["output_throughput"], rel=1e-14)
+
+
+def test_processor_time_is_given_per_step():
+    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384, 0), 0.41)
+    assert [one.values for one in samples if one.metric == "engine_cpu_time"] == [(0.0041,)]
+
+
+def test_preemptions_are_those_of_the_trial():
+    samples = samples_of_steps(CLIENT, StepCounts(100, 313, 384, 7), 0.41)
+    assert [one.values for one in samples if one.metric == "preemptions"] == [(7.0,)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        StepCounts(104, 314, 385, 0),  # somebody else asked the engine, too
+        StepCounts(0, 0, 0, 0),
+    ],
+)
+def test_steps_that_are_not_those_of_the_load_are_not_told(made):
+    assert samples_of_steps(CLIENT, made, 0.41) == ()
+
+
+def test_a_trial_without_steps_has_no_factors():
+    assert read_parts(trial_of()) is None
+    assert read_parts(trial_of(Sample("engine_step_rate", (187.0,)))) is None
+
+
+COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
+
+
+def cards(**second):
+    return Card(millijoules=5_000), Card("GPU-b", millijoules=70_000, **second)
+
+
+def test_joules_of_all_gpus_of_an_engine_are_added_up_and_of_no_other(monkeypatch):
+    first, second = cards()
+    library = pretend(monkeypatch, first, second)
+    with compute_joules(["0", "1"]) as read, compute_joules(["1"]) as of_one:
+        assert (read(), of_one()) == (75.0, 70.0)
+        second.millijoules += 500
+        assert (read(), of_one()) == (75.5, 70.5)
+    assert library.open == 0
+
+
+def test_a_gpu_that_does_not_count_leaves_no_sum(monkeypatch):
+    pretend(monkeypatch, *cards(refuses=frozenset({COUNTER})))
+    with compute_joules(["0", "1"]) as read:
+        assert read() is None
+
+
+def test_an_engine_on_a_cpu_asks_no_driver(monkeypatch):
+    pretend(monkeypatch, broken=NVML_ERROR_DRIVER_NOT_LOADED)
+    with compute_joules([]) as read:
+        assert read() is None
+
+
+def test_a_driver_that_went_away_fails_the_trial(monkeypatch):
+    pretend(monkeypatch, broken=NVML_ERROR_DRIVER_NOT_LOADED)
+    with pytest.raises(MeasurementError, match="no NVIDIA driver"), compute_joules(["0"]):
+        pass
