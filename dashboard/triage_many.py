@@ -9,7 +9,8 @@ from draw import draw_more
 from elements import markdown_of
 from triage import LABELS, act_of, ask, ask_name, next_round, round_of_forms, who_answers
 
-from hybridwatch.analysis.alerts import AlertGroup, TriageAction, TriageConflict
+from hybridwatch.analysis.alert_decisions import TriageAction, TriageConflict
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError

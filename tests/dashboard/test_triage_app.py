@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.analysis.alerts import Alert, DecisionEntry, Status, TriageAction, acknowledge
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction, acknowledge
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index

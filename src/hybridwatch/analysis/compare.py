@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
-from hybridwatch.analysis.answers import Answers, list_answers, pair
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Blocks, Pair
+from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 

@@ -6,11 +6,11 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from hybridwatch.analysis.answers import Answers
 from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
+from hybridwatch.analysis.paired_proportion import Answers
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS

@@ -159,9 +159,9 @@ class Comparison:
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and it is not
             known how much runs of it differ; such a change is left open.
         restless: Whether it is a time or a rate that one run measured on a machine which that run
-            calls noisy (``analysis/noisy_machine.py``).
+            calls noisy (``analysis/machine_state.py``).
         of_luck: Whether a regression is no more than chance gives from run to run
-            (``analysis/start_luck.py``); such a change only warns.
+            (``analysis/noise.py``); such a change only warns.
     """
 
     metric: Metric

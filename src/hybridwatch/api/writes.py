@@ -10,8 +10,15 @@ from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.analysis.alerts import AlertGroup, Decision, TriageAction, TriageConflict
-from hybridwatch.analysis.alerts.actions import LONGEST_TEXT, check_other, make_decision
+from hybridwatch.analysis.alert_decisions import (
+    LONGEST_TEXT,
+    Decision,
+    TriageAction,
+    TriageConflict,
+    check_other,
+    make_decision,
+)
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.api import endpoints
 from hybridwatch.api.endpoints import Named
 from hybridwatch.api.problem import ProblemError, missing, unfit

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.analysis.detection import Detection, KnownBad
-from hybridwatch.analysis.expectation import broken_expectations
+from hybridwatch.analysis.report import broken_expectations
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json

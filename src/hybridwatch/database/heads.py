@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from hybridwatch.analysis.succession import find_successor, successors
+from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.database.connection import Database
 from hybridwatch.database.opening import with_database
 from hybridwatch.database.reading import RecordRows, lines_in

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
-from hybridwatch.analysis.expectation import EXPECTED
+from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.frames import Series, build_frame, list_frame_lines, plain, with_group
 from hybridwatch.database.moment import StoreMoment
 from hybridwatch.database.schema import (

@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Final
 
-from hybridwatch.analysis.tools import present_tools
+from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.database.schema import ROWS_VERSION
 
 _LENGTH: Final = 16

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import BindParameter, ColumnElement, Select, and_, case, distinct, func, select
 
-from hybridwatch.analysis.expectation import EXPECTED
+from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.frames import plain
 from hybridwatch.database.schema import LEVEL, PAIR, QUESTION, RECORD, RUN, SERIES, SIDE, VERDICT
 

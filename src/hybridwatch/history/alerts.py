@@ -8,17 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_timeline import (
     CONTROL,
-    Alert,
-    AlertGroup,
     AlertQuestion,
     JudgedMetric,
     Timeline,
-    answered,
     build_timelines,
-    group_alerts,
 )
+from hybridwatch.analysis.alerts import Alert, AlertGroup, answered, group_alerts
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Verdict

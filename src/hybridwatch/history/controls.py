@@ -1,6 +1,6 @@
 """Does the suite see? Which stored runs are controls, and whether each did what it must.
 
-What such a run showed is decided in ``analysis.sight``, for the terminal too.
+What such a run showed is decided in ``analysis.detection``, for the terminal too.
 """
 
 import json

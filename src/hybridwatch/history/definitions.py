@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from hybridwatch.analysis.succession import find_successor, successors
+from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.database.queries import Index
 from hybridwatch.history.cached import cached_per_index
 

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hybridwatch.analysis.alerts import AlertQuestion, JudgedMetric
+from hybridwatch.analysis.alert_timeline import AlertQuestion, JudgedMetric
 from hybridwatch.analysis.detection import kind_of
-from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.start_luck import (
+from hybridwatch.analysis.noise import (
     LEARNED_FROM,
     Sessions,
     lasting_losses,
     lasting_reds,
     likely_reds,
 )
+from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import STANDING

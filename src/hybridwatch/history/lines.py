@@ -18,15 +18,10 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 from scipy import special
 
-from hybridwatch.analysis.change_point import (
-    ChangePoint,
-    History,
-    describe_drifts,
-    examine,
-    two_levels,
-)
-from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
-from hybridwatch.analysis.succession import change_text, successors
+from hybridwatch.analysis.change_point import ChangePoint, History, describe_drifts
+from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS, examine
+from hybridwatch.analysis.change_point.noise import two_levels
+from hybridwatch.analysis.freshness import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.frames import Series

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.history.entry import Entry
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, DecisionEntry, Status, TriageAction
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.pages.document import Line, When
 from hybridwatch.reports.alert_text import CLOSED
 

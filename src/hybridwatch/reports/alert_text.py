@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Timeline, TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
+from hybridwatch.analysis.alert_timeline import CONTROL, Timeline
+from hybridwatch.analysis.alerts import Alert, AlertGroup
 from hybridwatch.analysis.cause import CausePart
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.policy import Action

@@ -11,12 +11,18 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
-from hybridwatch.analysis.culprit import find_commits
-from hybridwatch.analysis.death import Death, deaths_in, find_death
+from hybridwatch.analysis.difference import find_commits
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import cause_text, count_others, name_of_part
+from hybridwatch.analysis.wording.cause_text import (
+    Death,
+    cause_text,
+    count_others,
+    deaths_in,
+    find_death,
+    name_of_part,
+)
 from hybridwatch.analysis.wording.labels import describe_change, format_centers, plural
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced_lines, in_html
 from hybridwatch.reports.sentence import MARKS, headline

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from hybridwatch.analysis.change_review import Found
-from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.gate import known_as
 from hybridwatch.analysis.policy import Action, Policy
-from hybridwatch.analysis.wording.cause_text import cause_sentence
+from hybridwatch.analysis.wording.cause_text import cause_sentence, find_death
 from hybridwatch.reports.escape import last_lines, one_line
 from hybridwatch.reports.sentence import write_line
 

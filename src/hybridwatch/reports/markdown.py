@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Final
 
-from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import describe_change, format_centers, name_of, plural
 from hybridwatch.records.side_names import side_names
 from hybridwatch.reports import sentence

@@ -6,7 +6,7 @@ And what a measurement could not have seen, and what would settle it.
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from hybridwatch.analysis.blindness import Blindness, BlindSpot
+from hybridwatch.analysis.change_review import Blindness, BlindSpot
 from hybridwatch.analysis.compare import COUNT_BAND
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import Comparison, Design, Report, TokenChange, Verdict

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.expectation import EXPECTED, report_alone
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.report import EXPECTED, build_report, report_alone
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import Expected

@@ -2,8 +2,7 @@
 
 import pytest
 
-from hybridwatch.analysis.blindness import FAR, find_blindness
-from hybridwatch.analysis.change_review import ChangeReview, Conclusion
+from hybridwatch.analysis.change_review import FAR, ChangeReview, Conclusion, find_blindness
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import build_report
 from tests.broken_engines import restless

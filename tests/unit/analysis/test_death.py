@@ -3,8 +3,8 @@
 import pytest
 
 from hybridwatch.analysis.cause import causes_in
-from hybridwatch.analysis.death import LONGEST, bounded, deaths_in, find_death, plain
 from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.wording.cause_text import LONGEST, bounded, deaths_in, find_death, plain
 from hybridwatch.records.run import Failure
 from tests.broken_engines import AGAIN, CUDA_LOG, dead_contender, healthy, with_deaths
 from tests.builders import Trials, a_run

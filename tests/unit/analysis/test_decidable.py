@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Design, Report
 from hybridwatch.scenarios.load import find

@@ -8,10 +8,10 @@ import pytest
 
 from hybridwatch.analysis import judge
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.noisy_machine import blocks_missing
+from hybridwatch.analysis.machine_state import blocks_missing
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
-from hybridwatch.analysis.sign_flips import flip_p
+from hybridwatch.analysis.signed_rank import flip_p
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import MachineState, Run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point.onset import FEWEST, find_onset
+from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 
 ERROR = 0.0075
 """Of an effect of ten trials a side."""

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.reduction import _REDUCERS
+from hybridwatch.analysis.pair import _REDUCERS
 
 
 @pytest.mark.parametrize(

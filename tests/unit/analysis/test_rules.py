@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
+from hybridwatch.analysis import judge, paired_proportion, power, rank
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.metrics.catalogue import _ACCURACY_RELEVANCE
 from tests.builders import noisy
@@ -216,15 +216,15 @@ def test_nothing_below_the_bound_is_called_detectable() -> None:
 
 
 def test_control_keeps_the_order_and_takes_nothing() -> None:
-    assert multiplicity.adjust(()) == ()
-    assert multiplicity.adjust((0.04, 0.001, 0.5)) == pytest.approx((0.06, 0.003, 0.5))
+    assert judge.adjust(()) == ()
+    assert judge.adjust((0.04, 0.001, 0.5)) == pytest.approx((0.06, 0.003, 0.5))
 
 
 def test_holm_agrees_with_statsmodels_and_is_never_below_the_other_control() -> None:
     from statsmodels.stats.multitest import multipletests  # late: it takes half a second
 
-    assert multiplicity.holm(()) == ()
+    assert judge.holm(()) == ()
     some = [*(np.random.default_rng(11).random(30) ** 3).tolist(), 0.002, 0.002]
-    found = multiplicity.holm(some)
+    found = judge.holm(some)
     assert found == pytest.approx(multipletests(some, method="holm")[1])
-    assert all(a >= b for a, b in zip(found, multiplicity.adjust(some), strict=True))
+    assert all(a >= b for a, b in zip(found, judge.adjust(some), strict=True))

@@ -10,7 +10,7 @@ from hybridwatch.analysis import crossing, judge, noise, rank, rules_version, si
 from hybridwatch.analysis.noise import noise_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
-from hybridwatch.analysis.tools import present_tools
+from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.metrics.catalogue import METRICS

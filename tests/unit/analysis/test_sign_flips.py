@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from hybridwatch.analysis import sign_flips
+from hybridwatch.analysis import signed_rank
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p, moderated
+from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p, moderated
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch_lab.calibration.reports import report_on
 from tests.builders import a_run, noisy
@@ -77,7 +77,7 @@ def test_a_change_without_noise_does_not_drown_in_a_metric_that_is_all_noise(mon
     assert {c.verdict for c in regression().comparisons if c.metric.id == "ttft"} == {
         Verdict.REGRESSION
     }
-    monkeypatch.setattr(sign_flips, "OWN_NOISE_PENALTY", 99.0)
+    monkeypatch.setattr(signed_rank, "OWN_NOISE_PENALTY", 99.0)
     drowned = {c.verdict for c in regression().comparisons if c.metric.id == "ttft"}
     assert drowned == {Verdict.INCONCLUSIVE}
 
@@ -86,7 +86,7 @@ def test_many_blocks_are_flipped_by_chance_and_always_alike() -> None:
     ratios = drawn(5, 3, 30)
     assert flip_p(rows(ratios)) == flip_p(rows(ratios))
     ((worse, _),) = flip_p(rows(np.full((1, 30), 0.05)))
-    assert worse.alone == 1 / sign_flips.FLIPS
+    assert worse.alone == 1 / signed_rank.FLIPS
 
 
 def outcomes(reports: int = 200) -> tuple[int, int]:
@@ -114,17 +114,17 @@ def test_one_change_among_nine_metrics_is_found_and_nothing_is_not() -> None:
 
 
 def test_metrics_that_keep_their_noise_for_themselves_find_less(monkeypatch) -> None:
-    monkeypatch.setattr(sign_flips, "moderated", lambda powers, _: powers)
+    monkeypatch.setattr(signed_rank, "moderated", lambda powers, _: powers)
     assert outcomes()[1] < 90
 
 
 def test_a_joint_test_without_the_others_cries_wolf(monkeypatch) -> None:
-    alone = sign_flips._step_down
+    alone = signed_rank._step_down
 
     def careless(clear):
         return [Tail(tail.alone, tail.alone) for each in clear for tail in alone([each])]
 
-    monkeypatch.setattr(sign_flips, "_step_down", careless)
+    monkeypatch.setattr(signed_rank, "_step_down", careless)
     assert outcomes()[0] > 30
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridwatch.analysis import start_luck
-from hybridwatch.analysis.start_luck import Sessions, lasting_reds
+from hybridwatch.analysis import noise
+from hybridwatch.analysis.noise import Sessions, lasting_reds
 from tests.start_luck_worlds import (
     ASKED,
     LUCK,
@@ -151,7 +151,7 @@ def test_rare_slow_starts_open_no_alert_each_time(starts: Starts, monkeypatch) -
     assert sum(told_of(seed, starts).false for seed in seeds) <= 1
     found = [told_of(seed, starts, STEP) for seed in seeds]
     assert all(0 < one.nights <= 30 for one in found)
-    monkeypatch.setattr(start_luck, "_may_be_slow_starts", lambda *_: False)
+    monkeypatch.setattr(noise, "_may_be_slow_starts", lambda *_: False)
     assert sum(told_of(seed, RARELY).false for seed in seeds) > 8
 
 
@@ -190,7 +190,7 @@ def test_lost_answers_are_told(asked: Questions) -> None:
 
 def test_reds_of_answers_taken_one_by_one_would_be_told(monkeypatch) -> None:
     """Planted: each night by itself, as a report sees it."""
-    monkeypatch.setattr(start_luck, "_OF_ANSWERS", replace(start_luck._OF_ANSWERS, bar=1.6))
+    monkeypatch.setattr(noise, "_OF_ANSWERS", replace(noise._OF_ANSWERS, bar=1.6))
     assert sum(lost_of(seed, ASKED[-1]).false for seed in range(20)) > 10
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from hybridwatch.analysis.succession import change_text, find_successor, successors
+from hybridwatch.analysis.freshness import change_text, find_successor, successors
 from tests.builders import STARTED
 
 DIGESTS = ("a" * 64, "b" * 64)

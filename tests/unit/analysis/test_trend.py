@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from hybridwatch.analysis.bisection import root
-from hybridwatch.analysis.trend import trend_p, typical_step
+from hybridwatch.analysis.paired_proportion import root
+from hybridwatch.analysis.rank import trend_p, typical_step
 
 
 @pytest.mark.parametrize("n", [3, 8, 33, 34, 60])

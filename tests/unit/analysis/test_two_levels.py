@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import ChangePoint, History, HistoryState, two_levels
+from hybridwatch.analysis.change_point import ChangePoint, History, HistoryState
+from hybridwatch.analysis.change_point.noise import two_levels
 from hybridwatch.analysis.verdict import Interval
 
 

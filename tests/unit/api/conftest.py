@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hybridwatch.analysis.alerts.actions import acknowledge
+from hybridwatch.analysis.alert_decisions import acknowledge
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.alerts.actions import acknowledge
+from hybridwatch.analysis.alert_decisions import acknowledge
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.description import describe
 from hybridwatch.api.queries import MOST

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alerts import TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.database.url import DATABASE_FILE, DATABASE_VARIABLE

@@ -16,16 +16,13 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_decisions import (
     Decision,
-    JudgedMetric,
-    Status,
     TriageAction,
     TriageConflict,
     accept,
     acknowledge,
     assign,
-    build_alerts,
     duplicate,
     invalid,
     link,
@@ -34,6 +31,8 @@ from hybridwatch.analysis.alerts import (
     reopen,
     unmute,
 )
+from hybridwatch.analysis.alert_timeline import JudgedMetric
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
 from hybridwatch.database.connection import Database
@@ -41,7 +40,14 @@ from hybridwatch.database.decisions import EARLIER_FILE, open_triage
 from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.database.url import DATABASE_FILE, file_url, parsed
 from hybridwatch.errors import TriageError
-from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, nights, noon
+from tests.unit.analysis.alerts.builders import (
+    QUESTION,
+    SUBJECT,
+    alert_of,
+    build_alerts,
+    nights,
+    noon,
+)
 from tests.unit.analysis.alerts.test_actions import HOSTILE
 
 BAD = Verdict.REGRESSION

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from hybridwatch.analysis.alerts import note
+from hybridwatch.analysis.alert_decisions import note
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage

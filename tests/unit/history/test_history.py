@@ -6,8 +6,7 @@ from statistics import median
 
 import pytest
 
-from hybridwatch.analysis.expectation import EXPECTED
-from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.report import EXPECTED, build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.stamps import read_stamp

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alerts import CONTROL, Status, acknowledge, assign, link, mute, note
+from hybridwatch.analysis.alert_decisions import acknowledge, assign, link, mute, note
+from hybridwatch.analysis.alert_timeline import CONTROL
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.url import DATABASE_FILE

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.alerts import Status, acknowledge
+from hybridwatch.analysis.alert_decisions import acknowledge
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
 from hybridwatch.database.update import open_index

@@ -12,7 +12,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, Since, Status, since
+from hybridwatch.analysis.alert_decisions import Seen
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Since, Status, since
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action

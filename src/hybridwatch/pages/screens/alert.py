@@ -3,18 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hybridwatch.analysis.alerts import (
-    Alert,
-    DecisionEntry,
-    RunVerdict,
-    TransitionKind,
-    TriageAction,
-)
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alert_timeline import RunVerdict, TransitionKind
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import name_of_part
+from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.overview_rows import render_name

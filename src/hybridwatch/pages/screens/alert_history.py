@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import Alert, RunVerdict
+from hybridwatch.analysis.alert_timeline import RunVerdict
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.frames import Series

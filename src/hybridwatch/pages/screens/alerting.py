@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from hybridwatch.analysis.alerts import AlertGroup, RunVerdict, Timeline
+from hybridwatch.analysis.alert_timeline import RunVerdict, Timeline
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.history.alerts import find_groups, find_timelines
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import list_contenders

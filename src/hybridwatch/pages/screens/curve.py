@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.curves import build_curve
+from hybridwatch.analysis.crossing import build_curve
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
 from hybridwatch.analysis.wording.labels import plural

@@ -7,7 +7,8 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import AlertSubject, Status
+from hybridwatch.analysis.alert_timeline import AlertSubject
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict

@@ -13,7 +13,7 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_timeline import (
     AlertSubject,
     RunVerdict,
     Timeline,

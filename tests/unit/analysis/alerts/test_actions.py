@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_decisions import (
+    LONGEST_MUTE,
+    LONGEST_TEXT,
     TriageAction,
     accept,
     acknowledge,
     assign,
+    checked_name,
     duplicate,
     invalid,
     link,
@@ -17,7 +20,6 @@ from hybridwatch.analysis.alerts import (
     reopen,
     unmute,
 )
-from hybridwatch.analysis.alerts.actions import LONGEST_MUTE, LONGEST_TEXT, checked_name
 from hybridwatch.errors import TriageError
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from hybridwatch.analysis.alerts import Status, TransitionKind, build_alerts
+from hybridwatch.analysis.alert_timeline import TransitionKind
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.schema import VERDICT
@@ -14,7 +15,7 @@ from hybridwatch.history.judged import judged_from
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, STARTED, a_build, a_run
-from tests.unit.analysis.alerts.builders import noon
+from tests.unit.analysis.alerts.builders import build_alerts, noon
 from tests.unit.database.stores import add, opened
 
 UPGRADE = (BASELINE, NIGHTLY)

@@ -4,23 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
-    CONTROL,
+from hybridwatch.analysis.alert_decisions import (
     DecisionEntry,
     Decisions,
-    JudgedMetric,
-    Status,
-    TransitionKind,
     accept,
     acknowledge,
-    build_alerts,
     duplicate,
     invalid,
 )
+from hybridwatch.analysis.alert_timeline import CONTROL, JudgedMetric, TransitionKind
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import QUESTION, night, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, build_alerts, night, nights, noon
 
 BAD, GOOD, UNCLEAR = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 FAILED, MISSING = Verdict.FAILED, Verdict.MISSING

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.alerts import Since, accept, acknowledge, mute
+from hybridwatch.analysis.alert_decisions import accept, acknowledge, mute
+from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.database.update import open_index
 from hybridwatch.errors import NotifyError
