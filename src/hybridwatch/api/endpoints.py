@@ -21,9 +21,8 @@ from hybridwatch.api.view import Snapshot
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import CELL
 from hybridwatch.errors import ComparisonError
-from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.runs import cached_per_index, runs_by_id
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import read_run
 from hybridwatch.reports.record_list import ALONE, RunFilter, row_to_json

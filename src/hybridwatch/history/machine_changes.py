@@ -24,7 +24,7 @@ from hybridwatch.analysis.change_point import ChangePoint
 from hybridwatch.analysis.change_point.noise import compute_noise
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
-from hybridwatch.history.cached import cached_per_index
+from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.role import Role
 

@@ -94,7 +94,7 @@ def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
     if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
         return list(reports)
     from hybridwatch.database.update import open_index  # what is not red needs no history
-    from hybridwatch.history.judged import reds_within_luck
+    from hybridwatch.history.alerts import reds_within_luck
 
     lucky = reds_within_luck(open_index(results))
 

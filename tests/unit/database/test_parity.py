@@ -10,12 +10,10 @@ import pandas as pd
 import pytest
 
 from hybridwatch.analysis.gate import consequence
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, find_line_verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.severity import find_line_verdict
-from hybridwatch.history.trials import load_trials
+from hybridwatch.history.entry import Entry, load_entry, load_trials
 from hybridwatch.records.store import list_records
 from tests.unit.database import synthetic
 from tests.unit.database.stores import opened

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from hybridwatch.history.cached import cached_per_index
+from hybridwatch.history.runs import cached_per_index
 
 
 class Index:

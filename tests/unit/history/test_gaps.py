@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.history.alerts import find_gaps
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.gaps import find_gaps
 from tests.builders import STARTED
 from tests.unit.database.stores import add, opened
 

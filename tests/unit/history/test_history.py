@@ -7,12 +7,10 @@ from statistics import median
 import pytest
 
 from hybridwatch.analysis.report import EXPECTED, build_report
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import ORDER, Verdict, find_line_verdict, worst_first
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.stamps import read_stamp
-from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
-from hybridwatch.history.trials import Trials, load_trials
+from hybridwatch.history.entry import Entry, Trials, load_entry, load_trials
 from hybridwatch.records.store import Broken, write_run
 from hybridwatch.reports.figures.trials import figure_trials
 from hybridwatch.reports.run_notes import (

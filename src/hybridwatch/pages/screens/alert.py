@@ -11,9 +11,8 @@ from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.entry import Entry
+from hybridwatch.history.entry import Entry, load_trials
 from hybridwatch.history.overview_rows import render_name
-from hybridwatch.history.trials import load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.alert_words import NOBODY, entry_line, status_line
 from hybridwatch.pages.document import (

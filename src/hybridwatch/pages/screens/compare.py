@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hybridwatch.analysis.difference import Fact, facts_between
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, find_line_verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.pages.document import (
     Block,
     Chart,

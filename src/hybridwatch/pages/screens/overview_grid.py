@@ -8,10 +8,10 @@ from typing import Final
 import pandas as pd
 
 from hybridwatch.analysis.freshness import Gap
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.judged import reds_within_luck
+from hybridwatch.history.alerts import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
     CellStatus,
@@ -19,7 +19,6 @@ from hybridwatch.history.overview_rows import (
     VerdictRow,
     since_when,
 )
-from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,

@@ -15,9 +15,8 @@ from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 from hybridwatch.analysis.difference import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.judged import TO_ERROR
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.alerts import TO_ERROR
+from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

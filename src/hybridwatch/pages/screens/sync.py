@@ -12,7 +12,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.queries import Index
 from hybridwatch.database.statements import HISTORY
-from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
+from hybridwatch.history.entry import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address

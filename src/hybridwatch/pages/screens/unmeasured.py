@@ -5,7 +5,7 @@ from typing import Final
 
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.gaps import find_gaps
+from hybridwatch.history.alerts import find_gaps
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import FieldKind, Inline, Line, Link, Notice
 from hybridwatch.pages.screens.screen import ScreenSource

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from hybridwatch.history.trials import SideTrials, Trials
+from hybridwatch.history.entry import SideTrials, Trials
 from hybridwatch.metrics import Kind, Metric, Unit
 from hybridwatch.reports.figures.base import base_figure, escaped, faint
 

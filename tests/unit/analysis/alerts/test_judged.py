@@ -11,7 +11,7 @@ from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.schema import VERDICT
-from hybridwatch.history.judged import judged_from
+from hybridwatch.history.alerts import judged_from
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, STARTED, a_build, a_run
