@@ -7,7 +7,7 @@ has an alert and whether it is muted follows from them.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -64,7 +64,7 @@ ANSWERS: Final = frozenset({TriageAction.ACKNOWLEDGE, TriageAction.REOPEN, *CLOS
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision, fit to be kept; made by the functions below.
+    """One decision, fit to be kept; made by ``make_decision``.
 
     Attributes:
         text: A reason, a note, a name or a URL, as written.
@@ -76,32 +76,43 @@ class Decision:
     until: datetime | None = None
 
 
-def acknowledge(reason: str) -> Decision:
-    """Say that the alert is known, and why it may stand."""
-    return Decision(TriageAction.ACKNOWLEDGE, _checked("reason", reason))
+def make_decision(
+    action: TriageAction, text: str, until: datetime | None, now: datetime
+) -> Decision:
+    """Make a decision of any kind; a ``TriageError`` says why it may not be said like this.
 
-
-def accept(reason: str) -> Decision:
-    """Say that the change is expected: what was measured is the new level."""
-    return Decision(TriageAction.ACCEPT, _checked("reason", reason))
-
-
-def invalid(reason: str) -> Decision:
-    """Say that the measurement was wrong; the next run that says the same opens the alert again."""
-    return Decision(TriageAction.INVALID, _checked("reason", reason))
-
-
-def duplicate(of: str) -> Decision:
-    """Say that another alert, or an issue, speaks of the same.
-
-    ``of`` is the other alert's key or address, or the address of an issue. Where an alert is meant,
-    the decision's text is its key.
+    ``text`` is a reason, which may be empty for all but answers, or a note, or the name of who sees
+    to the alert, empty for no person, or the ``https`` address of an issue, without a user's name
+    or password. A duplicate takes the other alert's key or address, of which its key is kept, or
+    the address of an issue. ``until`` is when a mute ends, at most a year ahead, and ``None`` for
+    all else; both times have a time zone.
     """
+    if until is not None and action is not TriageAction.MUTE:
+        raise TriageError(f"until: expected no end of {action.value}, found {until.isoformat()}")
+    match action:
+        case TriageAction.MUTE:
+            end = _checked_end(until, now)
+            return Decision(action, _checked("reason", text) if text else "", end)
+        case TriageAction.LINK:
+            return Decision(action, _checked_issue(text))
+        case TriageAction.DUPLICATE:
+            return Decision(action, _checked_other(text))
+        case TriageAction.ASSIGN:
+            return Decision(action, checked_name("assignee", text) if text else "")
+        case TriageAction.NOTE:
+            return Decision(action, _checked("note", text))
+        case TriageAction.UNMUTE | TriageAction.REOPEN if not text:
+            return Decision(action)
+        case _:
+            return Decision(action, _checked("reason", text))
+
+
+def _checked_other(of: str) -> str:
     found = _KEY.fullmatch(of.strip())
     if found is not None:
-        return Decision(TriageAction.DUPLICATE, found[1])
+        return found[1]
     try:
-        return Decision(TriageAction.DUPLICATE, link(of).text)
+        return _checked_issue(of)
     except TriageError as error:
         raise TriageError(
             "duplicate of: expected the key or the address of an alert, or that of an issue, "
@@ -109,11 +120,7 @@ def duplicate(of: str) -> Decision:
         ) from error
 
 
-def link(url: str) -> Decision:
-    """Name the issue in which the alert is worked on.
-
-    The address is ``https``, of a host, without a user's name or password.
-    """
+def _checked_issue(url: str) -> str:
     if len(url) > LONGEST_URL:
         raise TriageError(f"issue: expected at most {LONGEST_URL} characters, found {len(url)}")
     if not _URL.fullmatch(url) or not _leads_somewhere(url):
@@ -121,16 +128,12 @@ def link(url: str) -> Decision:
             "issue: expected an address such as https://github.com/vllm-project/vllm/issues/1, "
             f"without spaces, user or password, found {url[:LONGEST_NAME]!r}"
         )
-    return Decision(TriageAction.LINK, url)
+    return url
 
 
-def assign(name: str) -> Decision:
-    """Say who sees to the alert; an empty name means that no person does."""
-    return Decision(TriageAction.ASSIGN, checked_name("assignee", name) if name else "")
-
-
-def mute(until: datetime, now: datetime, reason: str = "") -> Decision:
-    """Ask for silence until a date, which is at most a year ahead; both times have a time zone."""
+def _checked_end(until: datetime | None, now: datetime) -> datetime:
+    if until is None:
+        raise TriageError("mute: expected a day, found none")
     if until.tzinfo is None:
         raise TriageError(f"mute: expected a date with a time zone, found {until.isoformat()}")
     if not now < until <= now + LONGEST_MUTE:
@@ -138,56 +141,7 @@ def mute(until: datetime, now: datetime, reason: str = "") -> Decision:
             f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
             f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         )
-    return Decision(TriageAction.MUTE, _reason(reason), until.astimezone(UTC))
-
-
-def unmute(reason: str = "") -> Decision:
-    """End the silence now."""
-    return Decision(TriageAction.UNMUTE, _reason(reason))
-
-
-def note(text: str) -> Decision:
-    """Add something that others should know."""
-    return Decision(TriageAction.NOTE, _checked("note", text))
-
-
-def reopen(reason: str = "") -> Decision:
-    """Take back what was acknowledged or muted, or doubt that the alert is resolved."""
-    return Decision(TriageAction.REOPEN, _reason(reason))
-
-
-_MAKE: Final[Mapping[TriageAction, Callable[[str], Decision]]] = {
-    TriageAction.ACKNOWLEDGE: acknowledge,
-    TriageAction.ACCEPT: accept,
-    TriageAction.INVALID: invalid,
-    TriageAction.DUPLICATE: duplicate,
-    TriageAction.NOTE: note,
-    TriageAction.ASSIGN: assign,
-    TriageAction.LINK: link,
-    TriageAction.UNMUTE: unmute,
-    TriageAction.REOPEN: reopen,
-}
-
-
-def make_decision(
-    action: TriageAction, text: str, until: datetime | None, now: datetime
-) -> Decision:
-    """Make a decision of any kind.
-
-    ``until`` is when a mute ends, with a time zone, and ``None`` for all else.
-
-    Raises:
-        TriageError: It may not be said like this.
-    """
-    if action is not TriageAction.MUTE:
-        if until is not None:
-            raise TriageError(
-                f"until: expected no end of {action.value}, found {until.isoformat()}"
-            )
-        return _MAKE[action](text)
-    if until is None:
-        raise TriageError("mute: expected a day, found none")
-    return mute(until, now, text)
+    return until.astimezone(UTC)
 
 
 def check_other(decision: Decision, key: str) -> None:
@@ -205,10 +159,6 @@ def checked_name(what: str, name: str) -> str:
 def _checked(what: str, text: str) -> str:
     _check(what, text, LONGEST_TEXT, allowed="\n\t")
     return text
-
-
-def _reason(text: str) -> str:
-    return _checked("reason", text) if text else text
 
 
 def _check(what: str, text: str, longest: int, *, allowed: str) -> None:

@@ -11,7 +11,6 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.alert_decisions import acknowledge
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.description import describe
 from hybridwatch.api.queries import MOST
@@ -21,6 +20,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY
+from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add

@@ -16,21 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from hybridwatch.analysis.alert_decisions import (
-    Decision,
-    TriageAction,
-    TriageConflict,
-    accept,
-    acknowledge,
-    assign,
-    duplicate,
-    invalid,
-    link,
-    mute,
-    note,
-    reopen,
-    unmute,
-)
+from hybridwatch.analysis.alert_decisions import Decision, TriageAction, TriageConflict
 from hybridwatch.analysis.alert_timeline import JudgedMetric
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.verdict import Verdict
@@ -43,10 +29,20 @@ from hybridwatch.errors import TriageError
 from tests.unit.analysis.alerts.builders import (
     QUESTION,
     SUBJECT,
+    accept,
+    acknowledge,
     alert_of,
+    assign,
     build_alerts,
+    duplicate,
+    invalid,
+    link,
+    mute,
     nights,
     noon,
+    note,
+    reopen,
+    unmute,
 )
 from tests.unit.analysis.alerts.test_actions import HOSTILE
 

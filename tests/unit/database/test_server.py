@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-from hybridwatch.analysis.alert_decisions import note
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import Database
 from hybridwatch.database.decisions import open_triage
@@ -15,7 +14,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.database.url import DATABASE_VARIABLE, parsed
 from hybridwatch.errors import DatabaseError, TriageError
 from tests.postgres import MISSING, Server, running, schema_of
-from tests.unit.analysis.alerts.builders import alert_of, noon
+from tests.unit.analysis.alerts.builders import alert_of, noon, note
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import LARGE, answers_of
 from tests.waiting import wait_until

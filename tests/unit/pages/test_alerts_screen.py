@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alert_decisions import acknowledge, assign, link, mute, note
 from hybridwatch.analysis.alert_timeline import CONTROL
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action, Policy, Rule
@@ -18,6 +17,7 @@ from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.records.identity import FixState
 from tests.builders import a_build
 from tests.dashboard.parity import words_of
+from tests.unit.analysis.alerts.builders import acknowledge, assign, link, mute, note
 from tests.unit.pages.suite_stores import (
     EQUAL,
     KNOWN_BAD,

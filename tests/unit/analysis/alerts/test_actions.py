@@ -8,10 +8,13 @@ from hybridwatch.analysis.alert_decisions import (
     LONGEST_MUTE,
     LONGEST_TEXT,
     TriageAction,
+    checked_name,
+)
+from hybridwatch.errors import TriageError
+from tests.unit.analysis.alerts.builders import (
     accept,
     acknowledge,
     assign,
-    checked_name,
     duplicate,
     invalid,
     link,
@@ -20,7 +23,6 @@ from hybridwatch.analysis.alert_decisions import (
     reopen,
     unmute,
 )
-from hybridwatch.errors import TriageError
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 

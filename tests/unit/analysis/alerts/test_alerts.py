@@ -6,18 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.alert_decisions import (
-    Decision,
-    DecisionEntry,
-    Decisions,
-    acknowledge,
-    assign,
-    link,
-    mute,
-    note,
-    reopen,
-    unmute,
-)
+from hybridwatch.analysis.alert_decisions import Decision, DecisionEntry, Decisions
 from hybridwatch.analysis.alert_timeline import AlertQuestion, AlertSubject, TransitionKind
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.cause import Area
@@ -26,11 +15,18 @@ from hybridwatch.analysis.verdict import Verdict
 from tests.unit.analysis.alerts.builders import (
     QUESTION,
     SUBJECT,
+    acknowledge,
     alert_of,
+    assign,
     build_alerts,
+    link,
+    mute,
     night,
     nights,
     noon,
+    note,
+    reopen,
+    unmute,
 )
 
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
