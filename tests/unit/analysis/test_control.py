@@ -3,6 +3,7 @@
 Whether a known-bad control caught its bug, with the healthy engine clean beside it.
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,34 +115,25 @@ def test_any_contract_will_do() -> None:
     assert control.metric == SLOTS
 
 
-def test_a_broken_contract_that_nobody_hears_is_not_enough() -> None:
-    control = known_bad(BROKEN)
+NO_CONTRACT = "no contract is broken in every seed without the fix; "
+NOT_HEARD = "neither tokens nor answers are wrong without the fix"
+
+
+@pytest.mark.parametrize(
+    ("changes", "metric", "said"),
+    [
+        ((BROKEN,), PADDED, f"^{NOT_HEARD}; "),
+        (({PADDED: (7.0, 0.0, 8.0)}, GARBLED), PADDED, f"{PADDED} 0 -> 8, 2 of 3 seeds"),
+        ((GARBLED, FORGETFUL), f"{WRONG_TOKENS}|{RECALL}", f"^{NO_CONTRACT}"),
+        ((), WRONG_TOKENS, f"^{NO_CONTRACT}{NOT_HEARD}$"),
+    ],
+    ids=["nobody hears it", "one seed does not see it", "no broken contract", "nothing broken"],
+)
+def test_what_shows_too_little_is_not_told_apart(changes, metric, said) -> None:
+    control = known_bad(*changes)
     assert not control.ok
-    assert control.metric == PADDED
-    assert control.detail.startswith("neither tokens nor answers are wrong without the fix; ")
-
-
-def test_a_contract_that_one_seed_does_not_see_broken_is_not_enough() -> None:
-    control = known_bad({PADDED: (7.0, 0.0, 8.0)}, GARBLED)
-    assert not control.ok
-    assert f"{PADDED} 0 -> 8, 2 of 3 seeds" in control.detail
-
-
-def test_wrong_tokens_without_a_broken_contract_are_not_enough() -> None:
-    control = known_bad(GARBLED, FORGETFUL)
-    assert not control.ok
-    assert control.detail.startswith("no contract is broken in every seed without the fix; ")
-    assert control.metric in {WRONG_TOKENS, RECALL}
-
-
-def test_nothing_broken_is_not_told_apart() -> None:
-    control = known_bad()
-    assert not control.ok
-    assert control.metric == WRONG_TOKENS
-    assert control.detail == (
-        "no contract is broken in every seed without the fix; "
-        "neither tokens nor answers are wrong without the fix"
-    )
+    assert re.fullmatch(metric, control.metric)
+    assert re.search(said, control.detail)
 
 
 def test_a_bad_engine_that_does_better_is_not_told_apart() -> None:
@@ -213,26 +205,26 @@ def test_one_wrong_token_differs(wrong_side) -> None:
     assert WRONG_TOKENS in control.detail
 
 
-def test_accuracy_below_what_is_expected_is_not_as_it_should_be() -> None:
-    low = HEALTHY | {RECALL: "1" * 180 + "0" * 20}
-    control = a_a(equal_builds(a_run(low, low)))
+def without(metric: str) -> dict[str, Trials]:
+    return {name: values for name, values in HEALTHY.items() if name != metric}
+
+
+LOW = f"the healthy engine is not as expected: {RECALL}: expected at least 0.95, found 0.9"
+
+
+@pytest.mark.parametrize(
+    ("healthy", "same", "said"),
+    [
+        (HEALTHY | {RECALL: "1" * 180 + "0" * 20},) * 2 + (f"^{LOW}; {LOW}$",),
+        (HEALTHY | BROKEN,) * 2 + (f"{PADDED}: expected exactly 0, found 9",),
+        (without(RECALL),) * 2 + (f"{RECALL}: expected at least 0.95, found no value",),
+        (HEALTHY, without(WRONG_TOKENS), f"{WRONG_TOKENS}: missing"),
+    ],
+)
+def test_a_healthy_engine_that_is_not_as_it_should_be_is_told(healthy, same, said) -> None:
+    control = a_a(equal_builds(a_run(healthy, same)))
     assert not control.ok
-    line = f"the healthy engine is not as expected: {RECALL}: expected at least 0.95, found 0.9"
-    assert control.detail == f"{line}; {line}"
-
-
-def test_a_contract_that_both_break_is_not_as_it_should_be() -> None:
-    both = HEALTHY | BROKEN
-    control = a_a(equal_builds(a_run(both, both)))
-    assert not control.ok
-    assert f"{PADDED}: expected exactly 0, found 9" in control.detail
-
-
-def test_an_expectation_without_a_value_is_not_fulfilled() -> None:
-    silent = {name: values for name, values in HEALTHY.items() if name != RECALL}
-    control = a_a(equal_builds(a_run(silent, silent)))
-    assert not control.ok
-    assert f"{RECALL}: expected at least 0.95, found no value" in control.detail
+    assert re.search(said, control.detail)
 
 
 def test_expected_speed_is_no_matter_of_controls() -> None:
@@ -247,13 +239,6 @@ def test_a_failed_trial_is_no_clean_a_a() -> None:
     control = a_a(run)
     assert not control.ok
     assert "it died" in control.detail
-
-
-def test_a_side_without_a_metric_of_the_other_differs() -> None:
-    half = {name: values for name, values in HEALTHY.items() if name != WRONG_TOKENS}
-    control = a_a(equal_builds(a_run(HEALTHY, half)))
-    assert not control.ok
-    assert f"{WRONG_TOKENS}: missing" in control.detail
 
 
 # Harms that do not reach the answers, or leave none.

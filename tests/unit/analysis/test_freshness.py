@@ -5,6 +5,8 @@ A definition that was changed ends a series; loads that are measured in turn do 
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from hybridwatch.analysis.freshness import (
     Gap,
     LastMeasured,
@@ -30,8 +32,32 @@ def places(found: tuple[Gap, ...]) -> list[tuple[str, str]]:
     return [(gap.scenario, gap.testbed) for gap in found]
 
 
-def test_what_was_measured_within_two_days_is_no_gap() -> None:
-    assert gaps([measured(ROWS, "h100", 1.9)], SMOKE, NOW) == ()
+WEEK = Policy(expected=("smoke",), max_age_days=7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "there", "told"),
+    [
+        pytest.param(SMOKE, [(ROWS, "h100", 1.9)], [], id="within two days"),
+        pytest.param(SMOKE, [(ROWS, "h100", 1), (ROWS, "h100", 9)], [], id="the newest counts"),
+        pytest.param(WEEK, [(ROWS, "h100", 4)], [], id="the policy says how old is too old"),
+        pytest.param(
+            SMOKE, [("reported/old", "h100", 9), (ROWS, "h100", 1)], [], id="not expected"
+        ),
+        pytest.param(
+            Policy(),
+            [(ROWS, "h100", 9), (RUN, "h100", 0), ("old/one", "h100", 60)],
+            [(ROWS, "h100")],
+            id="without expectations whatever was measured lately",
+        ),
+        pytest.param(SMOKE, [(ROWS, "gone", 32), (ROWS, "h100", 1)], [], id="30 days not seen"),
+        pytest.param(SMOKE, [(ROWS, "h100", 90)], [(ROWS, "h100")], id="all is old"),
+        pytest.param(Policy(), [(ROWS, "h100", 90)], [(ROWS, "h100")], id="all is old, no names"),
+        pytest.param(SMOKE, [(ROWS, "h100", 1), (RUN, "epyc", 1)], [], id="never measured there"),
+    ],
+)
+def test_gaps_are_what_is_expected_and_was_not_measured_in_time(policy, there, told) -> None:
+    assert places(gaps([measured(*one) for one in there], policy, NOW)) == told
 
 
 def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
@@ -40,45 +66,12 @@ def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
     assert found[0].reason == "not measured since 2026-11-18 (4 days): run-4"
 
 
-def test_the_newest_measurement_counts() -> None:
-    assert gaps([measured(ROWS, "h100", 1), measured(ROWS, "h100", 9)], SMOKE, NOW) == ()
-
-
-def test_the_policy_says_how_old_is_too_old() -> None:
-    week = Policy(expected=("smoke",), max_age_days=7)
-    assert gaps([measured(ROWS, "h100", 4)], week, NOW) == ()
-
-
-def test_what_the_policy_does_not_expect_is_silent() -> None:
-    assert gaps([measured("reported/old", "h100", 9), measured(ROWS, "h100", 1)], SMOKE, NOW) == ()
-
-
-def test_without_expectations_whatever_was_measured_lately_is_expected() -> None:
-    there = [measured(ROWS, "h100", 9), measured(RUN, "h100", 0), measured("old/one", "h100", 60)]
-    assert places(gaps(there, Policy(), NOW)) == [(ROWS, "h100")]
-
-
-def test_a_testbed_not_seen_for_thirty_days_is_forgotten() -> None:
-    there = [measured(ROWS, "gone", 32), measured(ROWS, "h100", 1)]
-    assert gaps(there, SMOKE, NOW) == ()
-
-
-def test_a_store_of_which_all_is_old_is_not_forgotten() -> None:
-    assert places(gaps([measured(ROWS, "h100", 90)], SMOKE, NOW)) == [(ROWS, "h100")]
-    assert places(gaps([measured(ROWS, "h100", 90)], Policy(), NOW)) == [(ROWS, "h100")]
-
-
 def test_a_scenario_that_only_a_forgotten_testbed_measured_is_missing_everywhere() -> None:
     found = gaps([measured(ROWS, "gone", 40), measured(RUN, "h100", 0)], SMOKE, NOW)
     assert places(found) == [(ROWS, "")]
     assert found[0].reason == (
         "not measured since 2026-10-13 (40 days) on any expected testbed: run-40"
     )
-
-
-def test_a_scenario_is_not_asked_of_a_testbed_that_never_measured_it() -> None:
-    there = [measured(ROWS, "h100", 1), measured(RUN, "epyc", 1)]
-    assert gaps(there, SMOKE, NOW) == ()
 
 
 def test_a_scenario_that_was_never_measured_is_missing() -> None:

@@ -144,22 +144,6 @@ def test_four_to_nine_trials_raise_a_doubt() -> None:
     assert any("Fewer than 10 trials a side" in doubt for doubt in found.doubts)
 
 
-@pytest.mark.parametrize(
-    ("baseline", "contender", "verdict"),
-    [
-        ((3.0,) * 7, (3.0,) * 7, Verdict.EQUIVALENT),
-        ((0.0,) * 7, (0.0,) * 7, Verdict.EQUIVALENT),
-        ((3.0,) * 7, (4.0,) * 7, Verdict.REGRESSION),
-        ((4.0,) * 7, (3.0,) * 7, Verdict.IMPROVEMENT),
-        ((0.0,) * 7, (2.0,) * 7, Verdict.REGRESSION),
-        ((2.0,) * 7, (0.0,) * 7, Verdict.IMPROVEMENT),
-        ((3.0,) * 12, (3.01,) * 12, Verdict.REGRESSION),
-    ],
-)
-def test_counts_without_spread(baseline, contender, verdict) -> None:
-    assert verdict_of("host_syncs_per_step", baseline, contender) is verdict
-
-
 def test_a_count_is_the_mean_over_the_steps_of_a_trial() -> None:
     run = a_run({"host_syncs_per_step": [(1.0, 2.0, 6.0)] * 4}, {"host_syncs_per_step": [3.0] * 4})
     found = the(build_report(run), "host_syncs_per_step")
