@@ -225,7 +225,13 @@ class ChangeReview:
     @property
     def gated(self) -> tuple[GatedComparison, ...]:
         """Every comparison that the policy does not merely watch, in the order of the reports."""
-        return tuple(self._gated())
+        return tuple(
+            GatedComparison(report, comparison, action)
+            for report in self.reports
+            for comparison in report.comparisons
+            if (action := consequence(comparison, report, self.policy)) is not Action.WATCH
+            or self.policy.action_for(report.scenario.id, comparison.metric) is not Action.WATCH
+        )
 
     @property
     def causes(self) -> tuple[Found, ...]:
@@ -267,11 +273,3 @@ class ChangeReview:
         if result.warnings or any(one.comparison.verdict not in green for one in self.gated):
             return Conclusion.NEUTRAL
         return Conclusion.SUCCESS
-
-    def _gated(self) -> Iterator[GatedComparison]:
-        for report in self.reports:
-            for comparison in report.comparisons:
-                action = consequence(comparison, report, self.policy)
-                wanted = self.policy.action_for(report.scenario.id, comparison.metric)
-                if {action, wanted} != {Action.WATCH}:
-                    yield GatedComparison(report, comparison, action)

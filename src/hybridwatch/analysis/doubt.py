@@ -67,20 +67,11 @@ def obstacles(
         machines = _differing(
             ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine")
         )
+    again = "measure the baseline again with the present file"
     pairs = (
         ("Scenario", left.scenario.id, right.scenario.id, "compare runs of one scenario"),
-        (
-            "Scenario version",
-            left.scenario.version,
-            right.scenario.version,
-            "measure the baseline again with the present file",
-        ),
-        (
-            "Scenario digest",
-            left.scenario.digest[:12],
-            right.scenario.digest[:12],
-            "measure the baseline again with the present file",
-        ),
+        ("Scenario version", left.scenario.version, right.scenario.version, again),
+        ("Scenario digest", left.scenario.digest[:12], right.scenario.digest[:12], again),
     )
     return (*_differing(*pairs), *(() if across_testbeds else machines))
 

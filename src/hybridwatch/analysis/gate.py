@@ -96,7 +96,9 @@ def gate_all(
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
     rule = policy.rule_for(report.scenario.id, comparison.metric.id)
-    if is_worse_and_left_open(comparison, report):
+    if is_worse_between_unknown_runs(comparison, report) or is_worse_and_held_back(
+        comparison, report
+    ):
         return Action.WATCH if rule.action is Action.WATCH else Action.WARN
     return outcome(comparison.verdict, rule, sure=stands(comparison, report))
 
@@ -127,12 +129,6 @@ def stands(comparison: Comparison, report: Report) -> bool:
     if comparison.of_luck:
         return False
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
-
-
-def is_worse_and_left_open(comparison: Comparison, report: Report) -> bool:
-    """Say whether a metric got worse in a way that this report cannot vouch for."""
-    unknown = is_worse_between_unknown_runs(comparison, report)
-    return unknown or is_worse_and_held_back(comparison, report)
 
 
 def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> bool:

@@ -44,11 +44,6 @@ def build_families(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
     return tuple(Family(name, tests) for name, tests in found.items())
 
 
-def controlled(p_values: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """Adjust each p-value by both controls: for the verdict (``adjust``), for a gate (``holm``)."""
-    return tuple(zip(adjust(p_values), holm(p_values), strict=True))
-
-
 def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values, in their order, so that those below the rate can be called discoveries."""
     order = np.argsort(p_values, kind="stable")
@@ -189,8 +184,8 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
         metrics = [drafts[at].metric for at in restless]
         found |= _within_blocks(drafts, restless, partial(noisy_p, metrics))
     else:
-        for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
-            found[at] = _PValues(alone, *both)
+        adjusted = zip(apart, p_values, adjust(p_values), holm(p_values), strict=True)
+        found = {at: _PValues(*of_each) for at, *of_each in adjusted}
     return tuple(found[at] for at in range(len(drafts)))
 
 

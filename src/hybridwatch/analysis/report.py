@@ -217,9 +217,6 @@ def build_report(run: Run, *, level: float | None = None) -> Report:
     """Compare the two builds of an interleaved run; equal builds make it an A/A report.
 
     A run of one build is held against what its scenario expects (``report_alone``).
-
-    Raises:
-        ComparisonError: The run holds an unknown metric.
     """
     if len(run.builds) == 1:
         return report_alone(OneSide(run, 0))
@@ -230,10 +227,8 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     """Compare a side of one run with a side of another, or of the same one.
 
     A side with itself is held against what its scenario expects (``report_alone``). Different
-    scenarios or testbeds are no error: every comparison then says why it cannot be.
-
-    Raises:
-        ComparisonError: A run holds an unknown metric.
+    scenarios or testbeds are no error: every comparison then says why it cannot be. A metric that
+    the catalogue does not know is a ``ComparisonError``.
     """
     if baseline.run is contender.run and baseline.index == contender.index:
         return report_alone(contender)

@@ -35,10 +35,8 @@ better or inconclusive says *broken* in place of that.
 def present_tools() -> dict[str, str]:
     """Name everything besides the records that a verdict's digits hang on.
 
-    Returns:
-        ``hybridwatch``, ``python``, ``numpy`` and ``scipy``: versions. ``rules``: the version of
-        the judging code. ``arithmetic``: the processor's family and the instructions by which
-        NumPy takes logarithms there; others may give another last bit.
+    ``rules`` is the version of the judging code; ``arithmetic`` the processor's family and the
+    instructions by which NumPy takes logarithms there: others may give another last bit.
     """
     return {
         "hybridwatch": version("hybridwatch"),

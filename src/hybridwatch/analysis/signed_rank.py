@@ -214,20 +214,6 @@ SEED: Final = 20260402
 """Any constant: the same record must always give the same interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How much the blocks changed."""
-
-    effect: float
-    interval: Interval | None
-    equivalence_p: float
-
-
-def estimate(ratios: Ratios, margin: float) -> Change:
-    """Say by how much the contender differs within blocks, and whether that is within a margin."""
-    return Change(typical_change(ratios), change_interval(ratios), equivalence_p(ratios, margin))
-
-
 def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> float:
     """Test whether the blocks lean to one side.
 

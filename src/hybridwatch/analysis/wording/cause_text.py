@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, CausePart, causes_in
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import Comparison, FailedTrial, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, plural
-from hybridwatch.metrics import Kind, find_metric
+from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Phase
 from hybridwatch.system.engine_log import find_root
 
@@ -203,7 +204,7 @@ def _odd_contract(cause: Cause) -> str:
 
 def _lead(part: CausePart) -> str:
     name, compared = name_of_part(part), part.comparison
-    kind = _kind_of(part)
+    kind = compared.metric.kind if compared is not None else kind_of(part.metric) or Kind.TIME
     both = _both(compared) if compared is not None else ""
     if kind is Kind.EXACT:
         return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip() + _parting(compared)
@@ -225,15 +226,6 @@ def _parting(compared: Comparison | None) -> str:
     first = compared.changes[0]
     near = "" if first.baseline_gap is None else f", {first.baseline_gap:g} nats from the baseline"
     return f" (first at token {first.position + 1} of request {first.request + 1}{near})"
-
-
-def _kind_of(part: CausePart) -> Kind:
-    if part.comparison is not None:
-        return part.comparison.metric.kind
-    try:
-        return find_metric(part.metric).kind
-    except KeyError:
-        return Kind.TIME
 
 
 def _both(comparison: Comparison) -> str:
