@@ -136,8 +136,7 @@ def test_few_blocks_can_still_find_one_change_among_many_tests() -> None:
     slow = a_run({**quiet, "tpot": noisy(1.0, 7, 0.01)}, {**quiet, "tpot": noisy(1.2, 7, 0.01, 2)})
     found = judged(slow)
     assert found.verdict is Verdict.REGRESSION
-    assert found.p_holm is not None
-    assert found.p_holm < 0.05
+    assert (found.p_holm or 1.0) < 0.05
 
 
 def test_pairing_finds_what_drift_hides_from_two_groups() -> None:
