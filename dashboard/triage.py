@@ -8,14 +8,17 @@ import streamlit as st
 from draw import draw_more
 from elements import markdown_of
 
-from hybridwatch.analysis.alerts import AlertGroup, Decision, Status, TriageAction, TriageConflict
-from hybridwatch.analysis.alerts.actions import (
+from hybridwatch.analysis.alert_decisions import (
     LONGEST_MUTE,
     LONGEST_NAME,
     LONGEST_TEXT,
     LONGEST_URL,
+    Decision,
+    TriageAction,
+    TriageConflict,
     make_decision,
 )
+from hybridwatch.analysis.alerts import AlertGroup, Status
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError

@@ -14,8 +14,8 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from hybridwatch.analysis.noise import Sessions, lasting_losses, lasting_reds
 from hybridwatch.analysis.paired_proportion import Pairs, difference_interval, mcnemar_p
-from hybridwatch.analysis.start_luck import Sessions, lasting_losses, lasting_reds
 
 NIGHTS: Final = 90
 SCENARIOS: Final = 6

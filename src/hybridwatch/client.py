@@ -21,7 +21,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from hybridwatch.analysis.alerts import TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
 from hybridwatch.analysis.wording.report_json import ReportAnswer
 from hybridwatch.api.answers import (
     AlertPage,

@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hybridwatch.analysis.alerts import Alert, DecisionEntry, Status, TriageAction, acknowledge
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.connection import DATABASE_FILE, Database
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import open_index
@@ -21,6 +22,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, SCENARIO, STARTED, a_run
 from tests.dashboard.live import html_of, page_of, said_by
+from tests.unit.analysis.alerts.builders import acknowledge
 
 HOSTILE = "<script>window.pwned = 1</script> [link](javascript:boom()) **bold** :smile: $x$"
 

@@ -16,7 +16,7 @@ from statistics import median
 
 import pytest
 
-from hybridwatch.analysis.noisy_machine import BLOCKS
+from hybridwatch.analysis.machine_state import BLOCKS
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from tests.e2e.short_home import make_home_of_a_short_night

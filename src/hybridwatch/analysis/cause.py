@@ -16,10 +16,12 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.subject import HOST_METRICS
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metrics import Kind, find_metric
+from hybridwatch.metrics import Kind
 
 
 class Area(Enum):
@@ -45,9 +47,6 @@ _SEVERITY: Final = {area: place for place, area in enumerate(Area)}
 _ACTIONS: Final = {Action.BLOCK: 0, Action.WARN: 1, Action.WATCH: 2}
 _FELT: Final = frozenset({"ttft", "tpot", "output_throughput"})
 """What users of an engine notice first: the wait, the flow, and what the operator pays for."""
-_HOST: Final = frozenset(
-    {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
-)
 _ONE_POSITION: Final = "acceptance_rate."
 TYPICAL: Final = frozenset({"median", "value", "mean"})
 """Statistics that speak of the typical request; a tail explains, and leads only alone."""
@@ -110,13 +109,10 @@ def find_area(metric: str, verdict: Verdict) -> Area:
         return Area.ENGINE
     if verdict is Verdict.MISSING:
         return Area.MEASUREMENT
-    if metric in _HOST:
+    if metric in HOST_METRICS:
         return Area.HOST
-    try:
-        kind = find_metric(metric).kind
-    except KeyError:
-        return Area.OTHER
-    if metric.startswith("asv_"):
+    kind = kind_of(metric)
+    if kind is None or metric.startswith("asv_"):
         return Area.OTHER
     return {Kind.EXACT: Area.CONTRACT, Kind.PROPORTION: Area.ANSWERS}.get(kind, Area.SPEED)
 
@@ -163,11 +159,8 @@ def _size(part: CausePart) -> float:
     """How large a change is; halved and doubled are alike."""
     if part.effect is None:
         return 0.0
-    kind = (
-        None
-        if find_area(part.metric, part.verdict) is Area.OTHER
-        else find_metric(part.metric).kind
-    )
+    other = find_area(part.metric, part.verdict) is Area.OTHER
+    kind = None if other else kind_of(part.metric)
     if (kind is not None and not kind.has_noise) or part.effect <= -1.0:
         return abs(part.effect)
     return abs(math.log1p(part.effect))

@@ -1,17 +1,108 @@
-"""What was found out about a change in all of its scenarios together."""
+"""What was found out about a change in all of its scenarios together, and what could not be seen.
+
+"Inconclusive" alone is nothing to alarm people with: it is what an honest test says of a change
+near the margin, or of a few trials too few. It is another matter when a slow-down many times the
+margin would have passed unseen: then the machine was too noisy, or the trials too few, to say
+anything, and silence would read as "all is well".
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final
 
-from hybridwatch.analysis.blindness import Blindness, find_blindness
-from hybridwatch.analysis.cause import Cause, causes_in
+from hybridwatch.analysis.cause import TYPICAL, Area, Cause, causes_in, find_area
 from hybridwatch.analysis.detection import KnownBad, complaints_about
-from hybridwatch.analysis.gate import GateResult, consequence, gate_all
-from hybridwatch.analysis.place import list_names
+from hybridwatch.analysis.gate import GateResult, consequence, gate_all, list_names
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metrics import Kind, Metric
+
+FAR: Final = 3.0
+"""Times its margin beyond which a change must not stay unseen. Ten trials of a healthy machine see
+one to two margins; at three (9 % of throughput) a release could slow down by what people open
+issues about. Lower, and a single noisy metric would comment on every pull request."""
+
+LEAST_MARGIN: Final = 0.03
+"""Stands for the margin of metrics that have none, such as a count that should not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlindSpot:
+    """A comparison that can stop a change and could not have seen one."""
+
+    report: Report
+    comparison: Comparison
+
+    @property
+    def reach(self) -> float | None:
+        """The smallest change that would have been seen; ``None`` where none would."""
+        return self.comparison.minimum_detectable_effect
+
+
+@dataclass(frozen=True, slots=True)
+class Blindness:
+    """All blind spots of a change.
+
+    Attributes:
+        spots: The worst last; those that would have seen no change at all come at the very end.
+        of: How many timed or counted comparisons can stop a change, the settled ones included.
+    """
+
+    spots: tuple[BlindSpot, ...]
+    of: int
+
+    @property
+    def trials_needed(self) -> int | None:
+        """Trials a side that would settle every blind spot; ``None`` where that is unknown."""
+        needed = [spot.comparison.trials_needed for spot in self.spots]
+        known = [number for number in needed if number is not None]
+        return max(known) if known and len(known) == len(needed) else None
+
+
+def find_blindness(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
+    """Find what could not have been seen of all that can stop a change.
+
+    A change may stay unseen up to ``beyond`` times its margin.
+    """
+    stopping = [
+        BlindSpot(report, comparison)
+        for report in reports
+        for comparison in _stopping(report, policy)
+    ]
+    blind = [spot for spot in stopping if _is_blind(spot.comparison, beyond)]
+    ordered = sorted(blind, key=lambda spot: (spot.reach is None, spot.reach or 0.0))
+    return Blindness(tuple(ordered), len(stopping))
+
+
+def _stopping(report: Report, policy: Policy) -> Iterator[Comparison]:
+    for comparison in report.comparisons:
+        blocks = policy.action_for(report.scenario.id, comparison.metric) is Action.BLOCK
+        # A tail scatters by its nature; the typical request has to be settled.
+        if blocks and comparison.statistic in TYPICAL and _is_repeated(comparison.metric):
+            yield comparison
+
+
+def _is_repeated(metric: Metric) -> bool:
+    """Whether a quieter machine or more trials settle it, on a machine that is quiet enough.
+
+    How many documents a task has is the scenario's choice, the same everywhere. The host's own
+    work takes microseconds, scatters by tens of per cent on every machine, and explains a step.
+    """
+    if metric.kind is Kind.TIME and find_area(metric.id, Verdict.INCONCLUSIVE) is Area.HOST:
+        return False
+    return metric.kind.has_noise
+
+
+def _is_blind(comparison: Comparison, beyond: float) -> bool:
+    if comparison.verdict is not Verdict.INCONCLUSIVE:
+        return False
+    reach = comparison.minimum_detectable_effect
+    if reach is None:
+        # Without any spread nothing can be computed; sides that are all alike hide nothing.
+        return comparison.effect != 0.0
+    return reach > beyond * max(comparison.metric.margin, LEAST_MARGIN)
 
 
 class Conclusion(Enum):
@@ -134,7 +225,13 @@ class ChangeReview:
     @property
     def gated(self) -> tuple[GatedComparison, ...]:
         """Every comparison that the policy does not merely watch, in the order of the reports."""
-        return tuple(self._gated())
+        return tuple(
+            GatedComparison(report, comparison, action)
+            for report in self.reports
+            for comparison in report.comparisons
+            if (action := consequence(comparison, report, self.policy)) is not Action.WATCH
+            or self.policy.action_for(report.scenario.id, comparison.metric) is not Action.WATCH
+        )
 
     @property
     def causes(self) -> tuple[Found, ...]:
@@ -176,11 +273,3 @@ class ChangeReview:
         if result.warnings or any(one.comparison.verdict not in green for one in self.gated):
             return Conclusion.NEUTRAL
         return Conclusion.SUCCESS
-
-    def _gated(self) -> Iterator[GatedComparison]:
-        for report in self.reports:
-            for comparison in report.comparisons:
-                action = consequence(comparison, report, self.policy)
-                wanted = self.policy.action_for(report.scenario.id, comparison.metric)
-                if {action, wanted} != {Action.WATCH}:
-                    yield GatedComparison(report, comparison, action)

@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
-from hybridwatch.analysis.answers import Answers, list_answers, pair
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.pair import Blocks, Pair
+from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 
@@ -91,12 +91,11 @@ def compare_trials(
 
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
     ratios = blocks.log_ratios
-    change = signed_rank.estimate(ratios, _band(draft))
     return replace(
         draft,
-        effect=change.effect,
-        interval=change.interval,
-        equivalence_p=change.equivalence_p,
+        effect=signed_rank.typical_change(ratios),
+        interval=signed_rank.change_interval(ratios),
+        equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
         trials_needed=power.blocks_to_settle(ratios, _band(draft)),
         minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
         test="sign-flip",

@@ -6,11 +6,11 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from hybridwatch.analysis.answers import Answers
 from hybridwatch.analysis.machine_state import about_surroundings
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
+from hybridwatch.analysis.paired_proportion import Answers
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
@@ -67,20 +67,11 @@ def obstacles(
         machines = _differing(
             ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine")
         )
+    again = "measure the baseline again with the present file"
     pairs = (
         ("Scenario", left.scenario.id, right.scenario.id, "compare runs of one scenario"),
-        (
-            "Scenario version",
-            left.scenario.version,
-            right.scenario.version,
-            "measure the baseline again with the present file",
-        ),
-        (
-            "Scenario digest",
-            left.scenario.digest[:12],
-            right.scenario.digest[:12],
-            "measure the baseline again with the present file",
-        ),
+        ("Scenario version", left.scenario.version, right.scenario.version, again),
+        ("Scenario digest", left.scenario.digest[:12], right.scenario.digest[:12], again),
     )
     return (*_differing(*pairs), *(() if across_testbeds else machines))
 

@@ -13,15 +13,17 @@ to run warns until it repeats.
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says. What is broken on
 both sides is not green either: it stops, until the policy names why it is accepted (``known``).
+
+What a report is called among others: enough words to tell it from them, and no more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.noise import FEWEST_RUNS
-from hybridwatch.analysis.place import list_names
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
@@ -94,7 +96,9 @@ def gate_all(
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
     rule = policy.rule_for(report.scenario.id, comparison.metric.id)
-    if is_worse_and_left_open(comparison, report):
+    if is_worse_between_unknown_runs(comparison, report) or is_worse_and_held_back(
+        comparison, report
+    ):
         return Action.WATCH if rule.action is Action.WATCH else Action.WARN
     return outcome(comparison.verdict, rule, sure=stands(comparison, report))
 
@@ -125,12 +129,6 @@ def stands(comparison: Comparison, report: Report) -> bool:
     if comparison.of_luck:
         return False
     return comparison.p_holm is None or comparison.p_holm < report.false_discovery_rate
-
-
-def is_worse_and_left_open(comparison: Comparison, report: Report) -> bool:
-    """Say whether a metric got worse in a way that this report cannot vouch for."""
-    unknown = is_worse_between_unknown_runs(comparison, report)
-    return unknown or is_worse_and_held_back(comparison, report)
 
 
 def is_worse_between_unknown_runs(comparison: Comparison, report: Report) -> bool:
@@ -180,3 +178,23 @@ def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
     if stands(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"
+
+
+def list_names(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:
+    """Name reports by their scenario; by testbed and builds too where that does not suffice.
+
+    ``testbeds`` has ids of machines that are spoken of besides those of the reports. Names are in
+    the order of the reports.
+    """
+    several = len({*testbeds, *(report.contender.testbed.id for report in reports)}) > 1
+    names = [
+        f"{report.scenario.id} on {report.contender.testbed.id}" if several else report.scenario.id
+        for report in reports
+    ]
+    often = Counter(names)
+    return tuple(
+        f"{name} ({report.contender.build.label} against {report.baseline.build.label})"
+        if often[name] > 1
+        else name
+        for name, report in zip(names, reports, strict=True)
+    )

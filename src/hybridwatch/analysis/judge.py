@@ -2,20 +2,69 @@
 
 Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
 relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
+
+Without control a report of twenty tests cries wolf about every second time even when nothing
+changed. Benjamini-Hochberg (1995) keeps the share of false discoveries small; it holds for
+independent tests and for the positive dependence that latencies of the same requests have
+(Benjamini and Yekutieli 2001). Holm (1979) keeps even one false discovery unlikely, whatever the
+dependence: a gate that stops people's work asks for that.
+
+Every test that is looked at along with others costs these some of their power. So only those stand
+together that answer one question for one reader: whether answers were lost, whether what the gate
+stops became slower, and apart from both what it merely warns of or only watches.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
+
+import numpy as np
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, controlled, find_family, holm
-from hybridwatch.analysis.noisy_machine import DECIDES, noisy_p
+from hybridwatch.analysis.machine_state import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.sign_flips import BlockRow, Tail, flip_p
-from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p
+from hybridwatch.analysis.verdict import Comparison, Family, Verdict
 from hybridwatch.metrics import Kind, Metric
+
+_LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
+FALSE_DISCOVERY_RATE: Final = 0.05
+
+
+def find_family(metric: Metric, action: Action = Action.BLOCK) -> str:
+    """Name the family of a metric's tests."""
+    return ("accuracy" if metric.kind is Kind.PROPORTION else "speed") + _LENIENT[action]
+
+
+def build_families(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
+    """Count the tests of each family, in order of appearance."""
+    found = Counter(one.family for one in comparisons if one.family)
+    return tuple(Family(name, tests) for name, tests in found.items())
+
+
+def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Adjust p-values, in their order, so that those below the rate can be called discoveries."""
+    order = np.argsort(p_values, kind="stable")
+    shares = len(p_values) / np.arange(1, len(p_values) + 1)
+    stepped = np.asarray(p_values, dtype=float)[order] * shares
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(stepped[::-1])[::-1])
+    return tuple(float(p) for p in adjusted)
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Adjust p-values by Holm's step-down method, in their order.
+
+    None is below its Benjamini-Hochberg counterpart.
+    """
+    order = np.argsort(p_values, kind="stable")
+    remaining = np.arange(len(p_values), 0, -1)
+    stepped = np.asarray(p_values, dtype=float)[order] * remaining
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(stepped))
+    return tuple(float(p) for p in adjusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +168,8 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
     """Adjust the tests of one family, each of which has a p-value or ratios.
 
     Answers are adjusted by Benjamini-Hochberg and Holm. What was timed within blocks is one joint
-    test (``sign_flips``). Whatever else was timed is adjusted by Holm separately, and each part
-    gets the share of the level that its rows are of all.
+    test (``flip_p``). Whatever else was timed is adjusted by Holm separately, and each part gets
+    the share of the level that its rows are of all.
     """
     joint = [at for at, draft in enumerate(drafts) if draft.ratios]
     apart = [at for at, draft in enumerate(drafts) if not draft.ratios]
@@ -135,8 +184,8 @@ def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
         metrics = [drafts[at].metric for at in restless]
         found |= _within_blocks(drafts, restless, partial(noisy_p, metrics))
     else:
-        for at, alone, both in zip(apart, p_values, controlled(p_values), strict=True):
-            found[at] = _PValues(alone, *both)
+        adjusted = zip(apart, p_values, adjust(p_values), holm(p_values), strict=True)
+        found = {at: _PValues(*of_each) for at, *of_each in adjusted}
     return tuple(found[at] for at in range(len(drafts)))
 
 

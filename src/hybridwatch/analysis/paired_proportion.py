@@ -1,5 +1,8 @@
 """Rules for accuracy: the same questions put to both sides.
 
+lm-eval hashes the document, the prompt and the target of every sample; equal hashes mean the same
+question. Position alone would pair different questions as soon as a task grows.
+
 Pairing is what gives a few hundred questions their power: only the documents that the two sides
 answered differently carry information. The exact McNemar test (McNemar 1947) judges those; the
 score interval of Tango (Statistics in Medicine 17, 1998) brackets the difference and gives the
@@ -7,17 +10,18 @@ two one-sided tests.
 """
 
 import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from scipy import special
 
-from hybridwatch.analysis.bisection import root
-from hybridwatch.analysis.verdict import Interval
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.verdict import Flip, Interval
+from hybridwatch.records.run import Answer, Phase
 
-_CONFIDENCE: Final = 0.95
-_EDGE: Final = 1e-9
-"""Differences of exactly -1 and 1 have no variance; the search stops this far from them."""
+Key = tuple[str, str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,84 @@ class Pairs:
     def difference(self) -> float:
         """Contender's share of right answers minus the baseline's."""
         return (self.won - self.lost) / self.n
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one side answered to one task.
+
+    Attributes:
+        versions: Versions of the task, normally one.
+        by_key: One answer per question; over several trials the one given more often in the
+            sense of right or wrong, a draw going to the first trial.
+    """
+
+    versions: frozenset[str]
+    by_key: dict[Key, Answer]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """1.0 or 0.0 per question, in the order of the task."""
+        return tuple(float(answer.correct) for answer in self.by_key.values())
+
+
+def list_answers(side: OneSide, task: str) -> Answers:
+    """Collect a side's answers to a task from all its accuracy trials."""
+    given: defaultdict[Key, list[Answer]] = defaultdict(list)
+    for trial in side.trials(Phase.ACCURACY):
+        seen: Counter[tuple[str, str, str, str]] = Counter()
+        for answer in sorted((a for a in trial.answers if a.task == task), key=lambda a: a.doc_id):
+            key = (answer.task, answer.doc_hash, answer.prompt_hash, answer.target_hash)
+            # A task may hold one question twice; the first pairs with the first.
+            given[*key, seen[key]].append(answer)
+            seen[key] += 1
+    versions = frozenset(answer.task_version for some in given.values() for answer in some)
+    return Answers(versions, {key: _majority(some) for key, some in given.items()})
+
+
+def pair(baseline: Answers, contender: Answers) -> tuple[Pairs, tuple[Flip, ...]]:
+    """Lay two sides with equal questions next to each other.
+
+    Gives the table, and every document answered right on one side only, in the order of the task.
+    """
+    flips = tuple(
+        Flip(answer, contender.by_key[key])
+        for key, answer in baseline.by_key.items()
+        if answer.correct is not contender.by_key[key].correct
+    )
+    lost = sum(flip.baseline.correct for flip in flips)
+    return Pairs(len(baseline.by_key), lost, len(flips) - lost), flips
+
+
+def _majority(answers: list[Answer]) -> Answer:
+    right = sum(answer.correct for answer in answers)
+    if 2 * right == len(answers):
+        return answers[0]
+    correct = 2 * right > len(answers)
+    return next(answer for answer in answers if answer.correct is correct)
+
+
+_PRECISION: Final = 1e-12
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Find the place between two others at which a function crosses zero, to 1e-12.
+
+    It has different signs at ``low`` and at ``high``, and crosses zero once between them.
+    """
+    below = function(low) > 0
+    while high - low > _PRECISION:
+        middle = (low + high) / 2
+        if (function(middle) > 0) == below:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+_CONFIDENCE: Final = 0.95
+_EDGE: Final = 1e-9
+"""Differences of exactly -1 and 1 have no variance; the search stops this far from them."""
 
 
 def mcnemar_p(pairs: Pairs) -> float:

@@ -108,14 +108,10 @@ def changes_between(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[st
     if RULES in now and RULES not in then and _CODE in then:
         then[RULES] = f"unnumbered (code {then.pop(_CODE)[:_CODE_SHOWN]})"
     return tuple(
-        f"{name}: {_short(then.get(name, ABSENT))} -> {_short(now.get(name, ABSENT))}"
+        f"{name}: {then.get(name, ABSENT)[:_SHOWN]} -> {now.get(name, ABSENT)[:_SHOWN]}"
         for name in dict.fromkeys((*then, *now))
         if then.get(name) != now.get(name)
     )
-
-
-def _short(text: str) -> str:
-    return text[:_SHOWN]
 
 
 def _deviations(path: str, stored: Any, again: Any) -> Iterator[Deviation]:

@@ -1,31 +1,192 @@
 """From one run or two to a report: the way in to everything in ``analysis``.
 
 Pure: runs are handed in whole, nothing here reads a file, so a verdict depends on nothing but the
-records and can be had again from them.
+records and can be had again from them. Right or wrong needs no baseline, so a side alone is judged
+by what its scenario expects, too; times and rates are not.
 """
 
 from bisect import insort
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Final
 
 from hybridwatch.analysis.attribution import compute_attribution
 from hybridwatch.analysis.changed_tokens import tokens_across
-from hybridwatch.analysis.compare import compare, compare_tokens, not_comparable
+from hybridwatch.analysis.compare import compare, compare_tokens, effect_between, not_comparable
 from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, find_failed_trials
-from hybridwatch.analysis.doubt import obstacles
-from hybridwatch.analysis.expectation import NOTHING, held_to, report_alone
-from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, build_families
+from hybridwatch.analysis.doubt import about_breach, obstacles
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, build_families, judge_together
 from hybridwatch.analysis.noise import Noise
 from hybridwatch.analysis.one_side import OneSide, list_sides, role_between
-from hybridwatch.analysis.pair import build_pair
+from hybridwatch.analysis.pair import build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import list_subjects, place_of
-from hybridwatch.analysis.verdict import Report
-from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, find_metric
+from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.errors import ComparisonError
+from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
+from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Run
+from hybridwatch.scenarios.scenario import Expect
+
+NOTHING: Final = Expected({}, {})
+_CLAIMS: Final = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE})
+"""Verdicts by which a side that is wrong would pass."""
+EXPECTED: Final = "expected"
+"""Label of the baseline of such a report."""
+_ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for the baseline."
+
+
+def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
+    """List what a side did not fulfil, one line each; empty when it is as expected.
+
+    A metric without a value breaks its expectation.
+    """
+    values = _values(run, side)
+    reasons = {m: why for trial in run.measured(side) for m, why in trial.unsupported.items()}
+    return (
+        *_broken(values, reasons, expect.exactly, "exactly", exact=True),
+        *_broken(values, reasons, expect.at_least, "at least", exact=False),
+    )
+
+
+def find_bound(metric: Metric, expected: Expected) -> tuple[float | None, bool]:
+    """Give what is expected of a metric, and whether exactly that; ``None`` where nothing is.
+
+    Every contract counts broken rules, so 0 is expected of it whatever the scenario says.
+    """
+    exactly = expected.exactly.get(metric.id, 0.0 if metric.kind is Kind.EXACT else None)
+    return expected.at_least.get(metric.id) if exactly is None else exactly, exactly is not None
+
+
+def held_to(expected: Expected, comparison: Comparison) -> Comparison:
+    """Call a comparison broken whose contender breaks what its scenario expects.
+
+    Whatever it says of the change: a regression is bad news already, and what has no value to hold
+    against the bound keeps its verdict.
+    """
+    metric, new = comparison.metric, comparison.contender
+    bound, exact = find_bound(metric, expected)
+    if bound is None or new is None or comparison.statistic != metric.kind.statistic:
+        return comparison
+    if comparison.verdict not in _CLAIMS or not is_wrong(metric, new.center, bound, exact=exact):
+        return comparison
+    old = None if comparison.baseline is None else comparison.baseline.center
+    both = old is not None and is_wrong(metric, old, bound, exact=exact)
+    words = f"{'exactly' if exact else 'at least'} {bound:g}"
+    breach = about_breach(words, old, new.center, both=both)
+    return replace(
+        comparison,
+        verdict=Verdict.BROKEN,
+        doubts=(breach, *comparison.doubts),
+        trials_needed=None,
+    )
+
+
+def is_wrong(metric: Metric, found: float, bound: float, *, exact: bool) -> bool:
+    """Whether a center is not what is expected; arguments as ``find_bound`` gives them."""
+    return found != bound if exact else metric.better.is_worse(found - bound)
+
+
+def _values(run: Run, side: int) -> Mapping[str, list[float]]:
+    collected: dict[str, list[float]] = {}
+    for trial in run.measured(side):
+        for sample in trial.samples:
+            collected.setdefault(sample.metric, []).extend(sample.values)
+    return collected
+
+
+def _broken(
+    values: Mapping[str, list[float]],
+    reasons: Mapping[str, str],
+    bounds: Mapping[str, float],
+    words: str,
+    *,
+    exact: bool,
+) -> Iterator[str]:
+    for metric, bound in bounds.items():
+        found = values.get(metric)
+        if not found:
+            why = f" ({reasons[metric]})" if metric in reasons else ""
+            yield f"{metric}: expected {words} {bound:g}, found no value{why}"
+        elif exact and any(value != bound for value in found):
+            worst = max(found, key=lambda value: abs(value - bound))
+            yield f"{metric}: expected {words} {bound:g}, found {worst:g}"
+        elif not exact and fmean(found) < bound:
+            yield f"{metric}: expected {words} {bound:g}, found {fmean(found):.4g}"
+
+
+def report_alone(side: OneSide) -> Report:
+    """Hold a side against what its scenario expects.
+
+    Raises:
+        ComparisonError: Nothing is expected of what the run measured, or it holds an unknown
+            metric.
+    """
+    comparisons = tuple(_comparisons(side))
+    if not comparisons:
+        raise ComparisonError(
+            f"run {side.run.id}: one side alone cannot be compared, and its scenario expects "
+            "nothing of what was measured"
+        )
+    failed = tuple(one for one in find_failed_trials(side, side) if one.side == "contender")
+    contender = side.identity()
+    return Report(
+        scenario=side.run.scenario,
+        baseline=replace(contender, build=replace(contender.build, label=EXPECTED)),
+        contender=contender,
+        comparisons=comparisons,
+        tests=0,
+        false_discovery_rate=FALSE_DISCOVERY_RATE,
+        failures=tuple(f"{trial.place}: {trial.reason}" for trial in failed),
+        failed_trials=failed,
+    )
+
+
+def _comparisons(side: OneSide) -> Iterator[Comparison]:
+    expected = side.run.expected or NOTHING
+    subjects = [one for one in list_subjects(side, side) if one.metric.id not in EXPLAINING]
+    measured = {subject.metric.id for subject in subjects}
+    missing = (
+        metric
+        for metric in map(find_metric, (*expected.exactly, *expected.at_least))
+        if metric.id not in measured and side.trials(find_phase(metric))
+    )
+    subjects += (Subject(metric, metric.kind.statistic) for metric in missing)
+    for subject in subjects:
+        if subject.statistic == subject.metric.kind.statistic:
+            yield from _comparison(side, subject, expected)
+
+
+def _comparison(side: OneSide, subject: Subject, expected: Expected) -> Iterator[Comparison]:
+    metric, found = subject.metric, summarize(subject, side)
+    bound, exact = find_bound(metric, expected)
+    baseline = None if bound is None else Summary(bound, ())
+    draft = Comparison(metric, subject.statistic, baseline, found, effect=None)
+    if found is None:
+        if side.failures(subject.phase):
+            yield replace(draft, verdict=Verdict.FAILED)
+        elif bound is not None:
+            yield replace(draft, verdict=Verdict.MISSING, doubts=_reasons(side, subject))
+    elif bound is not None and baseline is not None:
+        wrong = is_wrong(metric, found.center, bound, exact=exact)
+        yield replace(
+            draft,
+            effect=effect_between(metric.kind, baseline, found),
+            verdict=Verdict.REGRESSION if wrong else Verdict.EQUIVALENT,
+            test="exact",
+            design=Design.EXACT,
+            assumption=_ASSUMPTION,
+        )
+
+
+def _reasons(side: OneSide, subject: Subject) -> tuple[str, ...]:
+    metric = subject.metric.id
+    reasons = [trial.unsupported.get(metric) for trial in side.trials(subject.phase)]
+    why = next((f": {reason}" for reason in reasons if reason), "")
+    return (f"The run has no value of this metric{why}.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +216,6 @@ def build_report(run: Run, *, level: float | None = None) -> Report:
     """Compare the two builds of an interleaved run; equal builds make it an A/A report.
 
     A run of one build is held against what its scenario expects (``report_alone``).
-
-    Raises:
-        ComparisonError: The run holds an unknown metric.
     """
     if len(run.builds) == 1:
         return report_alone(OneSide(run, 0))
@@ -68,10 +226,8 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     """Compare a side of one run with a side of another, or of the same one.
 
     A side with itself is held against what its scenario expects (``report_alone``). Different
-    scenarios or testbeds are no error: every comparison then says why it cannot be.
-
-    Raises:
-        ComparisonError: A run holds an unknown metric.
+    scenarios or testbeds are no error: every comparison then says why it cannot be. A metric that
+    the catalogue does not know is a ``ComparisonError``.
     """
     if baseline.run is contender.run and baseline.index == contender.index:
         return report_alone(contender)

@@ -1,6 +1,13 @@
-"""The version of the rules: which verdicts the same records give."""
+"""What computes verdicts here: the version of the rules, the libraries, and the arithmetic.
 
-from typing import Final
+Stored with every verdict, so that one which cannot be had again bit for bit can say what changed.
+"""
+
+import platform
+from importlib.metadata import version
+from typing import Any, Final
+
+import numpy as np
 
 RULES_VERSION: Final = 5
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
@@ -23,3 +30,27 @@ is inconclusive in place of equivalent, and a regression where the sides are one
 5: Where the contender breaks what its scenario expects, a comparison that calls it equivalent,
 better or inconclusive says *broken* in place of that.
 """
+
+
+def present_tools() -> dict[str, str]:
+    """Name everything besides the records that a verdict's digits hang on.
+
+    ``rules`` is the version of the judging code; ``arithmetic`` the processor's family and the
+    instructions by which NumPy takes logarithms there: others may give another last bit.
+    """
+    return {
+        "hybridwatch": version("hybridwatch"),
+        "rules": str(RULES_VERSION),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "arithmetic": _arithmetic(),
+    }
+
+
+def _arithmetic() -> str:
+    dispatched: dict[str, Any] = np.lib.introspect.opt_func_info(
+        func_name="^log$", signature="float64"
+    )
+    chosen = {target["current"] for by_type in dispatched.values() for target in by_type.values()}
+    return " ".join([platform.machine(), *sorted(chosen)])

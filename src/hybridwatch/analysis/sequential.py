@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from scipy import special
 
-from hybridwatch.analysis.bisection import root
+from hybridwatch.analysis.paired_proportion import root
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import InterimAnalyses
 

@@ -22,7 +22,7 @@ from hybridwatch.metrics import (
 from hybridwatch.records.run import Phase
 
 _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRICS)}
-_HOST_METRICS: Final = frozenset(
+HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
 _DUET_METRICS: Final = frozenset({DUET_CPU_TIME, DUET_CURVE_AREA})
@@ -65,7 +65,7 @@ def find_phase(metric: Metric) -> Phase:
         return Phase.ACCURACY
     if metric.id in _DUET_METRICS:
         return Phase.DUET
-    return Phase.HOST_SYNC if metric.id in _HOST_METRICS else Phase.PERFORMANCE
+    return Phase.HOST_SYNC if metric.id in HOST_METRICS else Phase.PERFORMANCE
 
 
 def list_statistics(metric: Metric) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 ``compare`` and ``report`` fill these; nothing here computes.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -39,6 +40,21 @@ class Verdict(Enum):
     def is_bad_news(self) -> bool:
         """Whether a gate must not pass over it in silence."""
         return self in {Verdict.REGRESSION, Verdict.BROKEN, Verdict.MISSING, Verdict.FAILED}
+
+
+ORDER: Final = (
+    Verdict.FAILED,
+    Verdict.MISSING,
+    Verdict.REGRESSION,
+    Verdict.BROKEN,
+    Verdict.NOT_COMPARABLE,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVEMENT,
+    Verdict.EQUIVALENT,
+)
+"""The worst first, on every page and in every text. Of what gave no number nothing is known, and a
+dead engine leaves no latency that could regress, so failed and missing stand above a regression.
+Inconclusive stands above good news: it is never green."""
 
 
 class Design(Enum):
@@ -159,9 +175,9 @@ class Comparison:
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and it is not
             known how much runs of it differ; such a change is left open.
         restless: Whether it is a time or a rate that one run measured on a machine which that run
-            calls noisy (``analysis/noisy_machine.py``).
+            calls noisy (``analysis/machine_state.py``).
         of_luck: Whether a regression is no more than chance gives from run to run
-            (``analysis/start_luck.py``); such a change only warns.
+            (``analysis/noise.py``); such a change only warns.
     """
 
     metric: Metric
@@ -323,3 +339,14 @@ class Report:
     def bad_news(self) -> tuple[Comparison, ...]:
         """The comparisons a gate must not pass over."""
         return tuple(c for c in self.comparisons if c.verdict.is_bad_news)
+
+
+def find_line_verdict(report: Report) -> Verdict:
+    """Give the worst verdict of a report; one without comparisons has nothing to say."""
+    found = {comparison.verdict for comparison in report.comparisons}
+    return next((verdict for verdict in ORDER if verdict in found), Verdict.MISSING)
+
+
+def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Order comparisons by severity, else as the report has them."""
+    return sorted(comparisons, key=lambda comparison: ORDER.index(comparison.verdict))

@@ -15,8 +15,15 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.analysis.alerts import AlertGroup, Decision, TriageAction, TriageConflict
-from hybridwatch.analysis.alerts.actions import LONGEST_TEXT, check_other, make_decision
+from hybridwatch.analysis.alert_decisions import (
+    LONGEST_TEXT,
+    Decision,
+    TriageAction,
+    TriageConflict,
+    check_other,
+    make_decision,
+)
+from hybridwatch.analysis.alerts import AlertGroup
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.api.queries import (
     NOTHING,
@@ -42,9 +49,8 @@ from hybridwatch.errors import (
     TriageError,
 )
 from hybridwatch.formats.read.read import read_own
-from hybridwatch.history.cached import cached_per_index
 from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.runs import cached_per_index, runs_by_id
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store import read_run, take_in
 from hybridwatch.reports.jsonform import ALONE, RunFilter, row_to_json

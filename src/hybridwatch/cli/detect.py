@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import click
 
-from hybridwatch.analysis.change_point import History, examine, two_levels
+from hybridwatch.analysis.change_point import History
+from hybridwatch.analysis.change_point.examine import examine
+from hybridwatch.analysis.change_point.noise import two_levels
 from hybridwatch.cli.options import examples, print_json
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import HistoryError

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from hybridwatch.analysis.change_review import ChangeReview
-from hybridwatch.analysis.death import deaths_in
 from hybridwatch.analysis.freshness import age_text
 from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.options import examples, print_json, write_file
 from hybridwatch.cli.sides import MANY_HELP, RECORDS_HELP, may_take_records, takes_baseline

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from hybridwatch.analysis.noisy_machine import blocks_missing, leaves_work_open
+from hybridwatch.analysis.machine_state import blocks_missing, leaves_work_open
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural

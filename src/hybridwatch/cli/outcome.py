@@ -11,14 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.analysis.detection import Detection, KnownBad
-from hybridwatch.analysis.expectation import broken_expectations
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.report import broken_expectations
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict, worst_first
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.program import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.death import bounded, plain
-from hybridwatch.analysis.expectation import report_alone
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import report_alone
+from hybridwatch.analysis.wording.cause_text import bounded, plain
 from hybridwatch.cli import completion
 from hybridwatch.cli.counts import with_counts
 from hybridwatch.cli.options import examples, takes_results, write_file

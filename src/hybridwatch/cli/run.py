@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from hybridwatch.analysis.noisy_machine import BLOCKS
+from hybridwatch.analysis.machine_state import BLOCKS
 from hybridwatch.cli import completion
 from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.counts import takes_documents

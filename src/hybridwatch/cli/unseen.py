@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.blindness import Blindness, find_blindness
+from hybridwatch.analysis.change_review import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.labels import MOST_TRIALS

@@ -15,17 +15,20 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Row, insert, inspect, select
 
-from hybridwatch.analysis.alerts.actions import Decision, TriageAction, check_other, checked_name
-from hybridwatch.analysis.alerts.alert_key import AlertQuestion, AlertSubject
-from hybridwatch.analysis.alerts.alerts import Alert
-from hybridwatch.analysis.alerts.decisions import (
+from hybridwatch.analysis.alert_decisions import (
     UNDECIDED,
+    Decision,
     DecisionEntry,
     Decisions,
     Seen,
     SeenPart,
+    TriageAction,
     TriageConflict,
+    check_other,
+    checked_name,
 )
+from hybridwatch.analysis.alert_timeline import AlertQuestion, AlertSubject
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict

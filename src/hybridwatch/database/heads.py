@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from hybridwatch.analysis.succession import find_successor, successors
+from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.database.connection import Database, with_database
 from hybridwatch.database.reading import Listed, RecordRows, lines_in, rules_digest
 from hybridwatch.database.schema import RECORD, RUN, SIDE

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from hybridwatch.analysis.expectation import EXPECTED
+from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.connection import Database
 from hybridwatch.database.reading import Listed, list_stamped, unpacked
 from hybridwatch.database.schema import (

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, select
 
-from hybridwatch.analysis.expectation import EXPECTED
+from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.connection import Database, with_database
 from hybridwatch.database.moment import (
     CELL,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row, insert, select, update
 
-from hybridwatch.analysis.alerts.actions import checked_name
+from hybridwatch.analysis.alert_decisions import checked_name
 from hybridwatch.database.connection import Database, UrlError, find_database_url
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import TOKEN

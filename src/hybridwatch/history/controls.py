@@ -1,6 +1,6 @@
 """Does the suite see? Which stored runs are controls, and whether each did what it must.
 
-What such a run showed is decided in ``analysis.sight``, for the terminal too.
+What such a run showed is decided in ``analysis.detection``, for the terminal too.
 """
 
 import json
@@ -26,7 +26,7 @@ from hybridwatch.analysis.detection import (
 )
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.history.cached import cached_per_index
+from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.role import Role, lost_fixes
@@ -125,17 +125,6 @@ class ControlRun:
             if self.role is Role.KNOWN_BAD
             else ()
         )
-
-
-@lru_cache(maxsize=1)  # what an index says never changes, and every view asks
-def list_roles(index: Index) -> Mapping[str, Role]:
-    """Say of each run of two builds what it is for, by its record."""
-    return {record: Role(role) for record, role in index.roles().items()}
-
-
-def bad_on_purpose(index: Index) -> frozenset[str]:
-    """Name the records whose contender lacks a fix or has a fault on purpose."""
-    return frozenset(record for record, role in list_roles(index).items() if role.is_on_purpose)
 
 
 def list_controls(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:

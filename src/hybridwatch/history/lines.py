@@ -18,15 +18,10 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 from scipy import special
 
-from hybridwatch.analysis.change_point import (
-    ChangePoint,
-    History,
-    describe_drifts,
-    examine,
-    two_levels,
-)
-from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
-from hybridwatch.analysis.succession import change_text, successors
+from hybridwatch.analysis.change_point import ChangePoint, History, describe_drifts
+from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS, examine
+from hybridwatch.analysis.change_point.noise import two_levels
+from hybridwatch.analysis.freshness import change_text, successors
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.moment import Series
@@ -158,20 +153,16 @@ def build_lines(
     settings: Settings = MappingProxyType({}),
     machines: Sequence[MachineChange] = (),
 ) -> list[Line]:
-    """Lay out a series as lines.
+    """Lay out a series, of one scenario, testbed, metric and statistic, as lines.
 
-    Args:
-        series: Of one scenario, testbed, metric and statistic.
-        metric: What was measured.
-        newest: Runs of each line that are shown and examined, the last.
-        over_releases: Whether builds that differ only in their release make one line, ordered by
-            release and then by time; else a line is a build over time.
-        builds: Which lines of builds, by name; none for all.
-        settings: What definitions of the scenario ask for, by their digests.
-        machines: How the testbed's machine changed; of a line over time.
+    Of each line the ``newest`` last runs are shown and examined. Where ``over_releases``, builds
+    that differ only in their release make one line, ordered by release and then by time; else a
+    line is a build over time. ``builds`` names which lines of builds; none for all. ``settings`` is
+    what definitions of the scenario ask for, by their digests, and ``machines`` how the testbed's
+    machine changed, for lines over time.
 
-    Returns:
-        In the order of ``builds``, else the last measured first; of each definition the last first.
+    Lines are in the order of ``builds``, else the last measured first; of each definition the last
+    first.
     """
     levels, points = _banded(_of_tonight(series))
     names = list_line_names(levels, over_releases=over_releases)

@@ -24,7 +24,7 @@ from hybridwatch.analysis.change_point import ChangePoint
 from hybridwatch.analysis.change_point.noise import compute_noise
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
-from hybridwatch.history.cached import cached_per_index
+from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.role import Role
 
@@ -239,10 +239,8 @@ def find_moves(
     """Find the nights on which both builds moved, and stayed where they then were.
 
     Both arrays hold levels by scenario, series and night. ``changed`` names the nights on which a
-    fact of the machine changed.
-
-    Yields:
-        The night, how much slower the baseline is since, and which scenarios moved with it.
+    fact of the machine changed. Each has how much slower the baseline is since, and which scenarios
+    moved with it.
     """
     told, start = set(changed), 0
     alone: list[float] = []

@@ -93,8 +93,8 @@ def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
     """Mark the regressions that are no more than chance gives from run to run."""
     if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
         return list(reports)
-    from hybridwatch.database.queries import open_index  # what is not red needs no history
-    from hybridwatch.history.judged import reds_within_luck
+    from hybridwatch.database.queries import open_index
+    from hybridwatch.history.alerts import reds_within_luck
 
     lucky = reds_within_luck(open_index(results))
 

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.database.moment import STANDING
 from hybridwatch.database.queries import Index
-from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Metric, find_metric
 
 COLUMNS: Final[Mapping[str, str]] = {

@@ -1,26 +1,73 @@
-"""The runs of an index, one row each."""
+"""The runs of an index, one row each, what each is for, and which definitions have ended."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache, partial, wraps
 from types import MappingProxyType
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.freshness import find_successor, successors
+from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.history.cached import cached_per_index
-from hybridwatch.history.controls import bad_on_purpose, list_roles
-from hybridwatch.history.definitions import ended_definitions
-from hybridwatch.history.severity import ORDER
 from hybridwatch.records.role import Role
+
+_MOST: Final = 1024
+
+_I = TypeVar("_I")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def cached_per_index(
+    ask: Callable[Concatenate[_I, _P], _R],
+) -> Callable[Concatenate[_I, _P], _R]:
+    """Make a function remember what it said of the index that it was asked last."""
+
+    @lru_cache(maxsize=1)
+    def answers_of(index: _I) -> Callable[..., _R]:
+        return lru_cache(maxsize=_MOST)(partial(ask, index))
+
+    @wraps(ask)
+    def kept(index: _I, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return answers_of(index)(*args, **kwargs)
+
+    return kept
+
+
+Place: TypeAlias = tuple[str, str, str]
+"""A scenario, a testbed, and the digest of a definition."""
+
+
+@cached_per_index
+def ended_definitions(index: Index, /) -> Mapping[Place, str]:
+    """Give the digest that goes on today in place of each definition that has ended."""
+    runs = index.runs()
+    found: dict[Place, str] = {}
+    for (scenario, testbed), own in runs.groupby(["scenario", "testbed"], sort=False):
+        ended = successors(zip(own["digest"], own["started_at"], strict=True))
+        found |= {(str(scenario), str(testbed), old): find_successor(old, ended) for old in ended}
+    return found
+
 
 CONTROL: Final = "control, bad on purpose"
 """What a run, or its contender, is called whose verdict is expected to be bad."""
 _ALONE: Final = "One build alone: part of the histories; compare it with another run."
 _TAKEN: Final = ("run", "record", "scenario", "version", "digest", "testbed", "sha256")
+
+
+@lru_cache(maxsize=1)  # what an index says never changes, and every view asks
+def list_roles(index: Index) -> Mapping[str, Role]:
+    """Say of each run of two builds what it is for, by its record."""
+    return {record: Role(role) for record, role in index.roles().items()}
+
+
+def bad_on_purpose(index: Index) -> frozenset[str]:
+    """Name the records whose contender lacks a fix or has a fault on purpose."""
+    return frozenset(record for record, role in list_roles(index).items() if role.is_on_purpose)
 
 
 @cached_per_index

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.alerts import CONTROL, Alert, AlertGroup, Timeline, TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
+from hybridwatch.analysis.alert_timeline import CONTROL, Timeline
+from hybridwatch.analysis.alerts import Alert, AlertGroup
 from hybridwatch.analysis.cause import CausePart
 from hybridwatch.analysis.change_review import Found
-from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import known_as
 from hybridwatch.analysis.policy import Action, Policy
@@ -21,6 +22,7 @@ from hybridwatch.analysis.wording.cause_text import (
     CauseText,
     cause_sentence,
     cause_text,
+    find_death,
     name_of_part,
 )
 from hybridwatch.analysis.wording.labels import plural

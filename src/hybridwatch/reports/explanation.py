@@ -20,11 +20,10 @@ from hybridwatch.analysis.pair import Blocks, build_pair
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
+from hybridwatch.analysis.verdict import ORDER, Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
-from hybridwatch.history.severity import ORDER
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import one_line

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
-from hybridwatch.analysis.alerts import AlertGroup, Status, TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
+from hybridwatch.analysis.alerts import AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.control import Control

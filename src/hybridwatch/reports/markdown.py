@@ -13,12 +13,18 @@ from typing import Final
 
 from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
-from hybridwatch.analysis.culprit import find_commits
-from hybridwatch.analysis.death import Death, deaths_in, find_death
+from hybridwatch.analysis.difference import find_commits
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import cause_text, count_others, name_of_part
+from hybridwatch.analysis.wording.cause_text import (
+    Death,
+    cause_text,
+    count_others,
+    deaths_in,
+    find_death,
+    name_of_part,
+)
 from hybridwatch.analysis.wording.labels import describe_change, format_centers, name_of, plural
 from hybridwatch.records.role import side_names
 from hybridwatch.reports import sentence

@@ -16,10 +16,9 @@ from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
 from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.verdict import Comparison, Report, Side, Verdict
+from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Side, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_text
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.history.severity import ORDER
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import Page, TextPart, cut_page, escape, fenced, in_html, one_line
 from hybridwatch.reports.markdown import (

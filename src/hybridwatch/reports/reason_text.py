@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from hybridwatch.analysis.blindness import Blindness, BlindSpot
+from hybridwatch.analysis.change_review import Blindness, BlindSpot
 from hybridwatch.analysis.compare import COUNT_BAND
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff

@@ -11,7 +11,7 @@ import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
 from hybridwatch.analysis.one_side import list_sides
-from hybridwatch.analysis.sign_flips import BlockRow, flip_p
+from hybridwatch.analysis.signed_rank import BlockRow, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError

@@ -1,27 +1,19 @@
 """The history detector: what it finds, what it leaves in peace, and what it refuses."""
 
-import importlib
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.change_point import (
-    HistoryState,
-    change_points,
-    examine,
-    modes,
-    noise,
-    scan,
-)
+from hybridwatch.analysis.change_point import HistoryState, noise, scan, segmentation
+from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.analysis.change_point.place import ChangePlace
 from hybridwatch.errors import HistoryError
 from hybridwatch.metrics import Kind
 
 LEVEL = 100.0
-EXAMINE = importlib.import_module("hybridwatch.analysis.change_point.examine")
-"""The module, whose name its function has taken."""
+EXAMINE = "hybridwatch.analysis.change_point.examine"
 
 
 def random(seed=7):
@@ -46,6 +38,10 @@ def alike(n, correlation, seed):
         state = correlation * state + shock
         series.append(state)
     return LEVEL * (1 + 0.02 * math.sqrt(1 - correlation**2) * np.array(series[50:]))
+
+
+def change_points(values, **options):
+    return examine(values, **options).points
 
 
 def places(values, **options):
@@ -99,8 +95,8 @@ def test_slow_drift_is_reported_as_drift_and_a_step_within_it_as_a_step():
 
 
 def test_a_drift_is_a_step_to_who_knows_no_slope(monkeypatch):
-    monkeypatch.setattr("hybridwatch.analysis.change_point.slope.FEWEST", 10**9)
-    monkeypatch.setattr("hybridwatch.analysis.change_point.ramp.SHORTEST", 10**9)
+    monkeypatch.setattr("hybridwatch.analysis.change_point.scan.FEWEST_OF_LINE", 10**9)
+    monkeypatch.setattr("hybridwatch.analysis.change_point.place.SHORTEST", 10**9)
     assert places(noisy(100) * np.linspace(1, 1.1, 100)) != []
 
 
@@ -118,7 +114,9 @@ def test_a_step_is_placed_neither_early_nor_late_wherever_it_is(at):
 
 def test_the_search_alone_places_young_steps_early(monkeypatch):
     # What weighing the places is for; without it the test above would not tell.
-    monkeypatch.setattr(EXAMINE, "place_of", lambda _values, _unit, cut: ChangePlace(cut, cut, cut))
+    monkeypatch.setattr(
+        f"{EXAMINE}.place_of", lambda _values, _unit, cut: ChangePlace(cut, cut, cut)
+    )
     late = placed(84)
     assert sum(at < 0 for at in late) >= 2
     assert sum(at > 0 for at in late) == 0
@@ -187,7 +185,7 @@ def test_a_slow_drift_is_no_step_and_its_beginning_is_known(before, behind, size
 
 
 def test_the_check_of_drifts_can_fail(monkeypatch):
-    monkeypatch.setattr(EXAMINE, "ramp_instead", lambda *_: None)
+    monkeypatch.setattr(f"{EXAMINE}.ramp_instead", lambda *_: None)
     assert len(told_drifts(50, 0)) < 4
 
 
@@ -239,7 +237,7 @@ def test_a_step_in_noise_of_two_modes_is_found():
 
 
 def test_means_alone_miss_a_step_in_noise_of_two_modes(monkeypatch):
-    monkeypatch.setattr(modes, "best_step", lambda *_: scan.NOWHERE)
+    monkeypatch.setattr(segmentation, "best_step_of_modes", lambda *_: scan.NOWHERE)
     assert steps_named_in_two_modes() < 14
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.culprit import commits_between, culprit_between, find_commits
+from hybridwatch.analysis.difference import commits_between, culprit_between, find_commits
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.records.identity import EngineBuild, FixState
 from tests.builders import TESTBED, a_build, a_run

@@ -1,15 +1,19 @@
-"""No row of a shipped scenario is undecidable by its number of trials."""
+"""No row of a shipped scenario is undecidable by its number of trials.
+
+A verdict is not far from its record.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE, adjust, holm
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Design, Report
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import Trials, a_run
+from tests.walk import follow
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 TIMED = ("output_throughput", "request_throughput", "ttft", "tpot", "itl", "e2el")
@@ -70,3 +74,9 @@ def test_every_row_of_a_shipped_scenario_can_be_decided() -> None:
         if scenario.fits(accelerator)
         for row in undecidable(scenario, accelerator)
     ] == []
+
+
+def test_from_the_newest_record_to_its_verdict_are_at_most_30_stays(tmp_path) -> None:
+    stays = follow(tmp_path)
+    assert any("build_pair" in stay for stay in stays)
+    assert len(stays) <= 30, stays

@@ -1,9 +1,23 @@
-"""What was not measured recently must be told, and only what nobody expects may be silent."""
+"""What was not measured recently must be told, and only what nobody expects may be silent.
+
+A definition that was changed ends a series; loads that are measured in turn do not.
+"""
 
 from datetime import UTC, datetime, timedelta
 
-from hybridwatch.analysis.freshness import Gap, LastMeasured, age_text, gaps
+import pytest
+
+from hybridwatch.analysis.freshness import (
+    Gap,
+    LastMeasured,
+    age_text,
+    change_text,
+    find_successor,
+    gaps,
+    successors,
+)
 from hybridwatch.analysis.policy import Policy
+from tests.builders import STARTED
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 SMOKE = Policy(expected=("smoke",))
@@ -18,8 +32,32 @@ def places(found: tuple[Gap, ...]) -> list[tuple[str, str]]:
     return [(gap.scenario, gap.testbed) for gap in found]
 
 
-def test_what_was_measured_within_two_days_is_no_gap() -> None:
-    assert gaps([measured(ROWS, "h100", 1.9)], SMOKE, NOW) == ()
+WEEK = Policy(expected=("smoke",), max_age_days=7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "there", "told"),
+    [
+        pytest.param(SMOKE, [(ROWS, "h100", 1.9)], [], id="within two days"),
+        pytest.param(SMOKE, [(ROWS, "h100", 1), (ROWS, "h100", 9)], [], id="the newest counts"),
+        pytest.param(WEEK, [(ROWS, "h100", 4)], [], id="the policy says how old is too old"),
+        pytest.param(
+            SMOKE, [("reported/old", "h100", 9), (ROWS, "h100", 1)], [], id="not expected"
+        ),
+        pytest.param(
+            Policy(),
+            [(ROWS, "h100", 9), (RUN, "h100", 0), ("old/one", "h100", 60)],
+            [(ROWS, "h100")],
+            id="without expectations whatever was measured lately",
+        ),
+        pytest.param(SMOKE, [(ROWS, "gone", 32), (ROWS, "h100", 1)], [], id="30 days not seen"),
+        pytest.param(SMOKE, [(ROWS, "h100", 90)], [(ROWS, "h100")], id="all is old"),
+        pytest.param(Policy(), [(ROWS, "h100", 90)], [(ROWS, "h100")], id="all is old, no names"),
+        pytest.param(SMOKE, [(ROWS, "h100", 1), (RUN, "epyc", 1)], [], id="never measured there"),
+    ],
+)
+def test_gaps_are_what_is_expected_and_was_not_measured_in_time(policy, there, told) -> None:
+    assert places(gaps([measured(*one) for one in there], policy, NOW)) == told
 
 
 def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
@@ -28,45 +66,12 @@ def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
     assert found[0].reason == "not measured since 2026-11-18 (4 days): run-4"
 
 
-def test_the_newest_measurement_counts() -> None:
-    assert gaps([measured(ROWS, "h100", 1), measured(ROWS, "h100", 9)], SMOKE, NOW) == ()
-
-
-def test_the_policy_says_how_old_is_too_old() -> None:
-    week = Policy(expected=("smoke",), max_age_days=7)
-    assert gaps([measured(ROWS, "h100", 4)], week, NOW) == ()
-
-
-def test_what_the_policy_does_not_expect_is_silent() -> None:
-    assert gaps([measured("reported/old", "h100", 9), measured(ROWS, "h100", 1)], SMOKE, NOW) == ()
-
-
-def test_without_expectations_whatever_was_measured_lately_is_expected() -> None:
-    there = [measured(ROWS, "h100", 9), measured(RUN, "h100", 0), measured("old/one", "h100", 60)]
-    assert places(gaps(there, Policy(), NOW)) == [(ROWS, "h100")]
-
-
-def test_a_testbed_not_seen_for_thirty_days_is_forgotten() -> None:
-    there = [measured(ROWS, "gone", 32), measured(ROWS, "h100", 1)]
-    assert gaps(there, SMOKE, NOW) == ()
-
-
-def test_a_store_of_which_all_is_old_is_not_forgotten() -> None:
-    assert places(gaps([measured(ROWS, "h100", 90)], SMOKE, NOW)) == [(ROWS, "h100")]
-    assert places(gaps([measured(ROWS, "h100", 90)], Policy(), NOW)) == [(ROWS, "h100")]
-
-
 def test_a_scenario_that_only_a_forgotten_testbed_measured_is_missing_everywhere() -> None:
     found = gaps([measured(ROWS, "gone", 40), measured(RUN, "h100", 0)], SMOKE, NOW)
     assert places(found) == [(ROWS, "")]
     assert found[0].reason == (
         "not measured since 2026-10-13 (40 days) on any expected testbed: run-40"
     )
-
-
-def test_a_scenario_is_not_asked_of_a_testbed_that_never_measured_it() -> None:
-    there = [measured(ROWS, "h100", 1), measured(RUN, "epyc", 1)]
-    assert gaps(there, SMOKE, NOW) == ()
 
 
 def test_a_scenario_that_was_never_measured_is_missing() -> None:
@@ -97,3 +102,54 @@ def test_a_record_from_the_future_is_fresh() -> None:
 def test_ages_are_told_in_hours_and_days() -> None:
     told = [age_text(timedelta(hours=hours)) for hours in (1, 47, 48, 100)]
     assert told == ["1 hour", "47 hours", "2 days", "4 days"]
+
+
+DIGESTS = ("a" * 64, "b" * 64)
+
+
+def _nights(*digests: str) -> list[tuple[str, datetime]]:
+    """Definitions measured one an hour from each midnight on; words are nights."""
+    return [
+        (digest, STARTED + timedelta(days=night, hours=hour))
+        for night, loads in enumerate(digests)
+        for hour, digest in enumerate(loads)
+    ]
+
+
+def test_a_changed_definition_takes_the_place_of_the_one_before() -> None:
+    found = successors(_nights(*"aaabbcc"))
+    assert found == {"a": "b", "b": "c"}
+    assert [find_successor(one, found) for one in "abc"] == ["c", "c", "c"]
+
+
+def test_two_loads_of_each_night_go_on_beside_each_other() -> None:
+    assert successors(_nights("ab", "ab", "ab")) == {}
+
+
+def test_a_load_that_is_new_ends_none_of_the_same_night() -> None:
+    assert successors(_nights("ab", "ab", "abc")) == {}
+    assert successors(_nights("ab", "ab", "abc", "abc")) == {}
+
+
+def test_a_definition_that_comes_back_has_not_ended() -> None:
+    assert successors(_nights(*"aaabba")) == {}
+
+
+def test_of_two_loads_that_were_both_changed_each_has_a_successor() -> None:
+    found = successors(_nights("ab", "ab", "cd", "cd", "cd"))
+    assert found.keys() == {"a", "b"}
+    assert {*found.values()} <= {"c", "d"}
+
+
+def test_what_changed_is_said_by_settings_else_by_the_version() -> None:
+    one, many = {"max_concurrency": "1", "model": "m"}, {"max_concurrency": "64", "model": "m"}
+    assert change_text(one, many, (1, 1), DIGESTS) == "max_concurrency 1 → 64"
+    assert change_text(one, one | {"rate": "2"}, (1, 2), DIGESTS) == "rate none → 2"
+    assert change_text({}, many, (2, 3), DIGESTS) == "version 2 → 3"
+    assert change_text(one, one, (1, 1), DIGESTS) == (
+        "the scenario's definition changed, digest aaaaaaaa → bbbbbbbb"
+    )
+    named = {str(number): "a" for number in range(5)}
+    assert change_text(named, dict.fromkeys(named, "b"), (1, 1), DIGESTS) == (
+        "0 a → b, 1 a → b, 2 a → b and 2 more"
+    )

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridwatch.analysis.expectation import broken_expectations
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import build_report, report_between
+from hybridwatch.analysis.report import broken_expectations, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import FixState, Harness
@@ -48,8 +47,7 @@ def test_planted_slowdown_of_a_fifth_is_found_at_seven_trials() -> None:
         assert found.effect == pytest.approx(0.2, abs=0.05)
         assert found.interval is not None
         assert found.interval.low < 0.2 < found.interval.high
-        assert found.p_adjusted is not None
-        assert found.p_adjusted < 0.05
+        assert (found.p_adjusted or 1.0) < 0.05
         assert found.trials_needed is None
 
 
@@ -84,15 +82,13 @@ def test_same_within_the_margin_is_equivalent() -> None:
     run = a_run({"tpot": noisy(1.0, spread=0.01, seed=1)}, {"tpot": noisy(1.0, 7, 0.01, 2)})
     found = the(build_report(run), "tpot")
     assert found.verdict is Verdict.EQUIVALENT
-    assert found.equivalence_p is not None
-    assert found.equivalence_p < 0.05
+    assert (found.equivalence_p or 1.0) < 0.05
 
 
 def test_significant_change_within_the_margin_is_equivalent() -> None:
     run = a_run({"tpot": noisy(1.0, 9, 0.002, 1)}, {"tpot": noisy(1.01, 9, 0.002, 2)})
     found = the(build_report(run), "tpot")
-    assert found.p_adjusted is not None
-    assert found.p_adjusted < 0.05
+    assert (found.p_adjusted or 1.0) < 0.05
     assert found.verdict is Verdict.EQUIVALENT
 
 
@@ -108,10 +104,8 @@ def test_noise_is_inconclusive_and_says_what_it_could_have_seen() -> None:
     run = a_run({"tpot": noisy(1.0, spread=0.1, seed=1)}, {"tpot": noisy(1.0, 7, 0.1, 2)})
     found = the(build_report(run), "tpot")
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.minimum_detectable_effect is not None
-    assert 0.1 < found.minimum_detectable_effect < 0.3
-    assert found.trials_needed is not None
-    assert found.trials_needed > 30
+    assert 0.1 < (found.minimum_detectable_effect or 0) < 0.3
+    assert (found.trials_needed or 0) > 30
 
 
 def test_a_difference_that_is_one_of_many_looks_stays_open_and_says_so() -> None:
@@ -120,8 +114,7 @@ def test_a_difference_that_is_one_of_many_looks_stays_open_and_says_so() -> None
     quiet = {name: noisy(1.0, spread=0.1, seed=3) for name in ("ttft", "itl", "e2el")}
     other = {name: noisy(1.0, spread=0.1, seed=at) for at, name in enumerate(quiet, 4)}
     found = the(build_report(a_run({**lucky, **quiet}, {**unlucky, **other})), "tpot")
-    assert found.p_value is not None
-    assert found.p_value < 0.05
+    assert (found.p_value or 1.0) < 0.05
     assert found.verdict is Verdict.INCONCLUSIVE
     assert any("as one of 7 tests" in doubt for doubt in found.doubts)
 
@@ -143,22 +136,6 @@ def test_four_to_nine_trials_raise_a_doubt() -> None:
     found = the(build_report(a_run({"tpot": noisy(1.0, 5)}, {"tpot": noisy(2.0, 5)})), "tpot")
     assert found.verdict is Verdict.REGRESSION
     assert any("Fewer than 10 trials a side" in doubt for doubt in found.doubts)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "contender", "verdict"),
-    [
-        ((3.0,) * 7, (3.0,) * 7, Verdict.EQUIVALENT),
-        ((0.0,) * 7, (0.0,) * 7, Verdict.EQUIVALENT),
-        ((3.0,) * 7, (4.0,) * 7, Verdict.REGRESSION),
-        ((4.0,) * 7, (3.0,) * 7, Verdict.IMPROVEMENT),
-        ((0.0,) * 7, (2.0,) * 7, Verdict.REGRESSION),
-        ((2.0,) * 7, (0.0,) * 7, Verdict.IMPROVEMENT),
-        ((3.0,) * 12, (3.01,) * 12, Verdict.REGRESSION),
-    ],
-)
-def test_counts_without_spread(baseline, contender, verdict) -> None:
-    assert verdict_of("host_syncs_per_step", baseline, contender) is verdict
 
 
 def test_a_count_is_the_mean_over_the_steps_of_a_trial() -> None:
@@ -242,8 +219,7 @@ def test_a_small_loss_counts_from_one_point_on() -> None:
     right = "1" * 1000
     assert verdict_of(RECALL, right, "0" * 15 + "1" * 985) is Verdict.REGRESSION
     small = the(build_report(a_run({RECALL: right}, {RECALL: "0" * 8 + "1" * 992})), RECALL)
-    assert small.p_value is not None
-    assert small.p_value < 0.05
+    assert (small.p_value or 1.0) < 0.05
     assert small.verdict is Verdict.EQUIVALENT
     assert (small.relevance, small.metric.margin) == (0.01, 0.02)
 
@@ -256,8 +232,7 @@ def test_enough_equal_answers_are_equivalent_and_few_are_not() -> None:
     assert verdict_of(RECALL, "1" * 150, "1" * 150) is Verdict.EQUIVALENT
     few = the(build_report(a_run({RECALL: "1" * 50}, {RECALL: "1" * 50})), RECALL)
     assert few.verdict is Verdict.INCONCLUSIVE
-    assert few.trials_needed is not None
-    assert 133 <= few.trials_needed <= 250
+    assert 133 <= (few.trials_needed or 0) <= 250
 
 
 def test_answers_are_paired_by_what_was_asked_not_by_place() -> None:

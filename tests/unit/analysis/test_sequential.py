@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hybridwatch.analysis.multiplicity import adjust
+from hybridwatch.analysis.judge import adjust
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sequential import (

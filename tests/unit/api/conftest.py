@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, NIGHTLY, a_run
+from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
 

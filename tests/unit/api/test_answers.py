@@ -10,7 +10,6 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.alerts.actions import acknowledge
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.queries import MOST
 from hybridwatch.api.routes import describe
@@ -20,6 +19,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY
+from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hybridwatch import client as module
-from hybridwatch.analysis.alerts import TriageAction
+from hybridwatch.analysis.alert_decisions import TriageAction
 from hybridwatch.api.routes import ROUTES, WRITES
 from hybridwatch.client import Client, RefusedError
 from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE

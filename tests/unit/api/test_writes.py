@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hybridwatch.analysis.alerts import actions
+from hybridwatch.analysis import alert_decisions
 from hybridwatch.api.routes import Upload
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.tokens import Scope
@@ -215,7 +215,7 @@ def test_an_alert_is_answered_under_the_name_of_the_token(robot, results) -> Non
     ],
 )
 def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said, status) -> None:
-    monkeypatch.setattr(actions, "LONGEST_MUTE", actions.LONGEST_MUTE * 100)
+    monkeypatch.setattr(alert_decisions, "LONGEST_MUTE", alert_decisions.LONGEST_MUTE * 100)
     if "until" in said:
         said = said | {"until": "2099-12-01T00:00:00Z"}
     assert answer(robot, the_alert(robot), **said).json()["status"] == status

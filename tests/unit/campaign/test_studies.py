@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from hybridwatch.analysis.cost import Cost, Ratio
 from hybridwatch.errors import CampaignError
 from hybridwatch_lab.gpu.campaign import CampaignJournal, End, StageEntry
 from hybridwatch_lab.gpu.campaign.studies import costs_in
+from hybridwatch_lab.gpu.cost import Cost, Ratio
 
 STEP_TIME = {"ratio": 1.01, "low": 0.99, "high": 1.03}
 FIX = {

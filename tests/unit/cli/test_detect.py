@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
+from hybridwatch.analysis.change_point.examine import LARGEST, MOST_POINTS
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from tests.builders import SCENARIO, STARTED, a_build, a_run, noisy

@@ -118,7 +118,7 @@ def test_judging_loads_no_statistics_that_it_can_do_without(results, verb) -> No
     for words in (pair, (alone,)):
         said, modules = modules_of(verb, *words, *rest)
         assert ("judged" if verb == "gate" else "quivalent") in said
-        assert "hybridwatch.analysis.trend" in modules
+        assert "hybridwatch.analysis.rank" in modules
         assert modules.isdisjoint(NOT_FOR_JUDGING)
         # The sides of one run need no database; those of two ask which runs are like them.
         assert ("sqlalchemy" in modules) is (words == pair)
@@ -129,7 +129,7 @@ def test_an_import_that_crept_in_is_seen(results, tmp_path) -> None:
     package = tmp_path / "src"
     home = Path(hybridwatch.__file__).parent
     shutil.copytree(home, package / "hybridwatch")  # with what is compiled already
-    rule = package / "hybridwatch" / "analysis" / "trend.py"
+    rule = package / "hybridwatch" / "analysis" / "rank.py"
     planted = "    from scipy import stats\n\n    del stats\n    n = len(values)\n"
     rule.write_text(rule.read_text().replace("    n = len(values)\n", planted, 1))
     _, modules = modules_of("compare", *pair, "--results", str(folder), package=package)

@@ -4,10 +4,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hybridwatch.analysis.alerts import Alert, TriageConflict, acknowledge, build_alerts
+from hybridwatch.analysis.alert_decisions import TriageConflict
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.decisions import Triage, open_triage
-from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
+from tests.unit.analysis.alerts.builders import QUESTION, acknowledge, build_alerts, nights, noon
 
 
 def look(triage: Triage, scenario: str) -> Alert:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alerts import note
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import queries
 from hybridwatch.database.connection import DATABASE_FILE, DATABASE_VARIABLE, Database, parsed
@@ -20,7 +19,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.database.writing import put_in_place
 from hybridwatch.errors import DatabaseError, TriageError
 from tests.postgres import MISSING, Server, running, schema_of
-from tests.unit.analysis.alerts.builders import alert_of, noon
+from tests.unit.analysis.alerts.builders import alert_of, noon, note
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import LARGE, answers_of
 from tests.waiting import wait_until

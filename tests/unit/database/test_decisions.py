@@ -16,31 +16,33 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from hybridwatch.analysis.alerts import (
-    Decision,
-    JudgedMetric,
-    Status,
-    TriageAction,
-    TriageConflict,
-    accept,
-    acknowledge,
-    assign,
-    build_alerts,
-    duplicate,
-    invalid,
-    link,
-    mute,
-    note,
-    reopen,
-    unmute,
-)
+from hybridwatch.analysis.alert_decisions import Decision, TriageAction, TriageConflict
+from hybridwatch.analysis.alert_timeline import JudgedMetric
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
 from hybridwatch.database.connection import DATABASE_FILE, Database, file_url, parsed
 from hybridwatch.database.decisions import EARLIER_FILE, open_triage
 from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.errors import TriageError
-from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, nights, noon
+from tests.unit.analysis.alerts.builders import (
+    QUESTION,
+    SUBJECT,
+    accept,
+    acknowledge,
+    alert_of,
+    assign,
+    build_alerts,
+    duplicate,
+    invalid,
+    link,
+    mute,
+    nights,
+    noon,
+    note,
+    reopen,
+    unmute,
+)
 from tests.unit.analysis.alerts.test_actions import HOSTILE
 
 BAD = Verdict.REGRESSION

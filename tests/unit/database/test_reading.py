@@ -18,14 +18,12 @@ from sqlalchemy.schema import CreateTable
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.rules_version import RULES_VERSION
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, find_line_verdict
 from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.database.reading import list_stamped, read_rows, unpacked
 from hybridwatch.database.schema import DERIVED, ROWS_VERSION
-from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.severity import find_line_verdict
-from hybridwatch.history.trials import load_trials
+from hybridwatch.history.entry import Entry, load_entry, load_trials
 from hybridwatch.records.store import list_records
 from tests.unit.database import synthetic
 from tests.unit.database.stores import add, opened

@@ -1,4 +1,8 @@
+"""What is kept of an index goes with it."""
+
+import gc
 import shlex
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -6,14 +10,12 @@ from statistics import median
 
 import pytest
 
-from hybridwatch.analysis.expectation import EXPECTED
-from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.report import EXPECTED, build_report
+from hybridwatch.analysis.verdict import ORDER, Verdict, find_line_verdict, worst_first
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.reading import read_stamp
-from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.severity import ORDER, find_line_verdict, worst_first
-from hybridwatch.history.trials import Trials, load_trials
+from hybridwatch.history.entry import Entry, Trials, load_entry, load_trials
+from hybridwatch.history.runs import cached_per_index
 from hybridwatch.records.store import Broken, write_run
 from hybridwatch.reports.figures.base import figure_trials
 from hybridwatch.reports.sentence import (
@@ -182,3 +184,39 @@ def test_single_build_record_is_judged_by_what_its_scenario_expects(tmp_path: Pa
     assert isinstance(found, Entry)
     assert found.report is not None
     assert found.report.baseline.build.label == EXPECTED
+
+
+class Index:
+    """Stands for an index: only which one it is counts."""
+
+
+def test_an_index_is_asked_once_until_another_one_is_asked() -> None:
+    asked: list[tuple[object, str]] = []
+
+    @cached_per_index
+    def ask(index: Index, /, word: str) -> str:
+        asked.append((index, word))
+        return word.upper()
+
+    first, second = Index(), Index()
+    assert [ask(first, "a"), ask(first, "a"), ask(first, "b")] == ["A", "A", "B"]
+    assert asked == [(first, "a"), (first, "b")]
+    assert ask(second, "a") == "A"
+    assert ask(first, "a") == "A"
+    assert asked[2:] == [(second, "a"), (first, "a")]
+
+
+def test_an_index_is_let_go_once_another_one_is_asked() -> None:
+    @cached_per_index
+    def ask(index: Index, /) -> list[Index]:
+        return [index]
+
+    old = Index()
+    gone = weakref.ref(old)
+    ask(old)
+    del old
+    gc.collect()
+    assert gone() is not None
+    ask(Index())
+    gc.collect()
+    assert gone() is None

@@ -1,4 +1,7 @@
-"""A nightly is one line whatever its labels, and each definition of a scenario is a series."""
+"""A nightly is one line whatever its labels, and each definition of a scenario is a series.
+
+Runs that stay whole when a store is pruned: somebody or something rests on them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -16,14 +19,17 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, build_lines
 from hybridwatch.history.newest_runs import findings_for
+from hybridwatch.history.resting import old_runs, runs_that_stay
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.metrics import find_metric
+from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.records import identity as record_line
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import BASELINE, SCENARIO, STARTED, TESTBED, a_build, a_run, noisy
+from tests.unit.database.stores import add, opened
 
 NIGHTS = 30
 FAULT_AT = 20
@@ -227,3 +233,45 @@ def test_a_changed_definition_answers_for_the_one_before(tmp_path) -> None:
     findings = findings_for((), tmp_path, STRICT, now=night_of(8))
     assert [report.scenario.digest for report in findings.reports] == [LOADS[64]]
     assert findings.gate.passed
+
+
+RESTED, STEP = 24, 12
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Nights of two builds; from one on the contender is slower."""
+    for night in range(RESTED):
+        add(tmp_path, night, slower=1.0 if night < STEP else 1.4)
+    return tmp_path
+
+
+def stays(results, alerts=()):
+    index = opened(results).index
+    return runs_that_stay(results, index, alerts, lambda _done, _all: None)
+
+
+def test_the_runs_on_both_sides_of_a_change_stay(results):
+    found = stays(results)
+    assert found[f"{STEP - 1:08x}"] == found[f"{STEP:08x}"] == "ttft changed beside it"
+    assert len(found) == 2
+
+
+def test_without_a_change_none_stays(tmp_path):
+    for night in range(RESTED):
+        add(tmp_path, night)
+    assert stays(tmp_path) == {}
+
+
+def test_the_runs_of_an_open_alert_stay(results):
+    now = STARTED + timedelta(days=RESTED)
+    alerts = find_alerts(results, opened(results).index, checkout_here(), now)
+    assert {alert.opened_by.run_id for alert in alerts} <= stays(results, alerts).keys()
+    assert f"{RESTED - 1:08x}" in stays(results, alerts)
+
+
+def test_every_run_is_listed_once_with_its_builds(results):
+    runs = old_runs(opened(results).index)
+    assert len({run.run for run in runs}) == len(runs) == RESTED
+    assert {len(run.like) for run in runs} == {5}
+    assert runs[0].started_at == STARTED

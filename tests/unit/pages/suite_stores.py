@@ -5,7 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hybridwatch.analysis.alerts import Alert, Decision
+from hybridwatch.analysis.alert_decisions import Decision
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout

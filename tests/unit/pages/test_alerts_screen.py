@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.alerts import CONTROL, Status, acknowledge, assign, link, mute, note
+from hybridwatch.analysis.alert_timeline import CONTROL
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.connection import DATABASE_FILE
@@ -16,6 +17,7 @@ from hybridwatch.pages.screens.alerts import listed
 from hybridwatch.records.identity import FixState
 from tests.builders import a_build
 from tests.dashboard.parity import words_of
+from tests.unit.analysis.alerts.builders import acknowledge, assign, link, mute, note
 from tests.unit.pages.suite_stores import (
     EQUAL,
     KNOWN_BAD,

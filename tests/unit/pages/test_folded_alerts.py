@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.analysis.alerts import Status, acknowledge
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
 from hybridwatch.database.queries import open_index
@@ -26,6 +26,7 @@ from hybridwatch.reports.jsonform import alert_to_json
 from hybridwatch.reports.markdown import SHOWN, build_rows
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
 from tests.dashboard.parity import words_of
+from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.pages.suite_stores import act, alerts, rows, source_of, table, view
 
 BEDS = ("epyc-4c", "h100", "h200")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.calibration.figure import Figure, at_most
-from hybridwatch.analysis.calibration.read import Calibration, read_calibration
+from hybridwatch.analysis.calibration.figure import Calibration, Figure, at_most, read_calibration
 from hybridwatch.analysis.detection import ControlReading, Detection, find_detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import open_index

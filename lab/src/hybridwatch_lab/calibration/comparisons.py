@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import find_metric
 from hybridwatch_lab.calibration.field import RATE_RULES, RateRule

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hybridwatch.analysis.change_point import HistoryState, change_points
+from hybridwatch.analysis.change_point import HistoryState
+from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch_lab.calibration.noise import Array
 
 
@@ -27,5 +28,6 @@ Detector = Callable[[Array], tuple[Alarm, ...]]
 def ours(values: Array) -> tuple[Alarm, ...]:
     """Ask the shipped detector, telling it nothing but the values."""
     return tuple(
-        Alarm(point.index, point.state is HistoryState.CONFIRMED) for point in change_points(values)
+        Alarm(point.index, point.state is HistoryState.CONFIRMED)
+        for point in examine(values).points
     )

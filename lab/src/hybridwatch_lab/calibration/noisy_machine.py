@@ -20,9 +20,8 @@ from numpy.random import Generator
 from hybridwatch.analysis import signed_rank
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_level, part, percent
-from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
-from hybridwatch.analysis.noisy_machine import BLOCKS
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
+from hybridwatch.analysis.machine_state import BLOCKS
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
@@ -67,7 +66,7 @@ Rule = Callable[[JudgedSession], tuple[Comparison, ...]]
 
 
 def as_shipped(session: JudgedSession) -> tuple[Comparison, ...]:
-    """Let the processor time decide (``analysis/noisy_machine.py``)."""
+    """Let the processor time decide (``analysis/machine_state.py``)."""
     return judge_together(session.drafts)[0]
 
 

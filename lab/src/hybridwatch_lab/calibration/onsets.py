@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, part, percent
-from hybridwatch.analysis.change_point.onset import FEWEST, find_onset
+from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.noise import RecordedNoise

@@ -10,7 +10,8 @@ import numpy as np
 
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
-from hybridwatch.analysis.change_point import History, examine
+from hybridwatch.analysis.change_point import History
+from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.metrics import Kind
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable

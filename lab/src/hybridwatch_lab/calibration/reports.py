@@ -14,8 +14,7 @@ from hybridwatch.analysis import signed_rank
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_most, percent
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
+from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import Run

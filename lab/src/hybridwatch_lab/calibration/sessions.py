@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import HistoryError
 from hybridwatch.records.run import MachineState, Phase, Run, Sample, Trial

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.analysis.calibration.figure import part, percent
-from hybridwatch.analysis.change_point import change_points
+from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.metrics import Kind
 from hybridwatch_lab.calibration import noise
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
@@ -92,15 +92,15 @@ def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bo
 
 
 def _by_values(history: ToldHistory) -> Sequence[int]:
-    return [point.index for point in change_points(history.values)]
+    return [point.index for point in examine(history.values).points]
 
 
 def _by_errors(history: ToldHistory) -> Sequence[int]:
-    return [point.index for point in change_points(history.values, spreads=history.errors)]
+    return [point.index for point in examine(history.values, spreads=history.errors).points]
 
 
 def _by_kind(history: ToldHistory) -> Sequence[int]:
-    return [point.index for point in change_points(history.values, kind=Kind.PROPORTION)]
+    return [point.index for point in examine(history.values, kind=Kind.PROPORTION).points]
 
 
 _SETTINGS: Final[Mapping[str, tuple[Draw, Mapping[str, Finder]]]] = MappingProxyType(

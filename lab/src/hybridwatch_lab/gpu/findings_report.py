@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
-from hybridwatch.analysis.cost import Cost
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
 from hybridwatch.reports.escape import as_code, as_item, escape, render_table
+from hybridwatch_lab.gpu.cost import Cost
 from hybridwatch_lab.gpu.findings_analysis import (
     QUANTITIES,
     Evidence,

@@ -1,40 +1,112 @@
 """The history of one metric: where did its level change, and by how much?
 
-``change_points`` and ``examine`` are the way in. A series is scored robustly (``noise``), searched
-for the split, the excursion or the jump off a slope that stands out most (``scan``, ``slope``),
-cut there, and searched again (``segmentation``). Each change gets the range of places that it may
-have (``place``), and steps that are one drift are named as such (``ramp``); ``onset`` tells since
-when a run is bad that is known to be, ``two_levels`` whether a level is two. Nothing is tuned by
-the caller: what counts as a change is fixed by ``scan.needed`` and measured by
-``python -m hybridwatch_lab.calibration``.
+``examine`` is the way in. A series is scored robustly (``noise``), searched for the split, the
+excursion or the jump off a slope that stands out most (``scan``), cut there, and searched again
+(``segmentation``). Each change gets the range of places that it may have (``place``), and steps
+that are one drift are named as such; ``find_onset`` tells since when a run is bad that is known to
+be, ``two_levels`` whether a level is two. Nothing is tuned by the caller: what counts as a change
+is fixed by ``scan.needed`` and measured by ``python -m hybridwatch_lab.calibration``.
+
+This file has the types and words of what is found.
 """
 
-from hybridwatch.analysis.change_point.examine import (
-    LARGEST,
-    MOST_POINTS,
-    change_points,
-    examine,
-)
-from hybridwatch.analysis.change_point.history import (
-    NOT_ONE_COMMIT,
-    ChangePoint,
-    Drift,
-    History,
-    HistoryState,
-    describe_drifts,
-)
-from hybridwatch.analysis.change_point.two_levels import two_levels
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
-__all__ = [
-    "LARGEST",
-    "MOST_POINTS",
-    "NOT_ONE_COMMIT",
-    "ChangePoint",
-    "Drift",
-    "History",
-    "HistoryState",
-    "change_points",
-    "describe_drifts",
-    "examine",
-    "two_levels",
-]
+from hybridwatch.analysis.verdict import Interval
+
+NOT_ONE_COMMIT: Final = "no single commit is to blame: look for a slow cause, and at the machine"
+"""Of what came slowly."""
+
+
+class HistoryState(StrEnum):
+    """How sure a change point is; a text, since readers of JSON and of tables compare it as one."""
+
+    SUSPECTED = "suspected"
+    """Beyond noise, but young or barely so: look again after the next points."""
+    CONFIRMED = "confirmed"
+    """Enough points stand on the new level, clearly."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """One change of level.
+
+    Attributes:
+        index: First point of the new level.
+        effect: New level / old level - 1; the difference of the levels for proportions, exact
+            metrics and series that are not positive throughout.
+        interval: 95 % around ``effect``, widened where neighbouring points resemble each other.
+        state: Whether it may still turn out to be noise.
+        first: Earliest point of the range that holds the true ``index`` with 95 %.
+        last: Latest point of it. The cause lies between the run before ``first`` and this one.
+    """
+
+    index: int
+    effect: float
+    interval: Interval
+    state: HistoryState
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A level that moves along a straight line rather than steps: no single run is to blame.
+
+    Attributes:
+        index: First point that has moved.
+        first: Earliest point of the range that holds the true ``index`` with 95 %.
+        last: Latest point of it.
+        end: Point at which it stands still again, or the last of the series.
+        effect: How far it leads in all, in the unit of ``ChangePoint.effect``.
+    """
+
+    index: int
+    first: int
+    last: int
+    end: int
+    effect: float
+
+    @property
+    def per_point(self) -> float:
+        """How far it leads from one point to the next, on average."""
+        return self.effect / (self.end - self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What there is to say of a series.
+
+    Attributes:
+        points: Change points, oldest first.
+        drifts: Stretches in which the level drifts, oldest first; no change point is in them.
+        doubts: What a reader should hold against it, each with what to do about it.
+    """
+
+    points: tuple[ChangePoint, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool) -> Iterator[str]:
+    """Say each drift in a sentence.
+
+    ``moments`` says when each point was measured. If ``is_ratio``, effects are shares of the level,
+    else differences.
+    """
+
+    def size(effect: float, digits: int) -> str:
+        return f"{effect:+.{digits}%}".replace("%", " %") if is_ratio else f"{effect:+.3g}"
+
+    for drift in history.drifts:
+        since, first, last = (moments[at] for at in (drift.index, drift.first, drift.last))
+        goes_on = drift.end == len(moments) - 1
+        yield (
+            f"The level {'drifts' if goes_on else 'drifted'} by {size(drift.per_point, 2)} a run "
+            f"since about {since} ({first} to {last}, 95 %)"
+            f"{'' if goes_on else f' until about {moments[drift.end]}'}, {size(drift.effect, 1)} "
+            f"in all; {NOT_ONE_COMMIT}."
+        )

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from hybridwatch.analysis.change_point import scan, slope
-from hybridwatch.analysis.change_point.history import ChangePoint, Drift, History, HistoryState
+from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState, scan
 from hybridwatch.analysis.change_point.noise import (
     CLIP,
     Array,
@@ -22,8 +21,13 @@ from hybridwatch.analysis.change_point.noise import (
     compute_scores,
     compute_spread,
 )
-from hybridwatch.analysis.change_point.place import ChangePlace, place_of
-from hybridwatch.analysis.change_point.ramp import LONGEST, Ramp, ramp_instead
+from hybridwatch.analysis.change_point.place import (
+    LONGEST,
+    ChangePlace,
+    Ramp,
+    place_of,
+    ramp_instead,
+)
 from hybridwatch.analysis.change_point.segmentation import (
     Levels,
     Segment,
@@ -78,16 +82,14 @@ class _Series:
         return math.expm1(min(difference, _LARGEST_LOG)) if self.is_log else difference
 
 
-def change_points(
+def examine(
     values: npt.ArrayLike,
     times: npt.ArrayLike | None = None,
     *,
     kind: Kind | str | None = None,
     spreads: npt.ArrayLike | None = None,
-) -> tuple[ChangePoint, ...]:
-    """Find where the level of a series changed; ``examine`` also tells drift and doubts.
-
-    The change points are oldest first.
+) -> History:
+    """Say all there is to say of a series: change points, drift and doubts.
 
     Args:
         values: One number per run, oldest first. Fewer than 10 give nothing.
@@ -99,20 +101,6 @@ def change_points(
 
     Raises:
         HistoryError: The input makes no series; the message says where and what was expected.
-    """
-    return examine(values, times, kind=kind, spreads=spreads).points
-
-
-def examine(
-    values: npt.ArrayLike,
-    times: npt.ArrayLike | None = None,
-    *,
-    kind: Kind | str | None = None,
-    spreads: npt.ArrayLike | None = None,
-) -> History:
-    """Say all there is to say of a series: change points, drift and doubts.
-
-    Args and errors as for ``change_points``.
     """
     wanted = _kind(kind)
     numbers = _values(values)
@@ -312,7 +300,7 @@ def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
     """Estimate the difference of two levels, and half the width of the interval around it."""
     scale, n = stretch.noise.scale, stretch.values.size
     left, right = stretch.values[:cut], stretch.values[cut:]
-    low, high = slope.level_of(left, scale), slope.level_of(right, scale)
+    low, high = scan.level_of(left, scale), scan.level_of(right, scale)
     if scale == 0:
         return high - low, 0.0
     rest = bounded(np.concatenate((left - low, right - high)) / scale, CLIP)
@@ -325,15 +313,15 @@ def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
     """Find whether a straight line leads anywhere since the last change."""
     start = max(levels.edges(series.values.size)[-2], series.values.size - LONGEST)
     n = series.values.size - start
-    if n < slope.FEWEST:
+    if n < scan.FEWEST_OF_LINE:
         return
     stretch = build_segment(series.values, series.spreads, start, start + n, series.noise)
     if not stretch.has_noise():
         return
     scores = compute_scores(stretch.values, stretch.unit)
-    if abs(slope.compute_tilt(scores)) < _DRIFTS / 2:
+    if abs(scan.compute_tilt(scores)) < _DRIFTS / 2:
         return
-    line = slope.line_of(stretch.values, stretch.unit)
+    line = scan.line_of(stretch.values, stretch.unit)
     total = float(line[-1] - line[0])
     rest = compute_scores(stretch.values - line, stretch.unit)
     spread = compute_spread(rest, (), stretch.noise.correlation)

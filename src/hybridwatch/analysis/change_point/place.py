@@ -7,23 +7,44 @@ has the density that is seen around both levels (a kernel estimate), mixed with 
 no outlier decides; what is left of the point before is taken out first (autoregression of order
 one); and the size of the change, which is known the less the shorter a level is, is averaged over.
 ``python -m hybridwatch_lab.calibration`` measures how often the places hold the true one.
+
+Did the level change at once, or did it drift from one level to another?
+
+A drift that starts and ends within a series looks like one step or several in the same direction.
+Both are fitted robustly: the steps at their places, and a level that stays, moves along a straight
+line and stays again, over a grid of where it starts and ends (as a broken line is fitted, Hudson,
+JASA 61, 1966). ``python -m hybridwatch_lab.calibration`` measures how often one passes for the
+other.
+
+Since when is a run bad that is known to be: a step at which run, or a drift?
+
+``place_of`` weighs places by what is seen on both sides of them. An alert wants to know on its
+first morning, with one run on the new level, so here the noise is taken from what came before and
+from the error of each run. Every place of a step and a grid of drifts, begun long enough ago, are
+fitted by least squares and weighed by their likelihoods, with clipped distances; a drift is
+believed less beforehand.
 """
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from hybridwatch.analysis.change_point import scan, slope
+from hybridwatch.analysis.change_point import scan
 from hybridwatch.analysis.change_point.noise import (
+    CLIP,
     Array,
     bounded,
     compute_autoregression,
     compute_medians,
+    compute_noise,
     compute_products,
     compute_spread,
 )
+from hybridwatch.analysis.change_point.segmentation import build_segment
 
 CONFIDENCE: Final = 0.95
 _REACH: Final = 512
@@ -108,7 +129,7 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
 def _beside(values: Array, cut: int) -> tuple[Array, float]:
     """Distances from the levels on both sides, and the difference of these."""
     unit = _deviation(np.diff(values)) / math.sqrt(2)
-    low, high = slope.level_of(values[:cut], unit), slope.level_of(values[cut:], unit)
+    low, high = scan.level_of(values[:cut], unit), scan.level_of(values[cut:], unit)
     return np.concatenate((values[:cut] - low, values[cut:] - high)), high - low
 
 
@@ -170,3 +191,171 @@ def shortest(masses: Array, start: int) -> ChangePlace:
             last += 1
             held += masses[last]
     return ChangePlace(start + index, start + first, start + last)
+
+
+SHORTEST: Final = 12
+"""Points of a drift; a shorter one is a step in the search for its cause."""
+LONGEST: Final = 1024
+"""Points of a stretch that is looked at."""
+_HANDICAP: Final = 7.0
+"""By how many squared standard deviations a drift must fit better than one step."""
+_EVERY_STEP: Final = 2.0
+"""Less of them for every other step: its place and size were free to choose."""
+_GOES_ON: Final = math.exp(-3.84 / 2)
+"""Likelihood, over that of the likeliest end, from which on the last point is believed to be the
+end: what is not known to have stopped goes on."""
+_GRID: Final = 32
+"""Starts, and as many ends, that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """A level that moves.
+
+    Attributes:
+        start: First point that has moved, the likeliest.
+        first: Earliest point of the range that holds ``start`` with 95 %.
+        last: Latest point of it.
+        end: Point at which it stands still again, or the last one.
+        total: How far it moves.
+    """
+
+    start: int
+    first: int
+    last: int
+    end: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Fits:
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    totals: Array
+    misfits: Array
+
+
+def ramp_instead(values: Array, unit: float, cuts: tuple[int, ...]) -> Ramp | None:
+    """Find the drift that explains a stretch clearly better than its steps do, if one does.
+
+    ``values`` reach from the change before the steps to the change after them; ``unit`` is the
+    standard deviation of a point. ``cuts`` has the first point of each new level; all steps have
+    the same direction.
+    """
+    if values.size < SHORTEST + 4 or values.size > LONGEST or unit == 0:
+        return None
+    levels = np.empty_like(values)
+    for start, end in pairwise((0, *cuts, values.size)):
+        levels[start:end] = scan.level_of(values[start:end], unit)
+    misfit = float(np.minimum(((values - levels) / unit) ** 2, CLIP**2).sum())
+    found, least, inflation = _best(values, unit, levels.min(), levels.max())
+    handicap = _HANDICAP - _EVERY_STEP * (len(cuts) - 1)
+    return found if misfit - least > handicap * inflation**2 else None
+
+
+def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, float, float]:
+    """The likeliest drift, how badly it fits, and how much likeness of neighbours widens sums."""
+    kept = np.clip(values, low - CLIP * unit, high + CLIP * unit)
+    fits = _fits(kept, unit)
+    best = int(fits.misfits.argmin())
+    start, end, total = int(fits.starts[best]), int(fits.ends[best]), float(fits.totals[best])
+    rest = kept - total * find_shape(values.size, fits.starts[[best]], fits.ends[[best]])[0]
+    scores = bounded((rest - rest.mean()) / unit, CLIP)
+    inflation = compute_spread(scores, (), 1.0).inflation
+    least = float(fits.misfits[best])
+    chances = np.exp((least - fits.misfits) / 2 / inflation**2)
+    first, last = _find_range(fits.starts, chances / chances.sum())
+    if chances[fits.ends == values.size - 1].max() > _GOES_ON:
+        end = values.size - 1
+        there = np.where(fits.ends == end, fits.misfits, np.inf)
+        best = int(there.argmin())
+        start, total = int(fits.starts[best]), float(fits.totals[best])
+    # The first point that has moved is the one after the last that has not.
+    return Ramp(start + 1, first + 1, last + 1, end, total), least, inflation
+
+
+def _find_range(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]:
+    """Give the range of starts that holds the true one, to the next of the grid on either side."""
+    places, at = np.unique(starts, return_inverse=True)
+    shares = np.cumsum(np.bincount(at, masses))
+    rest = (1 - CONFIDENCE) / 2
+    low, high = np.searchsorted(shares, (rest, 1 - rest))
+    return int(places[max(low - 1, 0)]), int(places[min(high + 1, places.size - 1)])
+
+
+def _fits(values: Array, unit: float) -> _Fits:
+    """Fit a drift between every start and every end of a grid, by least squares."""
+    last = values.size - 1
+    shortest = min(SHORTEST, last - 1)
+    count = min(_GRID, last - shortest + 1)
+    starts = np.unique(np.linspace(0, last - shortest, count).astype(np.int64))
+    ends = np.unique(np.linspace(shortest, last, count).astype(np.int64))
+    far = ends - starts[:, None] >= shortest
+    first, second = np.nonzero(far)
+    begins, stops = starts[first], ends[second]
+    shapes = find_shape(values.size, begins, stops)
+    shapes -= shapes.mean(axis=1, keepdims=True)
+    level = (values - values.mean()) / unit
+    totals = shapes @ level / np.einsum("ij,ij->i", shapes, shapes)
+    # In place: these are half a million numbers for 1,000 points.
+    shapes *= totals[:, None]
+    away = np.subtract(level, shapes, out=shapes)
+    np.minimum(np.square(away, out=away), CLIP**2, out=away)
+    return _Fits(begins, stops, totals * unit, away.sum(axis=1))
+
+
+def find_shape(n: int, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Array:
+    """From 0 at each start to 1 at its end, a row for each."""
+    shape: Array = (np.arange(n) - starts[:, None]) / (ends - starts)[:, None]
+    return np.clip(shape, 0.0, 1.0, out=shape)
+
+
+FEWEST: Final = 5
+"""Runs before the bad one that tell a level and its noise."""
+_CLIP: Final = 5.0
+"""Standard deviations of a run that is off for reasons of its own."""
+_DRIFTS: Final = 0.2
+"""How likely a drift is beforehand."""
+_MOVED: Final = 6
+"""Runs for which a drift has to last until the bad one: what is faster is a step in the search for
+its cause."""
+_LEAST: Final = 1e-9
+
+
+def find_onset(values: Array, errors: Array, bad: int) -> ChangePlace | None:
+    """Find the runs one of which is the first bad one with 95 %.
+
+    ``values`` says how bad each run is, oldest first, with the standard error of each; ``FEWEST``
+    runs or more come before the bad one. The first bad run is not after ``bad``.
+
+    Gives ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
+    """
+    whole = build_segment(values, errors, 0, values.size, compute_noise(values))
+    unit = np.maximum(whole.unit, _LEAST) * np.ones(values.size)
+    unit[bad] = min(unit[bad], np.median(unit))  # how unsure it is was asked when it was judged
+    way, at = math.copysign(1.0, values[bad]), np.arange(values.size)
+    last = values.size - 1
+    pairs = [
+        (start, end)
+        for start in range(bad - _MOVED + 1)
+        for end in {*range(start + SHORTEST, last), last}
+    ]
+    steps = (at >= np.arange(1, bad + 1)[:, None]).astype(np.float64)
+    ramps = find_shape(values.size, *np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
+    misfits = _misfits(way * values, unit, np.concatenate((steps, ramps)))
+    chances = np.exp((misfits.min() - misfits) / 2 / CERTAIN)
+    by_step, by_drift = chances[:bad], chances[bad:]
+    drifts = _DRIFTS * float(by_drift.mean()) if pairs else 0.0
+    if drifts > (1 - CONFIDENCE) * (drifts + (1 - _DRIFTS) * float(by_step.mean())):
+        return None
+    return shortest(by_step / by_step.sum(), 1)
+
+
+def _misfits(values: Array, unit: Array, shapes: Array) -> Array:
+    """Fit a level plus what each shape adds to it, nothing below 0, and say how badly it fits."""
+    weights = 1 / unit**2 / np.sum(1 / unit**2)
+    level = values - weights @ values
+    shapes = shapes - (shapes @ weights)[:, None]
+    sizes = np.maximum((shapes * weights) @ level / (shapes**2 @ weights), 0.0)
+    away = (level - sizes[:, None] * shapes) / unit
+    return np.asarray(np.minimum(away**2, _CLIP**2).sum(axis=1))

@@ -1,17 +1,108 @@
-"""A cause in words: what happened, then by how much and where it shows.
+"""A cause in words: what happened, then by how much and where it shows, and what ended an engine.
 
 Plain text from records; what shows it as Markdown or HTML escapes it.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hybridwatch.analysis.cause import TYPICAL, Area, Cause, CausePart
-from hybridwatch.analysis.death import Death, find_death
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.cause import TYPICAL, Area, Cause, CausePart, causes_in
+from hybridwatch.analysis.detection import kind_of
+from hybridwatch.analysis.subject import find_phase
+from hybridwatch.analysis.verdict import Comparison, FailedTrial, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, plural
-from hybridwatch.metrics import Kind, find_metric
+from hybridwatch.metrics import Kind
+from hybridwatch.records.run import Phase
+from hybridwatch.system.engine_log import find_root
+
+LONGEST: Final = 160
+"""Characters of a reason: a message about memory goes on with advice for several lines."""
+
+_SAYS_NOTHING: Final = frozenset({"AcceleratorError", "Exception", "RuntimeError"})
+"""Types that add nothing to their message."""
+_HUNG: Final = re.compile(r"time(?:d )?out|\bhung\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """Why trials of a report failed.
+
+    Attributes:
+        trial: The failed trial that tells most.
+        reason: The root of it, one line of at most ``LONGEST`` characters.
+        sides: ``baseline``, ``contender`` or both.
+        hung: Whether the engine was there and did not answer in time.
+    """
+
+    trial: FailedTrial
+    reason: str
+    sides: tuple[str, ...]
+    trials: int
+    hung: bool
+
+    @property
+    def ended(self) -> bool:
+        """Whether the engine ended, or never came up."""
+        return self.trial.engine_died and not self.hung
+
+
+def find_death(report: Report, cause: Cause) -> Death | None:
+    """Find why the trials behind a cause failed.
+
+    ``None`` for a cause that is no failure, and where nothing is known of the trials.
+    """
+    if cause.area is not Area.ENGINE:
+        return None
+    where = _where(cause)
+    failed = [one for one in report.failed_trials if not where or (one.side, one.phase) in where]
+    if not failed:
+        return None
+    # The first that says why; a later engine only dies of the same again.
+    worst = min(failed, key=lambda one: (not one.engine_died, find_root(one.log_tail) is None))
+    root = find_root(worst.log_tail)
+    return Death(
+        trial=worst,
+        reason=bounded(plain(root)) if root else bounded(worst.reason),
+        sides=tuple(dict.fromkeys(one.side for one in failed)),
+        trials=len(failed),
+        hung=root is None and _HUNG.search(worst.reason) is not None,
+    )
+
+
+def deaths_in(report: Report) -> Iterator[Death]:
+    """Find the failures of a report that left a log; it has one cause of this kind at most."""
+    for cause in causes_in(report):
+        death = find_death(report, cause)
+        if death is not None and death.trial.log_tail.strip():
+            yield death
+
+
+def plain(root: str) -> str:
+    """Write an error without its module, and without a type that says nothing."""
+    name, colon, text = root.partition(": ")
+    short = name.rpartition(".")[2]
+    return text if colon and short in _SAYS_NOTHING else f"{short}{colon}{text}"
+
+
+def bounded(reason: str) -> str:
+    """Put a reason on one line and cut it where it becomes too long."""
+    line = " ".join(reason.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}\u2026"
+
+
+def _where(cause: Cause) -> frozenset[tuple[str, Phase]]:
+    """On which side and in which phase values are lacking; nothing without comparisons."""
+    compared = [part.comparison for part in cause.parts if part.comparison is not None]
+    return frozenset(
+        (name, find_phase(comparison.metric))
+        for comparison in compared
+        for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender))
+        if side is None
+    )
+
 
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),
@@ -113,7 +204,7 @@ def _odd_contract(cause: Cause) -> str:
 
 def _lead(part: CausePart) -> str:
     name, compared = name_of_part(part), part.comparison
-    kind = _kind_of(part)
+    kind = compared.metric.kind if compared is not None else kind_of(part.metric) or Kind.TIME
     both = _both(compared) if compared is not None else ""
     if kind is Kind.EXACT:
         return f"{name} {both or numbers.effect(part.effect, kind)}".rstrip() + _parting(compared)
@@ -135,15 +226,6 @@ def _parting(compared: Comparison | None) -> str:
     first = compared.changes[0]
     near = "" if first.baseline_gap is None else f", {first.baseline_gap:g} nats from the baseline"
     return f" (first at token {first.position + 1} of request {first.request + 1}{near})"
-
-
-def _kind_of(part: CausePart) -> Kind:
-    if part.comparison is not None:
-        return part.comparison.metric.kind
-    try:
-        return find_metric(part.metric).kind
-    except KeyError:
-        return Kind.TIME
 
 
 def _both(comparison: Comparison) -> str:

@@ -28,12 +28,11 @@ from pydantic import (
 )
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.tradeoff import Spread
 from hybridwatch.analysis.verdict import Family, Report, TokenChange, Verdict
-from hybridwatch.analysis.wording.cause_text import cause_sentence
+from hybridwatch.analysis.wording.cause_text import cause_sentence, find_death
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.records.run import Clock
 

@@ -20,7 +20,7 @@ from enum import Enum
 from statistics import median, stdev
 from typing import Final
 
-from hybridwatch.analysis.change_point import LARGEST, MOST_POINTS
+from hybridwatch.analysis.change_point.examine import LARGEST, MOST_POINTS
 from hybridwatch.errors import HistoryError
 
 _SERIES: Final = "series"

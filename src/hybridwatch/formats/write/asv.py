@@ -17,7 +17,7 @@ import numpy as np
 
 from hybridwatch.analysis.noise import REMEMBERED, learned_noise
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,

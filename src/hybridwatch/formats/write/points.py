@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import compute_summary
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import compute_summary, reduce_side
 from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.errors import ExportError
 from hybridwatch.records.identity import EngineBuild

@@ -13,7 +13,7 @@ from typing import Final
 
 from github import GithubException
 
-from hybridwatch.analysis.culprit import CommitRange
+from hybridwatch.analysis.difference import CommitRange
 from hybridwatch.integrations.github.client import GitHubClient, RepositoryAccess
 from hybridwatch.integrations.github.pull_request import PullRequest
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect

@@ -12,7 +12,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from hybridwatch.analysis.alerts import Alert, AlertGroup, Seen, Since, Status, since
+from hybridwatch.analysis.alert_decisions import Seen
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Since, Status, since
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
@@ -21,10 +22,9 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
-from hybridwatch.history.alerts import find_groups
+from hybridwatch.history.alerts import find_gaps, find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import load_entry
-from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.integrations.notify.message import Content, MessagePart

@@ -12,7 +12,7 @@ from hybridwatch.scenarios.load import Survey, survey
 from hybridwatch.system.home import home_or_shipped, layers
 
 if TYPE_CHECKING:
-    from hybridwatch.analysis.calibration.read import Calibration
+    from hybridwatch.analysis.calibration.figure import Calibration
 
 _CALIBRATION: Final = Path("docs") / "calibration.json"
 
@@ -43,7 +43,7 @@ def checkout_here() -> Checkout:
 
 
 def _calibration(path: Path) -> "Calibration | None":
-    from hybridwatch.analysis.calibration.read import read_calibration  # waits for scipy.stats
+    from hybridwatch.analysis.calibration.figure import read_calibration  # waits for scipy.stats
 
     return read_calibration(path)
 

@@ -14,9 +14,8 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.queries import Index
-from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.alerts import find_alerts, find_gaps
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.overview import Overview, read_overview

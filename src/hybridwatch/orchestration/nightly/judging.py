@@ -9,7 +9,7 @@ from hybridwatch.analysis.replay import (
     noise_in,
 )
 from hybridwatch.analysis.report import Terms
-from hybridwatch.analysis.tools import present_tools
+from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.history.judge import Chosen, JudgedReport, judge_on
 from hybridwatch.records.store import (

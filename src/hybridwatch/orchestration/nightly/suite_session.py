@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hybridwatch.analysis.machine_state import blocks_missing
 from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
-from hybridwatch.analysis.noisy_machine import blocks_missing
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.database.heads import read_alike
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label

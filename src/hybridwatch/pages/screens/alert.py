@@ -3,26 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hybridwatch.analysis.alerts import (
-    Alert,
-    DecisionEntry,
-    RunVerdict,
-    TransitionKind,
-    TriageAction,
-)
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alert_timeline import RunVerdict, TransitionKind
+from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.death import find_death
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.cause_text import name_of_part
+from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
-from hybridwatch.history.entry import Entry
+from hybridwatch.history.entry import Entry, load_trials
 from hybridwatch.history.lines import Line as HistoryLine
 from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
-from hybridwatch.history.trials import load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

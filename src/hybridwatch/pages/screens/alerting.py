@@ -3,14 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hybridwatch.analysis.alerts import (
-    Alert,
-    AlertGroup,
-    DecisionEntry,
-    RunVerdict,
-    Status,
-    TriageAction,
-)
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alert_timeline import RunVerdict
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.entry import Entry
 from hybridwatch.history.runs import list_contenders

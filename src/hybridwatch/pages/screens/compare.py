@@ -9,16 +9,15 @@ import pandas as pd
 
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, find_line_verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
 from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.history.host_work import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
+from hybridwatch.history.entry import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.history.severity import find_line_verdict, worst_first
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, HistoryState
-from hybridwatch.analysis.culprit import commits_between
+from hybridwatch.analysis.difference import commits_between
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural

@@ -9,16 +9,17 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import AlertSubject, Status
+from hybridwatch.analysis.alert_timeline import AlertSubject
+from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import TriageError
+from hybridwatch.history.alerts import reds_within_luck
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls
-from hybridwatch.history.judged import reds_within_luck
 from hybridwatch.history.overview_rows import (
     COLUMNS,
     CellStatus,
@@ -30,7 +31,6 @@ from hybridwatch.history.overview_rows import (
     since_when,
 )
 from hybridwatch.history.runs import latest_comparisons
-from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,

@@ -13,7 +13,7 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_timeline import (
     AlertSubject,
     RunVerdict,
     Timeline,
@@ -22,12 +22,11 @@ from hybridwatch.analysis.alerts import (
 )
 from hybridwatch.analysis.cause import Area, CausePart, find_area, find_causes
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.overview_rows import VerdictRow, render_name, since_when, verdict_rows
-from hybridwatch.history.severity import ORDER
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,

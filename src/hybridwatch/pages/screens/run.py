@@ -3,18 +3,16 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.analysis.curves import build_curve
+from hybridwatch.analysis.crossing import build_curve
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
-from hybridwatch.analysis.verdict import Comparison, Flip, Report
+from hybridwatch.analysis.verdict import Comparison, Flip, Report, find_line_verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.history.alerts import find_timelines
-from hybridwatch.history.entry import Entry
+from hybridwatch.history.entry import Entry, Trials, load_trials
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
-from hybridwatch.history.severity import find_line_verdict, worst_first
-from hybridwatch.history.trials import Trials, load_trials
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -11,10 +11,10 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
+from hybridwatch.history.alerts import find_gaps
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun
 from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.gaps import find_gaps
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (

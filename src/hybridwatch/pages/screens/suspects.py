@@ -11,13 +11,12 @@ import pandas as pd
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT
-from hybridwatch.analysis.change_point.onset import FEWEST, find_onset
-from hybridwatch.analysis.culprit import Culprits, culprit_between
+from hybridwatch.analysis.change_point.place import FEWEST, find_onset
+from hybridwatch.analysis.difference import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.history.controls import bad_on_purpose
-from hybridwatch.history.judged import TO_ERROR
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.alerts import TO_ERROR
+from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

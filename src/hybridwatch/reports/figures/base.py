@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from hybridwatch.history.trials import SideTrials, Trials
+from hybridwatch.history.entry import SideTrials, Trials
 from hybridwatch.metrics import Kind, Metric, Unit
 from hybridwatch.system.plain_text import visible
 

@@ -1,16 +1,18 @@
 """Verdicts and alerts for the tests, as short as can be said."""
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from hybridwatch.analysis.alerts import (
-    Alert,
+from hybridwatch.analysis.alert_decisions import Decision, Decisions, TriageAction, make_decision
+from hybridwatch.analysis.alert_timeline import (
     AlertQuestion,
     AlertSubject,
-    Decisions,
     JudgedMetric,
-    build_alerts,
+    build_timelines,
 )
+from hybridwatch.analysis.alerts import Alert, answered
 from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.verdict import Verdict
 
 QUESTION = AlertQuestion(
@@ -26,6 +28,30 @@ SUBJECT = AlertSubject(
 )
 MONDAY = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
 """The first night."""
+
+
+def _act(action: TriageAction) -> Callable[..., Decision]:
+    return lambda text="": make_decision(action, text, None, MONDAY)
+
+
+acknowledge, accept = _act(TriageAction.ACKNOWLEDGE), _act(TriageAction.ACCEPT)
+invalid, duplicate = _act(TriageAction.INVALID), _act(TriageAction.DUPLICATE)
+link, assign, note = map(_act, (TriageAction.LINK, TriageAction.ASSIGN, TriageAction.NOTE))
+unmute, reopen = _act(TriageAction.UNMUTE), _act(TriageAction.REOPEN)
+
+
+def mute(until: datetime, now: datetime, reason: str = "") -> Decision:
+    return make_decision(TriageAction.MUTE, reason, until, now)
+
+
+def build_alerts(
+    judged: Iterable[JudgedMetric],
+    decided: Mapping[str, Decisions],
+    now: datetime,
+    policy: Policy = STRICT,
+) -> tuple[Alert, ...]:
+    """The alerts that some verdicts give."""
+    return answered(build_timelines(judged, policy), decided, now)
 
 
 def night(number: int) -> datetime:

@@ -4,8 +4,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
+from hybridwatch.analysis.alert_decisions import (
+    LONGEST_MUTE,
+    LONGEST_TEXT,
     TriageAction,
+    checked_name,
+)
+from hybridwatch.errors import TriageError
+from tests.unit.analysis.alerts.builders import (
     accept,
     acknowledge,
     assign,
@@ -17,8 +23,6 @@ from hybridwatch.analysis.alerts import (
     reopen,
     unmute,
 )
-from hybridwatch.analysis.alerts.actions import LONGEST_MUTE, LONGEST_TEXT, checked_name
-from hybridwatch.errors import TriageError
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 

@@ -5,20 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
-    AlertQuestion,
-    DecisionEntry,
-    Decisions,
-    JudgedMetric,
-    Status,
+from hybridwatch.analysis.alert_decisions import Decision, DecisionEntry, Decisions
+from hybridwatch.analysis.alert_timeline import AlertQuestion, JudgedMetric
+from hybridwatch.analysis.alerts import Status, group_alerts
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import (
+    QUESTION,
+    SUBJECT,
     acknowledge,
     build_alerts,
-    group_alerts,
+    night,
+    nights,
+    noon,
     reopen,
 )
-from hybridwatch.analysis.alerts.actions import Decision
-from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, night, nights, noon
 
 BAD, GOOD = Verdict.REGRESSION, Verdict.EQUIVALENT
 OTHER = replace(QUESTION, testbed="h100")

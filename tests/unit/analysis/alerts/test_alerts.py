@@ -6,27 +6,28 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
-    AlertQuestion,
-    AlertSubject,
-    Decision,
-    DecisionEntry,
-    Decisions,
-    Status,
-    TransitionKind,
+from hybridwatch.analysis.alert_decisions import Decision, DecisionEntry, Decisions
+from hybridwatch.analysis.alert_timeline import AlertQuestion, AlertSubject, TransitionKind
+from hybridwatch.analysis.alerts import Status
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import (
+    QUESTION,
+    SUBJECT,
     acknowledge,
+    alert_of,
     assign,
     build_alerts,
     link,
     mute,
+    night,
+    nights,
+    noon,
     note,
     reopen,
     unmute,
 )
-from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.policy import Action, Policy, Rule
-from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import QUESTION, SUBJECT, alert_of, night, nights, noon
 
 BAD, GOOD, OPEN_QUESTION = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 WARN = Policy((Rule("*", action=Action.WARN),))

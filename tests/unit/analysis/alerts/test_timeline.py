@@ -4,23 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.analysis.alerts import (
-    CONTROL,
-    DecisionEntry,
-    Decisions,
-    JudgedMetric,
-    Status,
-    TransitionKind,
+from hybridwatch.analysis.alert_decisions import DecisionEntry, Decisions
+from hybridwatch.analysis.alert_timeline import CONTROL, JudgedMetric, TransitionKind
+from hybridwatch.analysis.alerts import Status
+from hybridwatch.analysis.cause import Area
+from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
+from hybridwatch.analysis.verdict import Verdict
+from tests.unit.analysis.alerts.builders import (
+    QUESTION,
     accept,
     acknowledge,
     build_alerts,
     duplicate,
     invalid,
+    night,
+    nights,
+    noon,
 )
-from hybridwatch.analysis.cause import Area
-from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
-from hybridwatch.analysis.verdict import Verdict
-from tests.unit.analysis.alerts.builders import QUESTION, night, nights, noon
 
 BAD, GOOD, UNCLEAR = Verdict.REGRESSION, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
 FAILED, MISSING = Verdict.FAILED, Verdict.MISSING

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.reduction import reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.analysis.succession import change_text
+from hybridwatch.analysis.freshness import change_text
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput

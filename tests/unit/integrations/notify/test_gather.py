@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.analysis.alerts import Since, accept, acknowledge, mute
+from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import NotifyError
@@ -16,6 +16,7 @@ from hybridwatch.integrations.notify.topic import TopicStatus
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run, noisy, with_failures
+from tests.unit.analysis.alerts.builders import accept, acknowledge, mute
 from tests.unit.integrations.notify.pretended import a_message
 from tests.unit.pages.suite_stores import NOW, UPGRADE, act, alerts, put
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hybridwatch.analysis.cost import Cost, Ratio
 from hybridwatch.errors import CampaignError
 from hybridwatch_lab.gpu.campaign.journal import JOURNAL, CampaignJournal
+from hybridwatch_lab.gpu.cost import Cost, Ratio
 
 CAMPAIGNS: Final = "campaigns"
 """Folder of the campaigns in a results folder."""

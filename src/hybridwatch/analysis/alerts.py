@@ -1,28 +1,40 @@
-"""From verdicts to alerts: what is open, since which run, and what people said about it.
+"""Alerts: what is open, since which run, what people said about it, and what has one cause.
 
 Pure, and without memory: when an alert opened, resolved and reopened is read off the verdicts
-themselves (``timeline``), so that it does not depend on who looked when. Only what people did is
-kept (``database``).
+themselves (``alert_timeline``), so that it does not depend on who looked when. Only what people did
+is kept (``database.decisions``).
+
+A slow-down that four scenarios show on three machines is one thing to look into, as Perfherder
+folds what one push caused into one summary (mozilla/treeherder, ``perf/alerts.py``). Each alert
+keeps its own state and its own answers; a group is derived from them and kept nowhere.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
-from hybridwatch.analysis.alerts.actions import CLOSING, TriageAction
-from hybridwatch.analysis.alerts.alert_key import AlertSubject, JudgedMetric, area_for
-from hybridwatch.analysis.alerts.decisions import (
+from hybridwatch.analysis.alert_decisions import (
+    CLOSING,
     UNDECIDED,
     DecisionEntry,
     Decisions,
     Seen,
     SeenPart,
+    TriageAction,
 )
-from hybridwatch.analysis.alerts.timeline import RunVerdict, Timeline, Transition, build_timelines
+from hybridwatch.analysis.alert_timeline import (
+    CONTROL,
+    AlertSubject,
+    RunVerdict,
+    Timeline,
+    Transition,
+    area_for,
+)
 from hybridwatch.analysis.cause import Area, Cause, CausePart
-from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.policy import Action
 
 _GREW: Final = 2.0
 """An effect more than this many times the one answered is another one."""
@@ -128,16 +140,6 @@ def since(alert: Alert, seen: Seen) -> Since:
         if joined or any(_is_worse(one, part, seen) for one in after):
             return Since.WORSE
     return Since.NOTHING
-
-
-def build_alerts(
-    judged: Iterable[JudgedMetric],
-    decided: Mapping[str, Decisions],
-    now: datetime,
-    policy: Policy = STRICT,
-) -> tuple[Alert, ...]:
-    """Derive every alert there is, as ``answered`` does of the timelines of some verdicts."""
-    return answered(build_timelines(judged, policy), decided, now)
 
 
 def answered(
@@ -257,3 +259,115 @@ def _urgency(alert: Alert) -> tuple[int, bool, int, float, tuple[str, ...]]:
         -alert.opened_by.started_at.timestamp(),
         tuple(alert.subject.facts().values()),
     )
+
+
+_NIGHT: Final = timedelta(hours=12)
+"""A build that is measured again after a night has had its chance to be seen; what opens then
+stays apart."""
+_Kind: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertGroup:
+    """One cause; an alert that stands alone is a group of one.
+
+    Attributes:
+        members: Never empty, the most urgent first: open as long as one of them is.
+    """
+
+    members: tuple[Alert, ...]
+
+    @property
+    def lead(self) -> Alert:
+        """The member to name first."""
+        return self.members[0]
+
+    @property
+    def key(self) -> str:
+        """The key of the member that opened first: it stays when others join or recover."""
+        return min(self.members, key=_opening).subject.key
+
+    @property
+    def status(self) -> Status:
+        """How the most urgent member stands."""
+        return self.lead.status
+
+    @property
+    def rank(self) -> Action:
+        """``BLOCK`` if any member that stands so blocks."""
+        return self.lead.rank  # among equals, what blocks comes first
+
+    @property
+    def current(self) -> tuple[Alert, ...]:
+        """The members that are not over; all, once all are. An answer goes to these."""
+        left = tuple(one for one in self.members if not one.status.is_over)
+        return left or self.members
+
+    @property
+    def opened_by(self) -> RunVerdict:
+        """The first run that opened a member."""
+        return min(self.members, key=_opening).opened_by
+
+    @property
+    def newest(self) -> RunVerdict:
+        """The newest run of any member."""
+        return max((one.newest for one in self.members), key=lambda run_verdict: run_verdict.place)
+
+    @property
+    def muted_until(self) -> datetime | None:
+        """When the silence of the most urgent member ends; ``None`` if it is not muted."""
+        return self.lead.muted_until
+
+    @property
+    def version(self) -> int:
+        """How many decisions on its members there are."""
+        return sum(one.decisions.version for one in self.members)
+
+    @property
+    def decisions(self) -> Decisions:
+        """Every decision on a member, oldest first; one that was done to several at once is one."""
+        if len(self.members) == 1:
+            return self.lead.decisions
+        every = (entry for one in self.members for entry in one.decisions.all)
+        alike: dict[object, DecisionEntry] = {}
+        for entry in every:
+            alike.setdefault((entry.at, entry.who, entry.decision), entry)
+        return Decisions(tuple(sorted(alike.values(), key=lambda entry: entry.at)))
+
+
+def group_alerts(alerts: Sequence[Alert], builds: Mapping[str, str]) -> tuple[AlertGroup, ...]:
+    """Put together the alerts that one build opened in one area in one night.
+
+    Other nights, builds and areas stay apart: lost answers and a slow-down have two causes as long
+    as it is not shown that they have one.
+
+    ``alerts`` are in the order of ``answered``. ``builds`` says what the contender of a run was, to
+    the commit; runs that are not there open alerts that stand alone. The most urgent group comes
+    first.
+    """
+    nights: defaultdict[_Kind, list[list[Alert]]] = defaultdict(list)
+    for alert in sorted(alerts, key=_opening):
+        found = nights[_kind(alert, builds)]
+        opened = alert.opened_by.started_at
+        if not found or opened - found[-1][0].opened_by.started_at >= _NIGHT:
+            found.append([])
+        found[-1].append(alert)
+    urgency = {alert.subject.key: place for place, alert in enumerate(alerts)}
+
+    def place(alert: Alert) -> int:
+        return urgency[alert.subject.key]
+
+    groups = [
+        AlertGroup(tuple(sorted(one, key=place))) for found in nights.values() for one in found
+    ]
+    return tuple(sorted(groups, key=lambda group: place(group.lead)))
+
+
+def _kind(alert: Alert, builds: Mapping[str, str]) -> _Kind:
+    subject = alert.subject
+    build = builds.get(alert.opened_by.run_id) or subject.key
+    return build, subject.area, subject.compares_releases, alert.cause.lead.metric == CONTROL
+
+
+def _opening(alert: Alert) -> tuple[datetime, str, str]:
+    return (*alert.opened_by.place, alert.subject.key)

@@ -1,4 +1,7 @@
-"""The statistical rules against other implementations, by hand, and by simulation."""
+"""The statistical rules against other implementations, by hand, and by simulation.
+
+Trends and roots against SciPy, which takes too long to import for the verbs themselves.
+"""
 
 import math
 
@@ -6,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from hybridwatch.analysis import multiplicity, paired_proportion, power, rank
-from hybridwatch.analysis.paired_proportion import Pairs
+from hybridwatch.analysis import judge, paired_proportion, power, rank
+from hybridwatch.analysis.paired_proportion import Pairs, root
+from hybridwatch.analysis.rank import trend_p, typical_step
 from hybridwatch.metrics import _ACCURACY_RELEVANCE
 from tests.builders import noisy
 
@@ -216,15 +220,40 @@ def test_nothing_below_the_bound_is_called_detectable() -> None:
 
 
 def test_control_keeps_the_order_and_takes_nothing() -> None:
-    assert multiplicity.adjust(()) == ()
-    assert multiplicity.adjust((0.04, 0.001, 0.5)) == pytest.approx((0.06, 0.003, 0.5))
+    assert judge.adjust(()) == ()
+    assert judge.adjust((0.04, 0.001, 0.5)) == pytest.approx((0.06, 0.003, 0.5))
 
 
 def test_holm_agrees_with_statsmodels_and_is_never_below_the_other_control() -> None:
     from statsmodels.stats.multitest import multipletests  # late: it takes half a second
 
-    assert multiplicity.holm(()) == ()
+    assert judge.holm(()) == ()
     some = [*(np.random.default_rng(11).random(30) ** 3).tolist(), 0.002, 0.002]
-    found = multiplicity.holm(some)
+    found = judge.holm(some)
     assert found == pytest.approx(multipletests(some, method="holm")[1])
-    assert all(a >= b for a, b in zip(found, multiplicity.adjust(some), strict=True))
+    assert all(a >= b for a, b in zip(found, judge.adjust(some), strict=True))
+
+
+@pytest.mark.parametrize("n", [3, 8, 33, 34, 60])
+@pytest.mark.parametrize("digits", [1, 12])
+def test_a_trend_is_kendalls_and_its_step_theils_and_sens(n, digits) -> None:
+    rng = np.random.default_rng(n)
+    for rise in (0.0, 0.05, -0.2):
+        row = np.round(rng.normal(0, 0.5, n) + rise * np.arange(n), digits)
+        wanted = stats.kendalltau(np.arange(n), row).pvalue
+        assert trend_p(row) == pytest.approx(wanted, rel=1e-9)
+        assert typical_step(row) == stats.theilslopes(row, np.arange(n)).slope
+
+
+def test_a_straight_line_is_as_sure_as_its_length_allows() -> None:
+    assert trend_p(range(7)) == pytest.approx(2 / math.factorial(7))
+    assert typical_step((5.0, 3.0, 1.0)) == -2.0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_root_is_found_from_either_sign(sign: int) -> None:
+    def function(place: float) -> float:
+        return sign * (math.exp(place) - 3)
+
+    assert root(function, 0.0, 2.0) == pytest.approx(math.log(3), abs=1e-12)
+    assert root(function, 0.0, 2.0) == pytest.approx(optimize.brentq(function, 0.0, 2.0))

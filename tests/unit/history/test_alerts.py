@@ -1,4 +1,4 @@
-"""What the index tells about a store is what alerts are derived from."""
+"""What the index tells about a store is what alerts and gaps are derived from."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,15 +6,17 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from hybridwatch.analysis.alerts import Status, TransitionKind, build_alerts
-from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.alert_timeline import TransitionKind
+from hybridwatch.analysis.alerts import Status
+from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.schema import VERDICT
-from hybridwatch.history.judged import judged_from
+from hybridwatch.history.alerts import find_gaps, judged_from
+from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, CONTENDER, NIGHTLY, STARTED, a_build, a_run
-from tests.unit.analysis.alerts.builders import noon
+from tests.unit.analysis.alerts.builders import build_alerts, noon
 from tests.unit.database.stores import add, opened
 
 UPGRADE = (BASELINE, NIGHTLY)
@@ -85,3 +87,30 @@ def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
     with index.database.writing() as connection:
         connection.execute(update(VERDICT).values(gate=Action.WARN.value))
     assert {judged.sure for judged in judged_from(index)} == {False}
+
+
+NOW = STARTED + timedelta(days=100)
+
+
+@pytest.mark.parametrize("expected", [(), ("smoke/padded-graph-rows", "smoke/never")])
+def test_an_example_is_never_overdue(tmp_path, expected):
+    add(tmp_path, 0)
+    checkout = Checkout(policy=Policy(expected=expected))
+    assert find_gaps(tmp_path, opened(tmp_path).index, checkout, NOW)
+    (tmp_path / "examples.txt").write_text("00000000\n")
+    assert find_gaps(tmp_path, opened(tmp_path).index, checkout, NOW) == ()
+
+
+def test_beside_an_example_what_was_measured_is(tmp_path):
+    for number in range(2):
+        add(tmp_path, number)
+    (tmp_path / "examples.txt").write_text("00000000\n")
+    (gap,) = find_gaps(tmp_path, opened(tmp_path).index, Checkout(), NOW)
+    assert gap.last is not None
+    assert gap.last.run_id == "00000001"
+
+
+def test_a_file_of_examples_that_cannot_be_read_hides_nothing(tmp_path):
+    add(tmp_path, 0)
+    (tmp_path / "examples.txt").write_bytes(b"\xff")
+    assert find_gaps(tmp_path, opened(tmp_path).index, Checkout(), NOW)
