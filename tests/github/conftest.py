@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.pull_request import PullRequest
+from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
 from tests.github.asking_hub import AskingHub
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub, serving

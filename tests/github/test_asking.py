@@ -16,18 +16,18 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.integrations.github import answering, claim, our_comment
-from hybridwatch.integrations.github import requests as ledger
-from hybridwatch.integrations.github.claim import Claim
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.integrations.github.pull_request import PullRequest
-from hybridwatch.integrations.github.requests import (
+from hybridwatch.integrations.github import answering, our_comment
+from hybridwatch.integrations.github.answering import Claim
+from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
+from hybridwatch.integrations.github.our_comment import (
     MOST_OPEN,
     CommentRequest,
+    OurComment,
     RequestQueue,
     RequestState,
     queue_in,
+    read_comment,
+    write_comment,
 )
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT
@@ -126,7 +126,7 @@ def test_what_speaks_to_nobody_costs_not_even_a_question(people, bot, body) -> N
 
 def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monkeypatch) -> None:
     """Planted: the check of rights left out."""
-    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
+    monkeypatch.setattr(answering, "_may_write", lambda *_: True)
     assert bot(people, people.asks(RUN, "mallory")) is not None
     assert len(people.bodies()) == 1
 
@@ -154,7 +154,7 @@ def test_500_hostile_comments_by_strangers_change_nothing(people) -> None:
 
 def test_a_bot_that_lets_strangers_in_would_be_seen(people, monkeypatch) -> None:
     """Planted: the same comments, and everybody may."""
-    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
+    monkeypatch.setattr(answering, "_may_write", lambda *_: True)
     with pytest.raises(AssertionError):
         hostile(people, "mallory")
 
@@ -186,7 +186,7 @@ def test_a_claim_that_is_not_held_against_the_comment_would_be_run(
     """Planted: the event is believed."""
     event = people.asks("@hybridwatch help")
     event["comment"]["body"] = RUN
-    monkeypatch.setattr(claim, "_is_as_claimed", lambda *_: True)
+    monkeypatch.setattr(answering, "_is_as_claimed", lambda *_: True)
     assert bot(people, event) is not None
 
 
@@ -321,7 +321,7 @@ def test_a_guard_that_is_left_out_would_run_what_nobody_saw(people, bot, monkeyp
 
 
 def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(people, bot, monkeypatch) -> None:
-    monkeypatch.setattr(ledger, "MOST_KEPT", 3)
+    monkeypatch.setattr(our_comment, "MOST_KEPT", 3)
     first = people.asks("@hybridwatch help")
     bot(people, first)
     for _ in range(4):

@@ -14,7 +14,7 @@ import pytest
 
 from hybridwatch.cli.main import verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
-from hybridwatch.integrations.github.requests import RequestState, queue_in
+from hybridwatch.integrations.github.our_comment import RequestState, queue_in
 from hybridwatch.records.store import write_run
 from tests.builders import RECENT, a_comparison
 from tests.github.asking_hub import AskingHub

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.issues import OurIssues
+from hybridwatch.integrations.notify.channels import Github
+from hybridwatch.integrations.notify.issues import WantedIssue, open_tracker
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
 from tests.github.issue_hub import IssueHub
@@ -26,21 +26,25 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssueHub]:
 
 
 @pytest.mark.parametrize(("token", "login"), [(TOKEN, None), (PERSONAL, "ada")])
-def test_all_that_is_done_with_issues_fits_the_published_description(hub, token, login) -> None:
+def test_all_that_is_done_with_issues_fits_the_published_description(
+    hub, monkeypatch, token, login
+) -> None:
     hub.login = login
-    ours = OurIssues(RepositoryAccess(token, hub.base), REPOSITORY, "hybridwatch")
+    monkeypatch.setenv("T_GITHUB", token)
+    channel = Github(name="x", repository=REPOSITORY, token_from="T_GITHUB", api=hub.base)  # noqa: S106
+    ours = open_tracker(channel)._tracker
     before = len(ours.find(lambda _: True))
-    made = ours.create("Slower", "it is <!-- mark -->")
-    assert made.has_label
+    made = ours.create(WantedIssue("Slower", "it is <!-- mark -->", is_open=True, is_done=False))
+    assert made.complaint == ""
     ours.comment(made.number, "worse")
     assert list(ours.comments(made.number)) == ["worse"]
-    for state, reason in (("closed", "completed"), ("open", "reopened"), ("closed", "not_planned")):
-        ours.change(made.number, "Recovered", "over <!-- mark -->", state=state, reason=reason)
+    for is_open, is_done in ((False, True), (True, False), (False, False)):
+        ours.change(made.number, WantedIssue("Over", "over <!-- mark -->", is_open, is_done))
     found = ours.get(made.number)
     assert found is not None
     assert found.body == "over <!-- mark -->"
     assert len(ours.find(lambda body: "mark" in body)) == before + 1
-    assert ours.get(999) is None
+    assert ours.get("999") is None
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import requests
 from github import GithubRetry
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github import pull_request as ours
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.pull_request import Check, PullRequest
+from hybridwatch.integrations.github import client as ours
+from hybridwatch.integrations.github.client import Check, PullRequest, RepositoryAccess
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 from tests.waiting import LIMIT_S
 

@@ -12,7 +12,7 @@ from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
-from hybridwatch.integrations.github.requests import CommentRequest, RequestState, queue_in
+from hybridwatch.integrations.github.our_comment import CommentRequest, RequestState, queue_in
 from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
 from tests.github.asking_hub import AskingHub

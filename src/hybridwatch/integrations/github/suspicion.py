@@ -14,8 +14,7 @@ from typing import Final
 from github import GithubException
 
 from hybridwatch.analysis.culprit import CommitRange
-from hybridwatch.integrations.github.client import GitHubClient, RepositoryAccess
-from hybridwatch.integrations.github.pull_request import PullRequest
+from hybridwatch.integrations.github.client import GitHubClient, PullRequest, RepositoryAccess
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
@@ -136,9 +135,6 @@ def tell_authors(
 
     A pull request that was named as one of a few is named again when it is the one. ``found`` has
     no ``hindrance``.
-
-    Raises:
-        GithubError: GitHub refuses us.
     """
     client = GitHubClient(access, repository, _RETRIED, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_record
-from hybridwatch.formats.read.document import DocumentNode, parse
-from hybridwatch.formats.read.foreign import ForeignInput
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignInput, parse
 from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.run import Run, Sample
 from hybridwatch.records.store import write_run

@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
+from hybridwatch.formats.read.foreign import ForeignInput, parse
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, read_documents
 from hybridwatch.records.run import Run

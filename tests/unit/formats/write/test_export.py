@@ -19,8 +19,7 @@ from pyarrow import parquet
 
 from hybridwatch.cli.main import cli
 from hybridwatch.formats.read.history_csv import read_histories
-from hybridwatch.formats.write.hud import to_hud
-from hybridwatch.formats.write.points import build_points
+from hybridwatch.formats.write.points import build_points, to_hud
 from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy

@@ -5,8 +5,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from hybridwatch.integrations.github.grammar import HELP
-from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.integrations.github.requests import CommentRequest, RequestQueue, RequestState
+from hybridwatch.integrations.github.our_comment import (
+    CommentRequest,
+    OurComment,
+    RequestQueue,
+    RequestState,
+    read_comment,
+    write_comment,
+)
 from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
 from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
 from hybridwatch.reports.pull_request import ChangeNews

@@ -11,8 +11,7 @@ from hybridwatch.database.update import open_index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.message import News, compute_id
-from hybridwatch.integrations.notify.topic import TopicStatus
+from hybridwatch.integrations.notify.news import News, TopicStatus, compute_id
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run, noisy, with_failures

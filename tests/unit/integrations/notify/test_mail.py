@@ -6,9 +6,8 @@ from email.policy import default
 import pytest
 
 from hybridwatch.integrations.notify.channels import Email
-from hybridwatch.integrations.notify.client import UndeliveredError
-from hybridwatch.integrations.notify.mail import MailDoor, build_mail
-from hybridwatch.integrations.notify.message import Content, News
+from hybridwatch.integrations.notify.clients import MailDoor, UndeliveredError, build_mail
+from hybridwatch.integrations.notify.news import Content, News
 from tests.unit.integrations.notify.pretended import HOSTILE, a_message
 
 

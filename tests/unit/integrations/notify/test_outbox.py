@@ -15,9 +15,8 @@ from hybridwatch.database.schema import METADATA
 from hybridwatch.database.url import parsed
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.topic import Topic, TopicStatus
+from hybridwatch.integrations.notify.news import Content, News, Topic, TopicStatus
+from hybridwatch.integrations.notify.sending import Outbox
 from tests.unit.integrations.notify.pretended import CONTENT, NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")
@@ -125,7 +124,7 @@ def test_what_is_skipped_is_heard_and_not_sent(outbox) -> None:
 def test_the_same_news_has_the_same_id_though_the_database_was_lost(outbox, tmp_path) -> None:
     find(outbox, a_topic())
     again = Outbox(Database(parsed(f"sqlite:///{tmp_path}/again.sqlite", "test"), NotifyError))
-    again.make()
+    again.keep([])
     find(again, a_topic(), now=NOW + timedelta(days=1))
     assert again.waiting("team")[0].id == outbox.waiting("team")[0].id
 

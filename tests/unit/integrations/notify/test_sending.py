@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.client import Receipt, UndeliveredError
-from hybridwatch.integrations.notify.message import Message
+from hybridwatch.integrations.notify.clients import Receipt, UndeliveredError
+from hybridwatch.integrations.notify.news import Message, TopicStatus
 from hybridwatch.integrations.notify.sending import Sender
-from hybridwatch.integrations.notify.topic import TopicStatus
 from tests.unit.integrations.notify.pretended import NOW, a_topic
 
 TEAM = Slack(name="team", url_from="X")

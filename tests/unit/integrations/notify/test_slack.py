@@ -6,9 +6,8 @@ import httpx
 import pytest
 
 from hybridwatch.integrations.notify.channels import Slack
-from hybridwatch.integrations.notify.client import UndeliveredError
-from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.slack import SlackDoor, build_payload
+from hybridwatch.integrations.notify.clients import SlackDoor, UndeliveredError, build_payload
+from hybridwatch.integrations.notify.news import Content, News
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, a_message
 from tests.unit.integrations.notify.services import SLACK_PATH
 

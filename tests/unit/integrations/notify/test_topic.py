@@ -7,8 +7,7 @@ import pytest
 from hybridwatch.analysis.alerts import Since, build_alerts, since
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import TopicStatus, find_news
+from hybridwatch.integrations.notify.news import News, TopicStatus, find_news
 from tests.unit.analysis.alerts.builders import QUESTION, nights, noon
 from tests.unit.integrations.notify.pretended import a_topic, told
 

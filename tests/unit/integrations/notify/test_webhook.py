@@ -2,14 +2,15 @@
 
 import json
 from datetime import datetime
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from hybridwatch.integrations.notify import clients
 from hybridwatch.integrations.notify.channels import Webhook
-from hybridwatch.integrations.notify.client import UndeliveredError
-from hybridwatch.integrations.notify.message import STORED_CONTENT, Content, News
-from hybridwatch.integrations.notify.webhook import WebhookDoor, build_event
+from hybridwatch.integrations.notify.clients import UndeliveredError, WebhookDoor, build_event
+from hybridwatch.integrations.notify.news import STORED_CONTENT, Content, News
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message
 from tests.unit.integrations.notify.services import SECRET
 
@@ -83,9 +84,10 @@ def test_a_signature_by_another_secret_is_refused(services, monkeypatch) -> None
     assert services.events == []
 
 
-def test_an_old_signature_is_refused(services) -> None:
+def test_an_old_signature_is_refused(services, monkeypatch) -> None:
     """Planted: a clock that stands still."""
-    client = WebhookDoor(CHANNEL, "/hybridwatch", clock=lambda: 1_000_000_000.0)
+    client = WebhookDoor(CHANNEL, "/hybridwatch")
+    monkeypatch.setattr(clients, "time", SimpleNamespace(time=lambda: 1e9))
     with pytest.raises(UndeliveredError, match="Message timestamp too old"):
         client.deliver(a_message(), "")
 
@@ -95,7 +97,7 @@ def test_the_receiver_refuses_what_is_no_event(services, monkeypatch, missing) -
     """Planted: an event without an attribute that it has to have."""
     event = build_event(a_message(), "/hybridwatch")
     del event[missing]
-    monkeypatch.setattr("hybridwatch.integrations.notify.webhook.build_event", lambda *_: event)
+    monkeypatch.setattr("hybridwatch.integrations.notify.clients.build_event", lambda *_: event)
     with pytest.raises(UndeliveredError, match="answered 400"):
         WebhookDoor(CHANNEL, "/hybridwatch").deliver(a_message(), "")
     assert services.events == []
