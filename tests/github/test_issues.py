@@ -8,15 +8,14 @@ import requests
 from hybridwatch.integrations.notify.channels import Github
 from hybridwatch.integrations.notify.issues import WantedIssue, open_tracker
 from tests.github.contract import examples, gatekeeper
-from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, serving
-from tests.github.issue_hub import IssueHub
+from tests.github.hub import PERSONAL, REPOSITORY, TOKEN, Hub, serving
 from tests.waiting import LIMIT_S
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssueHub]:
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """The small GitHub behind its contract."""
-    state = IssueHub(examples())
+    state = Hub(examples())
     with (
         serving(state) as upstream,
         gatekeeper(upstream, tmp_path_factory.mktemp("prism") / "log") as address,

@@ -16,8 +16,7 @@ from hybridwatch.integrations.notify.issues import (
 )
 from hybridwatch.integrations.notify.news import Content, News
 from tests.github.contract import examples
-from tests.github.hub import REPOSITORY, TOKEN, serving
-from tests.github.issue_hub import IssueHub
+from tests.github.hub import REPOSITORY, TOKEN, Hub, serving
 from tests.unit.integrations.notify.pretended import HOSTILE, a_message
 from tests.unit.integrations.notify.services import ME, PROJECT
 
@@ -25,7 +24,7 @@ from tests.unit.integrations.notify.services import ME, PROJECT
 class OnGithub:
     """What the tests ask of GitHub."""
 
-    def __init__(self, hub: IssueHub, channel: Github) -> None:
+    def __init__(self, hub: Hub, channel: Github) -> None:
         self.hub, self.channel = hub, channel
         self.weather = hub.weather
 
@@ -99,7 +98,7 @@ def hub(request, monkeypatch) -> Iterator[OnGithub | OnGitlab]:
         yield OnGitlab(services, channel)
         return
     monkeypatch.setenv("T_GITHUB", TOKEN)
-    state = IssueHub(examples())
+    state = Hub(examples())
     with serving(state) as address:
         state.base = address
         yield OnGithub(
