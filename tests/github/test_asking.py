@@ -123,13 +123,6 @@ def test_what_speaks_to_nobody_costs_not_even_a_question(hub, bot, body) -> None
     assert hub.requests == []
 
 
-def test_a_right_that_is_not_asked_for_would_be_given_to_all(hub, bot, monkeypatch) -> None:
-    """Planted: the check of rights left out."""
-    monkeypatch.setattr(answering, "_may_write", lambda *_: True)
-    assert bot(hub, hub.asks(RUN, "mallory")) is not None
-    assert len(hub.bodies()) == 1
-
-
 def hostile(hub: Hub, login: str) -> None:
     """Let hypothesis make comments up, and look at what each of them makes the bot do."""
     client = RepositoryAccess(TOKEN, hub.base)

@@ -1,4 +1,4 @@
-"""The client of GitHub's API, for reading and writing.
+"""The client of GitHub's API, and a pull request there: its commits, our one comment, our check.
 
 PyGithub speaks HTTP: pages, retries, waiting for rate limits. The token never leaves this module
 except in the request's header: not in a log, its own or a library's, not in an error, even if the

@@ -1,4 +1,10 @@
-"""What a comment may name: whatever exists on the default branch and in the results folder."""
+"""What may be asked in a comment on a pull request: a small grammar, read into typed values.
+
+``docs/pull-request-commands.md`` writes it down for people. Nothing of a comment goes on as text: a
+value is an element of the vocabulary (whatever exists on the default branch and in the results
+folder), a label put together of such elements, or a number within bounds, and the command line that
+is run is a list made of these (``arguments``).
+"""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

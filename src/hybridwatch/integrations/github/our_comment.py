@@ -1,6 +1,10 @@
-"""What was asked on a pull request, as the bot's own comment keeps it out of sight.
+"""The parts of our one comment: the verdict, what was asked, its newest result, and the state.
 
-The state is one line of the comment, right before its marker. Who can write there is GitHub's
+``hybridwatch comment`` writes the verdict and leaves the rest alone, ``hybridwatch answer`` does
+the reverse. Hidden marks part them; in what records and commands left there a mark is written so
+that it is none.
+
+What was asked is kept out of sight: the state is one line of the comment, right before its marker. Who can write there is GitHub's
 business: the comment is found by the number of its author, and only people with write access can
 edit it. It is read strictly all the same; what does not fit is no state.
 """

@@ -1,4 +1,8 @@
-"""A message: one piece of news about one cause, in facts and in plain words.
+"""What is news to a channel, and the message that says it, in facts and in plain words.
+
+A topic is one alert, or everything that one machine did not measure; alerts of one cause are in one
+message. A channel gets a message when a topic opens, grows worse, comes back and ends; one that got
+the beginning gets the end. What was acknowledged or muted is kept quiet, as the dashboard does.
 
 What it says is fixed when the news is found, so that it says the same whenever it gets through.
 Texts come from records: what shows them as Markdown, HTML or on a terminal escapes them.
