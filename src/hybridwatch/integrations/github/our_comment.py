@@ -4,9 +4,10 @@
 the reverse. Hidden marks part them; in what records and commands left there a mark is written so
 that it is none.
 
-What was asked is kept out of sight: the state is one line of the comment, right before its marker. Who can write there is GitHub's
-business: the comment is found by the number of its author, and only people with write access can
-edit it. It is read strictly all the same; what does not fit is no state.
+What was asked is kept out of sight: the state is one line, right before the comment's marker. Who
+can write there is GitHub's business: the comment is found by the number of its author, and only
+people with write access can edit it. It is read strictly all the same; what does not fit is no
+state.
 """
 
 import base64
