@@ -339,8 +339,8 @@ class Hub:
         return 201, made, {}
 
     def _change(self, method: str, number: int, sent: Any) -> Answer:
-        other, self.before_edit = self.before_edit, None
-        if other is not None and method == "PATCH":
+        if method == "PATCH" and self.before_edit is not None:
+            other, self.before_edit = self.before_edit, None
             other()
         with self._lock:
             found = [comment for comment in self.comments if comment["id"] == number]
