@@ -73,7 +73,7 @@ def called(
 
 
 @pytest.fixture
-def trusted(hub, script):
+def trusted(hub: Hub, script: Script) -> Script:
     """Run ci/comment.sh on a bundle."""
 
     def run(bundle: Path, **changes: str) -> "subprocess.CompletedProcess[str]":

@@ -221,23 +221,23 @@ def test_a_damaged_file_is_refused_in_a_line_or_read_as_it_is(tmp_path) -> None:
         check_case(tmp_path / str(seed), seed)
 
 
-@pytest.mark.parametrize("name", [names[0] for names in CASES if names[0].endswith(".json")])
-def test_no_oddity_in_a_file_is_more_than_a_line_of_text(tmp_path, name) -> None:
+def test_no_oddity_in_a_file_is_more_than_a_line_of_text(tmp_path) -> None:
     rng = random.Random(7)
-    raw = (FOREIGN / name).read_bytes()
     bad = tmp_path / "bad.json"
     refused: list[str] = []
-    for _ in range(150):
-        told = json.loads(raw)
-        replace(rng, *rng.choice(list(places(told))))
-        bad.write_text(json.dumps(told))
-        try:
-            for run in read_foreign(parse(bad, bad.read_bytes()), ForeignInput()):
-                encoded = encode(run)
-                assert decode(encoded.record, encoded.bulk) == run
-        except (IngestError, RecordError) as error:
-            refused.append(str(error))
-    assert refused
+    for name in [names[0] for names in CASES if names[0].endswith(".json")]:
+        raw = (FOREIGN / name).read_bytes()
+        for _ in range(150):
+            told = json.loads(raw)
+            replace(rng, *rng.choice(list(places(told))))
+            bad.write_text(json.dumps(told))
+            try:
+                for run in read_foreign(parse(bad, bad.read_bytes()), ForeignInput()):
+                    encoded = encode(run)
+                    assert decode(encoded.record, encoded.bulk) == run, name
+            except (IngestError, RecordError) as error:
+                refused.append(str(error))
+    assert len(refused) > 100
     assert all(len(text.splitlines()) == 1 for text in refused)
 
 
