@@ -202,7 +202,7 @@ class Asker:
 
 def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
     """Say who asked; ``None`` for a claim that is off, or of a person who has no right to write."""
-    client = GitHubClient(access, f"{repository}#{claim.pull_request}", {"GET"}, _HINTS)
+    client = GitHubClient(access, f"{repository}#{claim.pull_request}", _HINTS)
     with client.errors("read a comment on"):
         try:
             comment = _comment(client, repository, claim)

@@ -95,16 +95,17 @@ class GitHubClient:
 
     Args:
         name: What is visited, for messages.
-        retried: Methods that are sent again when the server fails.
         hints: What a status of GitHub's may mean here.
+        retried: Methods that are sent again when the server fails. What makes or changes something
+            is sent once: whether it was served is seen before the next.
     """
 
     def __init__(
         self,
         access: RepositoryAccess,
         name: str,
-        retried: Collection[str],
         hints: Mapping[int, str],
+        retried: Collection[str] = ("GET",),
     ) -> None:
         self.name = name
         self._access = access
@@ -210,7 +211,7 @@ class PullRequest:
     """One pull request."""
 
     def __init__(self, access: RepositoryAccess, repository: str, number: int) -> None:
-        self._client = GitHubClient(access, f"{repository}#{number}", _RETRIED, _HINTS)
+        self._client = GitHubClient(access, f"{repository}#{number}", _HINTS, _RETRIED)
         with self._client.errors("read"):
             self._repository = self._client.github.get_repo(repository)
             self._pull = self._repository.get_pull(number)

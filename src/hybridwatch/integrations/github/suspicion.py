@@ -31,7 +31,6 @@ _HINTS: Final = {
     403: "the token in GITHUB_TOKEN may not do this: it takes the permission "
     "`pull-requests: write`",
 }
-_RETRIED: Final = frozenset({"GET"})
 _UNKNOWN: Final = frozenset({404, 409, 422})
 """How GitHub says that a repository has no such commit."""
 
@@ -136,7 +135,7 @@ def tell_authors(
     A pull request that was named as one of a few is named again when it is the one. ``found`` has
     no ``hindrance``.
     """
-    client = GitHubClient(access, repository, _RETRIED, _HINTS)
+    client = GitHubClient(access, repository, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
         number = _find_pull_request(client, repository, suspect.name)

@@ -39,8 +39,6 @@ _HINTS: Final = {
     410: "issues are switched off in this repository",
     422: "GitHub does not take this content",
 }
-_RETRIED: Final = frozenset({"GET"})
-"""What makes or changes something is sent once: whether it was served is seen before the next."""
 _GONE: Final = frozenset({404, 410})
 _REFUSED: Final = frozenset({400, 422})
 """Of one message; any other answer is about everything that we ask."""
@@ -182,7 +180,7 @@ class _GithubTracker:
     def __init__(self, channel: Github) -> None:
         token = read_secret(channel.token_from, *_TOKEN)
         access = RepositoryAccess(token, channel.api.rstrip("/"), _LONGEST_WAIT_S)
-        self._client = GitHubClient(access, channel.repository, _RETRIED, _HINTS)
+        self._client = GitHubClient(access, channel.repository, _HINTS)
         self._repository = self._client.github.get_repo(channel.repository)
         self._label = channel.label
 

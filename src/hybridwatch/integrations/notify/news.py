@@ -16,8 +16,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
-from pydantic import TypeAdapter
-
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.reports.escape import one_line
@@ -120,11 +118,8 @@ class Content:
     link: str = ""
 
     def to_json(self) -> str:
-        """Write it for the database; ``STORED_CONTENT`` reads it back."""
+        """Write it for the database; pydantic reads it back."""
         return json.dumps(asdict(self), sort_keys=True)
-
-
-STORED_CONTENT: Final = TypeAdapter(Content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from pydantic import TypeAdapter
 
 from hybridwatch.integrations.notify import clients
 from hybridwatch.integrations.notify.channels import Email, Slack, Webhook
@@ -21,7 +22,7 @@ from hybridwatch.integrations.notify.clients import (
     build_mail,
     build_payload,
 )
-from hybridwatch.integrations.notify.news import STORED_CONTENT, Content, News
+from hybridwatch.integrations.notify.news import Content, News
 from tests.unit.integrations.notify.pretended import CONTENT, HOSTILE, NOW, a_message
 from tests.unit.integrations.notify.services import SECRET, SLACK_PATH
 
@@ -218,7 +219,7 @@ def test_the_data_have_every_fact(services) -> None:
         "change": "+54.1 %",
     }
     assert datetime.fromisoformat(data["found_at"]) == NOW
-    assert STORED_CONTENT.validate_json(CONTENT.to_json()) == CONTENT
+    assert TypeAdapter(Content).validate_json(CONTENT.to_json()) == CONTENT
 
 
 def test_what_is_sent_again_has_the_same_id_and_a_new_signature(services) -> None:
