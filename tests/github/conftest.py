@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.pull_request import PullRequest
-from tests.github.asking_hub import AskingHub
+from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
 from tests.github.contract import examples, gatekeeper
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub, serving
 
@@ -39,33 +37,6 @@ def contract(_kept: Hub) -> Hub:
     _kept.__init__(_kept.examples)  # type: ignore[misc]
     _kept.base = base
     return _kept
-
-
-@pytest.fixture
-def people() -> Iterator[AskingHub]:
-    """As ``hub``, with people who may do this or that."""
-    state = AskingHub(examples())
-    with serving(state) as address:
-        state.base = address
-        yield state
-
-
-@pytest.fixture(scope="module")
-def _kept_people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskingHub]:
-    state = AskingHub(examples())
-    log = tmp_path_factory.mktemp("prism") / "log"
-    with serving(state) as upstream, gatekeeper(upstream, log) as address:
-        state.base = address
-        yield state
-
-
-@pytest.fixture
-def described(_kept_people: AskingHub) -> AskingHub:
-    """The same behind GitHub's published description; starts empty."""
-    base = _kept_people.base
-    _kept_people.__init__(_kept_people.examples)  # type: ignore[misc]
-    _kept_people.base = base
-    return _kept_people
 
 
 @pytest.fixture(autouse=True)

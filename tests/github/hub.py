@@ -1,4 +1,4 @@
-"""A small GitHub: one repository that remembers its comments and checks.
+"""A small GitHub: one repository that remembers comments, checks and issues, and who may do what.
 
 Real HTTP, on a port of its own. What its answers look like is taken from the examples in GitHub's
 published description (``cut.py``), so that they have every field; ``contract.py`` puts a proxy in
@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tests import live_server
+from tests.weather import Mood, Weather
 
 TOKEN: Final = "ghs_planted0123456789token"  # noqa: S105 (opens nothing)
 PERSONAL: Final = "ghp_planted9876543210token"
@@ -30,6 +31,7 @@ IDS: Final = {BOT: 41898282, "ada": 1815}
 """Numbers of accounts; others get one that hangs on their name."""
 
 Answer = tuple[int, Any, dict[str, str]]
+NOT_FOUND: Final[Answer] = (404, {"message": "Not Found", "status": "404"}, {})
 
 
 @dataclass
@@ -84,6 +86,24 @@ class Hub:
         """Items on a page, whatever was asked for."""
         self.before_post: Callable[[], None] | None = None
         """Called once, right before a comment is made: the other bot."""
+        self.before_edit: Callable[[], None] | None = None
+        """Called once, right before our comment is edited: another job."""
+        self.after_request: Callable[[], None] | None = None
+        """Called when a request was served and not answered yet."""
+        self.weather = Weather()
+        self.rights = {"ada": "write", "grace": "admin", "mallory": "read", "eve": "none"}
+        """What accounts may do; of others there are none."""
+        self.numbers: dict[str, int] = {}
+        """Accounts that have another number by now than the name had."""
+        self.pushed_at: str | None = "2011-01-26T19:06:43Z"
+        self.state = "open"
+        self.has_branch = True
+        """Whether the repository of the pull request's branch is still there."""
+        self.pulls_of: dict[str, list[dict[str, Any]]] = {}
+        """Of a commit: what differs from the published example of a pull request."""
+        self.issues: list[dict[str, Any]] = []
+        self.keeps_labels = True
+        """Whether the token may set labels; GitHub leaves them out in silence otherwise."""
         self._lock = threading.RLock()
         self._next = 1000
 
@@ -103,12 +123,61 @@ class Hub:
             made: dict[str, Any] = comment
             return made
 
+    def event(self, comment: dict[str, Any], action: str = "created") -> dict[str, Any]:
+        """What GitHub sends about a comment, as far as it matters."""
+        return copy.deepcopy(
+            {
+                "action": action,
+                "comment": comment,
+                "issue": {"number": NUMBER, "pull_request": {"url": "https://github.test/7"}},
+                "repository": {"full_name": REPOSITORY},
+            }
+        )
+
+    def asks(self, body: str, login: str = "ada") -> dict[str, Any]:
+        """Comment as a person, and give the event."""
+        return self.event(self.add(body, login, "User"))
+
+    def open_issue(self, title: str, body: str, labels: list[str], login: str) -> dict[str, Any]:
+        """Make an issue, as anybody might."""
+        with self._lock:
+            issue: dict[str, Any] = copy.deepcopy(self.examples["issue"]["value"])
+            number = len(self.issues) + 1
+            label = issue["labels"][0]
+            issue |= {
+                "id": 5000 + number,
+                "number": number,
+                "url": f"{self._home}/issues/{number}",
+                "title": title,
+                "body": body,
+                "state": "open",
+                "state_reason": None,
+                "labels": [label | {"name": name} for name in labels],
+            }
+            issue.pop("pull_request", None)
+            issue["user"] |= {"login": login, "id": number_of(login)}
+            self.issues.append(issue)
+            return issue
+
+    def said_on(self, number: int) -> list[str]:
+        """What was said on an issue."""
+        return [one["body"] for one in self._comments_on(number)]
+
     def bodies(self, login: str = BOT) -> list[str]:
         """What somebody's comments say."""
         return [comment["body"] for comment in self.comments if comment["user"]["login"] == login]
 
     def answer(self, method: str, target: str, token: str, sent: Any) -> Answer:
-        """Serve one request."""
+        """Serve one request, or fail."""
+        mood = self.weather.mood()
+        if mood is Mood.BUSY:
+            return 503, {"message": "busy"}, {}
+        found = self._answer(method, target, token, sent)
+        if self.after_request is not None:
+            self.after_request()
+        return found if mood is Mood.FINE else (502, {"message": "lost"}, {})
+
+    def _answer(self, method: str, target: str, token: str, sent: Any) -> Answer:
         url = urlsplit(target)
         with self._lock:
             self.requests.append((method, url.path, token))
@@ -145,19 +214,77 @@ class Hub:
                 return 200, self._pull(), {}
             case "GET", ["pulls", _, "commits"]:
                 return self._listed(path, query, [self._commit(sha) for sha in self.commits])
-            case "GET", ["issues", _, "comments"]:
-                return self._listed(path, query, list(self.comments))
-            case "POST", ["issues", _, "comments"]:
-                return self._post(sent)
-            case (("PATCH" | "DELETE"), ["issues", "comments", number]):
-                return self._change(method, int(number), sent)
             case "GET", ["commits", sha, "check-runs"]:
                 return self._checks_of(sha, query)
             case "POST", ["check-runs"]:
                 return 201, self._check(sent), {}
+            case "GET", ["collaborators", login, "permission"]:
+                return self._permission(login)
+            case "GET", ["commits", sha, "pulls"]:
+                return self._listed(path, query, [*map(self._simple, self.pulls_of.get(sha, []))])
+            case _, ["issues", *rest]:
+                return self._issues(method, rest, path, query, sent)
             case _:
-                pass
-        return 404, {"message": "Not Found", "status": "404"}, {}
+                return NOT_FOUND
+
+    def _issues(
+        self, method: str, place: list[str], path: str, query: dict[str, str], sent: Any
+    ) -> Answer:
+        match method, place:
+            case "GET", ["comments", number]:
+                return _found(self.comments, "id", number)
+            case (("PATCH" | "DELETE"), ["comments", number]):
+                return self._change(method, int(number), sent)
+            case "GET", []:
+                return self._listed(path, query, self._matching(query))
+            case "POST", []:
+                labels = sent["labels"] if self.keeps_labels else []
+                made = self.open_issue(sent["title"], sent["body"], labels, self.login or BOT)
+                return 201, made, {}
+            case "GET", [number]:
+                return _found(self.issues, "number", number)
+            case "PATCH", [number]:
+                status, found, _ = _found(self.issues, "number", number)
+                if status == 200:
+                    found |= sent
+                return status, found, {}
+            case "GET", [number, "comments"]:
+                return self._listed(path, query, self._comments_on(int(number)))
+            case "POST", [number, "comments"]:
+                return self._post(number, sent)
+            case _:
+                return NOT_FOUND
+
+    def _comments_on(self, number: int) -> list[dict[str, Any]]:
+        end = f"/issues/{number}"
+        return [one for one in self.comments if one["issue_url"].endswith(end)]
+
+    def _matching(self, query: dict[str, str]) -> list[dict[str, Any]]:
+        wanted = query.get("labels", "")
+        state = query.get("state", "open")
+        found = [
+            one
+            for one in self.issues
+            if state in {"all", one["state"]}
+            and (not wanted or wanted in {label["name"] for label in one["labels"]})
+        ]
+        return found if query.get("direction") == "asc" else found[::-1]
+
+    def _permission(self, login: str) -> Answer:
+        if login not in self.rights:
+            return NOT_FOUND
+        name = "repository-collaborator-permission-response-if-user-has-admin-permissions"
+        found = copy.deepcopy(self.examples[name]["value"])
+        found |= {"permission": self.rights[login], "role_name": self.rights[login]}
+        # The published example lags behind its own description, in which a user has a role too.
+        number = self.numbers.get(login, number_of(login))
+        found["user"] |= {"login": login, "id": number, "role_name": self.rights[login]}
+        return 200, found, {}
+
+    def _simple(self, change: dict[str, Any]) -> dict[str, Any]:
+        (pull,) = copy.deepcopy(self.examples["pull-request-simple-items"]["value"])
+        result: dict[str, Any] = pull | {"requested_teams": []} | change  # as in ``_pull``
+        return result
 
     def _user(self) -> Answer:
         if self.login is None:
@@ -178,8 +305,12 @@ class Hub:
             "url": f"{self._home}/pulls/{NUMBER}",
             "issue_url": f"{self._home}/issues/{NUMBER}",
             "requested_teams": [],  # the published example lags behind its own description here
+            "state": self.state,
         }
         pull["head"]["sha"] = self.head
+        pull["head"]["repo"] |= {"pushed_at": self.pushed_at}
+        if not self.has_branch:
+            pull["head"]["repo"] = None
         result: dict[str, Any] = pull
         return result
 
@@ -199,17 +330,22 @@ class Hub:
             headers["Link"] = f'<{following}>; rel="next"'
         return 200, shown, headers
 
-    def _post(self, sent: Any) -> Answer:
+    def _post(self, number: str, sent: Any) -> Answer:
         other, self.before_post = self.before_post, None
         if other is not None:
             other()
-        return 201, self.add(sent["body"], self.login or BOT, "User" if self.login else "Bot"), {}
+        made = self.add(sent["body"], self.login or BOT, "User" if self.login else "Bot")
+        made["issue_url"] = f"{self._home}/issues/{number}"
+        return 201, made, {}
 
     def _change(self, method: str, number: int, sent: Any) -> Answer:
+        if method == "PATCH" and self.before_edit is not None:
+            other, self.before_edit = self.before_edit, None
+            other()
         with self._lock:
             found = [comment for comment in self.comments if comment["id"] == number]
             if not found:
-                return 404, {"message": "Not Found", "status": "404"}, {}
+                return NOT_FOUND
             if method == "DELETE":
                 self.comments.remove(found[0])
                 return 204, None, {}
@@ -236,6 +372,11 @@ class Hub:
             self.checks.append(check)
             result: dict[str, Any] = check
             return result
+
+
+def _found(items: list[dict[str, Any]], key: str, number: str) -> Answer:
+    found = [one for one in items if one[key] == int(number)]
+    return (200, found[0], {}) if found else NOT_FOUND
 
 
 @contextmanager

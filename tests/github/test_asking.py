@@ -16,24 +16,23 @@ from click.testing import CliRunner
 from hybridwatch.cli import answer as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.integrations.github import answering, claim, our_comment
-from hybridwatch.integrations.github import requests as ledger
-from hybridwatch.integrations.github.claim import Claim
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.integrations.github.pull_request import PullRequest
-from hybridwatch.integrations.github.requests import (
+from hybridwatch.integrations.github import answering, our_comment
+from hybridwatch.integrations.github.answering import Claim
+from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
+from hybridwatch.integrations.github.our_comment import (
     MOST_OPEN,
     CommentRequest,
+    OurComment,
     RequestQueue,
     RequestState,
     queue_in,
+    read_comment,
+    write_comment,
 )
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT
 from tests.builders import RECENT, a_comparison
-from tests.github.asking_hub import AskingHub
-from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
 from tests.unit.integrations.github.test_grammar import KNOWN, against
 from tests.waiting import LIMIT_S
 
@@ -50,7 +49,7 @@ def bot(tmp_path, monkeypatch) -> Callable[..., Any]:
     monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
     monkeypatch.setenv("GITHUB_RUN_ID", "42")
 
-    def run(hub: AskingHub, event: dict[str, Any], *more: str) -> dict[str, Any] | None:
+    def run(hub: Hub, event: dict[str, Any], *more: str) -> dict[str, Any] | None:
         monkeypatch.setenv("GITHUB_API_URL", hub.base)
         file, job = tmp_path / "event.json", tmp_path / "job.txt"
         file.write_text(json.dumps(event))
@@ -67,33 +66,33 @@ def bot(tmp_path, monkeypatch) -> Callable[..., Any]:
     return run
 
 
-def calls(hub: AskingHub) -> set[str]:
+def calls(hub: Hub) -> set[str]:
     return {f"{method} {re.sub('[0-9]+', 'N', path)}" for method, path, _ in hub.requests}
 
 
-def states(hub: AskingHub) -> list[tuple[str, RequestState]]:
+def states(hub: Hub) -> list[tuple[str, RequestState]]:
     (body,) = hub.bodies()
     return [(one.words, one.state) for one in queue_in(body).asked]
 
 
-def test_who_may_write_asks_and_another_job_measures(described, bot) -> None:
-    assert bot(described, described.asks(RUN)) == {
+def test_who_may_write_asks_and_another_job_measures(contract, bot) -> None:
+    assert bot(contract, contract.asks(RUN)) == {
         "arguments": ARGUMENTS,
         "head": HEAD,
     }
-    (body,) = described.bodies()
+    (body,) = contract.bodies()
     assert body.startswith("<!-- hybridwatch asked -->\n**Requested here**\n")
     assert "| <code>run smoke/padded-graph-rows --build " in body
     assert "| ada | 2011-04-14 16:00 UTC | [running](https://github.test/octo/engine/" in body
-    assert states(described) == [(" ".join(ARGUMENTS), RequestState.RUNNING)]
+    assert states(contract) == [(" ".join(ARGUMENTS), RequestState.RUNNING)]
 
 
 @pytest.mark.parametrize(("login", "may"), [("ada", True), ("grace", True), ("mallory", False)])
-def test_the_answer_of_the_published_interface_decides_who_may(described, bot, login, may) -> None:
-    assert (bot(described, described.asks(RUN, login)) is not None) is may
+def test_the_answer_of_the_published_interface_decides_who_may(contract, bot, login, may) -> None:
+    assert (bot(contract, contract.asks(RUN, login)) is not None) is may
     home = f"/repos/{REPOSITORY}"
     asked = {f"GET {home}/issues/comments/N", f"GET {home}/collaborators/{login}/permission"}
-    assert asked <= calls(described) if may else asked == calls(described)
+    assert asked <= calls(contract) if may else asked == calls(contract)
 
 
 # Whoever may not write gets nothing: no answer, no trace, and two questions to GitHub.
@@ -103,10 +102,10 @@ def test_the_answer_of_the_published_interface_decides_who_may(described, bot, l
 @pytest.mark.parametrize(
     "body", [RUN, "@hybridwatch help", "@hybridwatch nonsense", f"{RUN}\n{RUN}"]
 )
-def test_others_get_no_answer_at_all(people, bot, login, body) -> None:
-    assert bot(people, people.asks(body, login)) is None
-    assert people.bodies() == []
-    assert [method for method, _, _ in people.requests] == ["GET", "GET"]
+def test_others_get_no_answer_at_all(hub, bot, login, body) -> None:
+    assert bot(hub, hub.asks(body, login)) is None
+    assert hub.bodies() == []
+    assert [method for method, _, _ in hub.requests] == ["GET", "GET"]
 
 
 @pytest.mark.parametrize(
@@ -119,19 +118,12 @@ def test_others_get_no_answer_at_all(people, bot, login, body) -> None:
         f"cc {RUN}",
     ],
 )
-def test_what_speaks_to_nobody_costs_not_even_a_question(people, bot, body) -> None:
-    assert bot(people, people.asks(body)) is None
-    assert people.requests == []
+def test_what_speaks_to_nobody_costs_not_even_a_question(hub, bot, body) -> None:
+    assert bot(hub, hub.asks(body)) is None
+    assert hub.requests == []
 
 
-def test_a_right_that_is_not_people_for_would_be_given_to_all(people, bot, monkeypatch) -> None:
-    """Planted: the check of rights left out."""
-    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
-    assert bot(people, people.asks(RUN, "mallory")) is not None
-    assert len(people.bodies()) == 1
-
-
-def hostile(hub: AskingHub, login: str) -> None:
+def hostile(hub: Hub, login: str) -> None:
     """Let hypothesis make comments up, and look at what each of them makes the bot do."""
     client = RepositoryAccess(TOKEN, hub.base)
 
@@ -147,47 +139,45 @@ def hostile(hub: AskingHub, login: str) -> None:
     against(ask)
 
 
-def test_500_hostile_comments_by_strangers_change_nothing(people) -> None:
-    hostile(people, "mallory")
-    assert {path.rpartition("/")[2] for _, path, _ in people.requests} > {"permission"}
+def test_500_hostile_comments_by_strangers_change_nothing(hub) -> None:
+    hostile(hub, "mallory")
+    assert {path.rpartition("/")[2] for _, path, _ in hub.requests} > {"permission"}
 
 
-def test_a_bot_that_lets_strangers_in_would_be_seen(people, monkeypatch) -> None:
+def test_a_bot_that_lets_strangers_in_would_be_seen(hub, monkeypatch) -> None:
     """Planted: the same comments, and everybody may."""
-    monkeypatch.setattr(claim, "_may_write", lambda *_: True)
+    monkeypatch.setattr(answering, "_may_write", lambda *_: True)
     with pytest.raises(AssertionError):
-        hostile(people, "mallory")
+        hostile(hub, "mallory")
 
 
 # The event is a claim.
 
 
-def test_an_edited_comment_does_not_run_with_its_authors_rights(people, bot) -> None:
-    event = people.asks("InterimAnalyses good")
-    people.comments[0]["body"] = RUN
+def test_an_edited_comment_does_not_run_with_its_authors_rights(hub, bot) -> None:
+    event = hub.asks("InterimAnalyses good")
+    hub.comments[0]["body"] = RUN
     event["comment"]["body"] = RUN
     event["action"] = "edited"
-    assert bot(people, event) is None
-    assert people.requests == []
+    assert bot(hub, event) is None
+    assert hub.requests == []
 
 
-def test_a_comment_that_was_edited_since_is_not_run(people, bot) -> None:
-    event = people.asks("@hybridwatch help")
-    people.comments[0]["body"] = RUN
-    assert bot(people, event) is None
+def test_a_comment_that_was_edited_since_is_not_run(hub, bot) -> None:
+    event = hub.asks("@hybridwatch help")
+    hub.comments[0]["body"] = RUN
+    assert bot(hub, event) is None
     event["comment"]["body"] = f"{RUN} --known-bad"
-    assert bot(people, event) is None
-    assert people.bodies() == []
+    assert bot(hub, event) is None
+    assert hub.bodies() == []
 
 
-def test_a_claim_that_is_not_held_against_the_comment_would_be_run(
-    people, bot, monkeypatch
-) -> None:
+def test_a_claim_that_is_not_held_against_the_comment_would_be_run(hub, bot, monkeypatch) -> None:
     """Planted: the event is believed."""
-    event = people.asks("@hybridwatch help")
+    event = hub.asks("@hybridwatch help")
     event["comment"]["body"] = RUN
-    monkeypatch.setattr(claim, "_is_as_claimed", lambda *_: True)
-    assert bot(people, event) is not None
+    monkeypatch.setattr(answering, "_is_as_claimed", lambda *_: True)
+    assert bot(hub, event) is not None
 
 
 @pytest.mark.parametrize(
@@ -200,26 +190,26 @@ def test_a_claim_that_is_not_held_against_the_comment_would_be_run(
     ],
     ids=["author", "pull request", "comment", "an issue"],
 )
-def test_an_event_that_says_otherwise_than_github_runs_nothing(people, bot, change) -> None:
-    event = people.asks(RUN)
+def test_an_event_that_says_otherwise_than_github_runs_nothing(hub, bot, change) -> None:
+    event = hub.asks(RUN)
     change(event)
-    assert bot(people, event) is None
-    assert people.bodies() == []
+    assert bot(hub, event) is None
+    assert hub.bodies() == []
 
 
-def test_a_name_that_changed_hands_does_not_bring_its_rights(people, bot) -> None:
+def test_a_name_that_changed_hands_does_not_bring_its_rights(hub, bot) -> None:
     """Between the two questions somebody else took the name of the author."""
-    event = people.asks(RUN)
-    people.numbers["ada"] = 4711
-    assert bot(people, event) is None
-    assert people.bodies() == []
+    event = hub.asks(RUN)
+    hub.numbers["ada"] = 4711
+    assert bot(hub, event) is None
+    assert hub.bodies() == []
 
 
-def test_bots_are_not_answered_and_so_never_answer_each_other(people, bot) -> None:
-    people.rights[BOT] = people.rights["other[bot]"] = "admin"
+def test_bots_are_not_answered_and_so_never_answer_each_other(hub, bot) -> None:
+    hub.rights[BOT] = hub.rights["other[bot]"] = "admin"
     for login in (BOT, "other[bot]"):
-        assert bot(people, people.event(people.add(RUN, login, "Bot"))) is None
-    assert len(people.comments) == 2
+        assert bot(hub, hub.event(hub.add(RUN, login, "Bot"))) is None
+    assert len(hub.comments) == 2
 
 
 @pytest.mark.parametrize(
@@ -239,40 +229,40 @@ def test_a_file_that_is_no_event_is_a_wrong_call(tmp_path, monkeypatch, content,
     assert told in done.stderr
 
 
-def test_an_event_of_another_repository_is_a_wrong_call(people, tmp_path, monkeypatch) -> None:
+def test_an_event_of_another_repository_is_a_wrong_call(hub, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    event = people.asks(RUN) | {"repository": {"full_name": "mallory/engine"}}
+    event = hub.asks(RUN) | {"repository": {"full_name": "mallory/engine"}}
     (tmp_path / "event.json").write_text(json.dumps(event))
     words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 2
     assert "repository.full_name: expected octo/engine, found 'mallory/engine'" in done.stderr
-    assert people.requests == []
+    assert hub.requests == []
 
 
 # The queue.
 
 
-def test_a_comment_that_comes_twice_is_one_command(people, bot) -> None:
-    event = people.asks(RUN)
-    assert bot(people, event) is not None
-    assert bot(people, event) is None
-    assert len(states(people)) == 1
+def test_a_comment_that_comes_twice_is_one_command(hub, bot) -> None:
+    event = hub.asks(RUN)
+    assert bot(hub, event) is not None
+    assert bot(hub, event) is None
+    assert len(states(hub)) == 1
 
 
-def test_a_bot_without_a_memory_would_measure_twice(people, bot, monkeypatch) -> None:
+def test_a_bot_without_a_memory_would_measure_twice(hub, bot, monkeypatch) -> None:
     """Planted: what was asked before is not looked at."""
     monkeypatch.setattr(answering, "read_comment", lambda _: read_comment(None))
-    event = people.asks(RUN)
-    assert bot(people, event) is not None
-    assert bot(people, event) is not None
+    event = hub.asks(RUN)
+    assert bot(hub, event) is not None
+    assert bot(hub, event) is not None
 
 
-def test_what_was_not_understood_is_one_line_with_the_closest_match(people, bot) -> None:
-    assert bot(people, people.asks("@hybridwatch run smoke/padded-graph-row")) is None
-    assert bot(people, people.asks(f"{RUN}\n{RUN}")) is None
-    (body,) = people.bodies()
-    assert states(people)[0] == ("run smoke/padded-graph-row", RequestState.REFUSED)
+def test_what_was_not_understood_is_one_line_with_the_closest_match(hub, bot) -> None:
+    assert bot(hub, hub.asks("@hybridwatch run smoke/padded-graph-row")) is None
+    assert bot(hub, hub.asks(f"{RUN}\n{RUN}")) is None
+    (body,) = hub.bodies()
+    assert states(hub)[0] == ("run smoke/padded-graph-row", RequestState.REFUSED)
     assert "did you mean smoke/padded-graph-rows?" in body
     assert "refused: expected one command in a comment, found 2" in body
 
@@ -287,19 +277,19 @@ def test_what_was_not_understood_is_one_line_with_the_closest_match(people, bot)
     ],
 )
 def test_code_that_the_person_may_not_have_seen_is_not_measured(
-    people, bot, name, value, told
+    hub, bot, name, value, told
 ) -> None:
-    setattr(people, name, value)
-    assert bot(people, people.asks(RUN)) is None
-    assert told in people.bodies()[0]
-    assert states(people)[0][1] is RequestState.REFUSED
+    setattr(hub, name, value)
+    assert bot(hub, hub.asks(RUN)) is None
+    assert told in hub.bodies()[0]
+    assert states(hub)[0][1] is RequestState.REFUSED
 
 
-def test_so_many_wait_and_no_more(people, bot) -> None:
-    given_on = [bot(people, people.asks(RUN)) for _ in range(MOST_OPEN + 1)]
+def test_so_many_wait_and_no_more(hub, bot) -> None:
+    given_on = [bot(hub, hub.asks(RUN)) for _ in range(MOST_OPEN + 1)]
     assert [one is None for one in given_on] == [False] * MOST_OPEN + [True]
-    assert states(people)[-1][1] is RequestState.REFUSED
-    assert f"{MOST_OPEN} commands wait or run already" in people.bodies()[0]
+    assert states(hub)[-1][1] is RequestState.REFUSED
+    assert f"{MOST_OPEN} commands wait or run already" in hub.bodies()[0]
 
 
 def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
@@ -313,26 +303,26 @@ def test_a_job_that_never_told_its_end_holds_no_place_for_ever() -> None:
     assert not queue.is_full(RECENT + timedelta(hours=24))
 
 
-def test_a_guard_that_is_left_out_would_run_what_nobody_saw(people, bot, monkeypatch) -> None:
+def test_a_guard_that_is_left_out_would_run_what_nobody_saw(hub, bot, monkeypatch) -> None:
     """Planted: hindrances are not looked for."""
-    people.pushed_at = "2011-04-14T16:00:49Z"
+    hub.pushed_at = "2011-04-14T16:00:49Z"
     monkeypatch.setattr(answering, "_hindrance", lambda *_, **__: "")
-    assert bot(people, people.asks(RUN)) is not None
+    assert bot(hub, hub.asks(RUN)) is not None
 
 
-def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(people, bot, monkeypatch) -> None:
-    monkeypatch.setattr(ledger, "MOST_KEPT", 3)
-    first = people.asks("@hybridwatch help")
-    bot(people, first)
+def test_the_queue_is_bounded_and_what_it_forgot_is_not_run_again(hub, bot, monkeypatch) -> None:
+    monkeypatch.setattr(our_comment, "MOST_KEPT", 3)
+    first = hub.asks("@hybridwatch help")
+    bot(hub, first)
     for _ in range(4):
-        bot(people, people.asks("@hybridwatch nonsense"))
-    assert len(states(people)) == 3
-    before = people.bodies()
-    assert bot(people, first) is None
-    assert people.bodies() == before
+        bot(hub, hub.asks("@hybridwatch nonsense"))
+    assert len(states(hub)) == 3
+    before = hub.bodies()
+    assert bot(hub, first) is None
+    assert hub.bodies() == before
 
 
-def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[RequestState]:
+def race(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> list[RequestState]:
     """Let two jobs write at once: one looks, the other writes, the first writes as well."""
     paused, over = threading.Event(), threading.Event()
 
@@ -363,45 +353,45 @@ def race(hub: AskingHub, monkeypatch: pytest.MonkeyPatch) -> list[RequestState]:
     return [state for _, state in states(hub)]
 
 
-def test_two_jobs_at_once_lose_nothing(people, monkeypatch) -> None:
-    assert race(people, monkeypatch) == [
+def test_two_jobs_at_once_lose_nothing(hub, monkeypatch) -> None:
+    assert race(hub, monkeypatch) == [
         RequestState.DONE,
         RequestState.REFUSED,
         RequestState.RUNNING,
     ]
 
 
-def test_a_job_that_does_not_look_again_would_lose_its_entry(people, monkeypatch) -> None:
+def test_a_job_that_does_not_look_again_would_lose_its_entry(hub, monkeypatch) -> None:
     """Planted: one look."""
     monkeypatch.setattr(answering, "_LOOKS", 1)
-    assert race(people, monkeypatch) == [RequestState.DONE, RequestState.RUNNING]
+    assert race(hub, monkeypatch) == [RequestState.DONE, RequestState.RUNNING]
 
 
-def test_hidden_state_of_somebody_else_is_not_believed(people, bot) -> None:
-    event = people.asks(RUN)
-    bot(people, event)
-    forged = people.bodies()[0]
-    people.comments[1:] = []
-    people.add(forged, "mallory", "User")
-    assert bot(people, event) is not None
-    assert people.bodies("mallory") == [forged]
+def test_hidden_state_of_somebody_else_is_not_believed(hub, bot) -> None:
+    event = hub.asks(RUN)
+    bot(hub, event)
+    forged = hub.bodies()[0]
+    hub.comments[1:] = []
+    hub.add(forged, "mallory", "User")
+    assert bot(hub, event) is not None
+    assert hub.bodies("mallory") == [forged]
 
 
-def forge(people: AskingHub, bot: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def forge(hub: Hub, bot: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Let a command print our own marks, as a log or a record might; gives it and our comment."""
-    bot(people, people.asks(RUN))
-    (genuine,) = people.bodies()
+    bot(hub, hub.asks(RUN))
+    (genuine,) = hub.bodies()
     forged = f"```\n{genuine}<!-- hybridwatch result -->\nforged\n```"
     monkeypatch.setattr(verb, "_read", lambda *_: (0, forged))
-    bot(people, people.asks("@hybridwatch explain ttft"))
-    bot(people, people.asks("@hybridwatch nonsense"))
-    (body,) = people.bodies()
+    bot(hub, hub.asks("@hybridwatch explain ttft"))
+    bot(hub, hub.asks("@hybridwatch nonsense"))
+    (body,) = hub.bodies()
     return forged, body
 
 
-def test_marks_in_a_result_are_no_marks(people, bot, monkeypatch) -> None:
-    forged, body = forge(people, bot, monkeypatch)
-    assert [state for _, state in states(people)] == [
+def test_marks_in_a_result_are_no_marks(hub, bot, monkeypatch) -> None:
+    forged, body = forge(hub, bot, monkeypatch)
+    assert [state for _, state in states(hub)] == [
         RequestState.RUNNING,
         RequestState.DONE,
         RequestState.REFUSED,
@@ -429,18 +419,18 @@ def test_marks_that_are_left_in_a_verdict_would_cut_it(monkeypatch) -> None:
 # Answers.
 
 
-def test_help_shows_the_grammar_that_the_documentation_has(people, bot) -> None:
-    bot(people, people.asks("@hybridwatch help"))
-    (body,) = people.bodies()
+def test_help_shows_the_grammar_that_the_documentation_has(hub, bot) -> None:
+    bot(hub, hub.asks("@hybridwatch help"))
+    (body,) = hub.bodies()
     page = Path(__file__).parents[2] / "docs" / "pull-request-commands.md"
     shown = body.partition("```\n")[2].partition("```")[0]
     assert shown.startswith("@hybridwatch help\n")
     assert shown in page.read_text()
-    assert bot(people, people.event(people.add(body, "ada", "User"))) is None, "it speaks to nobody"
+    assert bot(hub, hub.event(hub.add(body, "ada", "User"))) is None, "it speaks to nobody"
 
 
 def test_compare_is_answered_at_once_by_a_process_without_a_token(
-    people, bot, tmp_path, monkeypatch
+    hub, bot, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("HYBRIDWATCH_OTHER", "kept")
     results = tmp_path / "results"
@@ -454,36 +444,33 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
         return seen[-1]
 
     monkeypatch.setattr(verb, "_environment", environment)
-    assert (
-        bot(people, people.asks(f"@hybridwatch compare {run.id}"), "--results", str(results))
-        is None
-    )
-    (body,) = people.bodies()
-    assert states(people) == [(f"compare {run.id}", RequestState.DONE)]
+    assert bot(hub, hub.asks(f"@hybridwatch compare {run.id}"), "--results", str(results)) is None
+    (body,) = hub.bodies()
+    assert states(hub) == [(f"compare {run.id}", RequestState.DONE)]
     assert "padded_rows_prefilling" in body
     assert "regression" in body.lower()
     assert not any(TOKEN in value for value in seen[0].values())
     assert seen[0]["HYBRIDWATCH_OTHER"] == "kept"
 
 
-def test_a_reading_that_fails_is_told(people, bot, tmp_path) -> None:
-    bot(people, people.asks("@hybridwatch explain ttft"), "--results", str(tmp_path / "none"))
-    assert states(people) == [("explain latest ttft", RequestState.FAILED)]
+def test_a_reading_that_fails_is_told(hub, bot, tmp_path) -> None:
+    bot(hub, hub.asks("@hybridwatch explain ttft"), "--results", str(tmp_path / "none"))
+    assert states(hub) == [("explain latest ttft", RequestState.FAILED)]
 
 
-def test_nothing_is_measured_where_no_other_job_waits(people, tmp_path, monkeypatch) -> None:
+def test_nothing_is_measured_where_no_other_job_waits(hub, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    monkeypatch.setenv("GITHUB_API_URL", people.base)
-    (tmp_path / "event.json").write_text(json.dumps(people.asks(RUN)))
+    monkeypatch.setenv("GITHUB_API_URL", hub.base)
+    (tmp_path / "event.json").write_text(json.dumps(hub.asks(RUN)))
     words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
-    assert states(people)[0][1] is RequestState.REFUSED
+    assert states(hub)[0][1] is RequestState.REFUSED
 
 
 # The result, and the verdict that `hybridwatch comment` writes.
 
 
-def close(hub: AskingHub, *more: str) -> Any:
+def close(hub: Hub, *more: str) -> Any:
     words = ["answer", "result", "--repo", REPOSITORY, "--pr", str(NUMBER), *more]
     return CliRunner().invoke(cli, words, catch_exceptions=False)
 
@@ -495,44 +482,42 @@ def records(tmp_path: Path) -> Path:
     return tmp_path / "records"
 
 
-def test_the_result_stands_below_the_queue(described, bot, records) -> None:
-    event = described.asks(RUN)
-    bot(described, event)
+def test_the_result_stands_below_the_queue(contract, bot, records) -> None:
+    event = contract.asks(RUN)
+    bot(contract, event)
     number = str(event["comment"]["id"])
-    done = close(described, "--comment", number, "--state", "done", "--records", str(records))
+    done = close(contract, "--comment", number, "--state", "done", "--records", str(records))
     assert done.exit_code == 0, done.output
-    (body,) = described.bodies()
-    assert states(described) == [(" ".join(ARGUMENTS), RequestState.DONE)]
+    (body,) = contract.bodies()
+    assert states(contract) == [(" ".join(ARGUMENTS), RequestState.DONE)]
     result = body.partition("<!-- hybridwatch result -->\n")[2]
     assert "A contract broke" in result.split("\n")[2]
     assert "not judged: missing" not in result, "what the policy expects does not matter here"
-    assert described.checks == []
+    assert contract.checks == []
 
 
-def test_a_result_of_nobodys_command_is_an_error(people, bot) -> None:
-    bot(people, people.asks(RUN))
-    done = close(people, "--comment", "4711", "--state", "done")
+def test_a_result_of_nobodys_command_is_an_error(hub, bot) -> None:
+    bot(hub, hub.asks(RUN))
+    done = close(hub, "--comment", "4711", "--state", "done")
     assert done.exit_code == 2
     assert "expected a command asked in comment 4711, found none" in done.stderr
 
 
-def test_verdict_and_queue_live_in_one_comment(people, bot, records, tmp_path) -> None:
+def test_verdict_and_queue_live_in_one_comment(hub, bot, records, tmp_path) -> None:
     policy = tmp_path / "gate.toml"
     policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     judge = ["comment", "--repo", REPOSITORY, "--pr", str(NUMBER), "--policy", str(policy)]
-    event = people.asks(RUN)
-    bot(people, event)
+    event = hub.asks(RUN)
+    bot(hub, event)
     for what in ("edited", "unchanged"):
         done = CliRunner().invoke(cli, [*judge, "--results", str(records)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         assert f"comment: {what}" in done.output
-    close(
-        people, "--comment", str(event["comment"]["id"]), "--state", "failed", "--note", "it died"
-    )
-    bot(people, people.asks("@hybridwatch help"))
-    (body,) = people.bodies()
+    close(hub, "--comment", str(event["comment"]["id"]), "--state", "failed", "--note", "it died")
+    bot(hub, hub.asks("@hybridwatch help"))
+    (body,) = hub.bodies()
     assert body.startswith("**A contract broke")
-    assert states(people) == [
+    assert states(hub) == [
         (" ".join(ARGUMENTS), RequestState.FAILED),
         ("help", RequestState.DONE),
     ]
@@ -540,9 +525,9 @@ def test_verdict_and_queue_live_in_one_comment(people, bot, records, tmp_path) -
     assert body.endswith("<!-- hybridwatch: bad -->\n")
 
 
-def test_too_long_a_comment_loses_its_result_first(people, bot, monkeypatch) -> None:
-    bot(people, people.asks("@hybridwatch help"))
-    ours = next(one for one in people.comments if one["user"]["login"] == BOT)
+def test_too_long_a_comment_loses_its_result_first(hub, bot, monkeypatch) -> None:
+    bot(hub, hub.asks("@hybridwatch help"))
+    ours = next(one for one in hub.comments if one["user"]["login"] == BOT)
     now = read_comment(ours["body"])
     long = replace(now, verdict="**Verdict**\n" + "x" * (LIMIT - 2000), result="y" * 9000)
     ours["body"] = verdict = write_comment(long)

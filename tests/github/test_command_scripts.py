@@ -2,9 +2,6 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +11,23 @@ import pytest
 
 from hybridwatch.cli.main import verbs
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
-from hybridwatch.integrations.github.requests import RequestState, queue_in
-from hybridwatch.records.store import write_run
-from tests.builders import RECENT, a_comparison
-from tests.github.asking_hub import AskingHub
-from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
+from hybridwatch.integrations.github.our_comment import RequestState, queue_in
+from tests.github.hub import HEAD, NUMBER, Hub
 from tests.github.test_asking import ARGUMENTS, RUN
-from tests.github.test_scripts import BAD, GH, GOOD, ROOT, WORKFLOWS, ZIZMOR, bundle_of
+from tests.github.test_scripts import (
+    ROOT,
+    WORKFLOWS,
+    Script,
+    bundle_of,
+    called,
+    copy_scripts,
+    measured,
+    said_in,
+    script,
+)
 from tests.github.test_suspects import answer
-from tests.waiting import LIMIT_S
 
-Script = Callable[..., "subprocess.CompletedProcess[str]"]
+__all__ = ["measured", "script"]
 
 TEXT: Final = (WORKFLOWS / "command.yml").read_text()
 DECIDE, MEASURE, TELL = (
@@ -33,47 +36,18 @@ DECIDE, MEASURE, TELL = (
 )
 
 
-@pytest.fixture
-def script(people: AskingHub, tmp_path: Path) -> Script:
-    """Run a script of ci/ with nothing but what its workflow gives it."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "gh").write_text(GH)
-    (folder / "gh").chmod(0o755)
-
-    def run(name: str, **given: str) -> "subprocess.CompletedProcess[str]":
-        inherited = {key: os.environ[key] for key in ("HOME", "PATH") if key in os.environ}
-        environment = {
-            **inherited,
-            "PATH": f"{folder}:{inherited['PATH']}",
-            "GITHUB_API_URL": people.base,
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_TOKEN": TOKEN,
-            "TMPDIR": str(tmp_path),
-        }
-        done = subprocess.run(
-            [ROOT / "ci" / name],
-            env=environment | given, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-        )  # fmt: skip
-        assert TOKEN not in done.stdout + done.stderr
-        assert not list(tmp_path.glob("tmp.*")), "it cleans up"
-        return done
-
-    return run
-
-
-def decide(people: AskingHub, script: Script, tmp_path: Path, event: dict[str, Any]) -> str:
+def decide(hub: Hub, script: Script, tmp_path: Path, event: dict[str, Any]) -> str:
     """Run ci/command.sh on an event; gives what it left for the other jobs."""
     file, job = tmp_path / "event.json", tmp_path / "output"
     file.write_text(json.dumps(event))
     job.write_text("")
-    done = script("command.sh", GITHUB_EVENT_PATH=str(file), GITHUB_OUTPUT=str(job))
+    done = script(hub, "command.sh", GITHUB_EVENT_PATH=str(file), GITHUB_OUTPUT=str(job))
     assert done.returncode == 0, done.stderr
     return job.read_text()
 
 
-def test_who_may_write_starts_a_measurement(people, script, tmp_path) -> None:
-    left = decide(people, script, tmp_path, people.asks(RUN))
+def test_who_may_write_starts_a_measurement(hub, script, tmp_path) -> None:
+    left = decide(hub, script, tmp_path, hub.asks(RUN))
     newest = [name for name in load_builds(ROOT) if name.startswith("cpu-")][-1]
     measured = [newest if word == DEFAULT_BUILD else word for word in ARGUMENTS]
     assert left == f"arguments={json.dumps(measured)}\nhead={HEAD}\n"
@@ -88,48 +62,23 @@ def test_who_may_write_starts_a_measurement(people, script, tmp_path) -> None:
         (f"> {RUN}", "ada"),
     ],
 )
-def test_nothing_else_starts_one(people, script, tmp_path, body, login) -> None:
-    assert decide(people, script, tmp_path, people.asks(body, login)) == ""
+def test_nothing_else_starts_one(hub, script, tmp_path, body, login) -> None:
+    assert decide(hub, script, tmp_path, hub.asks(body, login)) == ""
     assert not (ROOT / "pwned").exists()
-
-
-MEASURING: Final = """#!{python}
-import sys
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from hybridwatch.records.store import write_run
-from tests.builders import RECENT, a_comparison
-Path("said.txt").write_text("\\n".join(sys.argv[1:]))
-write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=RECENT))
-print("{{}}")
-sys.exit({status})
-"""
 
 
 def measure(tmp_path: Path, arguments: list[str], status: int) -> int:
     """Run ci/measure-command.sh in a copy whose engine is a script that stores a record."""
-    (tmp_path / "ci").mkdir()
-    shutil.copy(ROOT / "ci" / "measure-command.sh", tmp_path / "ci")
-    verb = tmp_path / ".venv" / "bin" / "hybridwatch"
-    verb.parent.mkdir(parents=True)
-    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
-    verb.write_text(MEASURING.format(status=status, **facts))
-    verb.chmod(0o755)
+    scripts = copy_scripts(tmp_path, status)
     wanted = {"PULL_REQUEST": "7", "ARGUMENTS": json.dumps(arguments)}
-    done = subprocess.run(
-        [tmp_path / "ci" / "measure-command.sh"],
-        env=os.environ | wanted, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
-    return done.returncode
+    return called(scripts / "measure-command.sh", env=os.environ | wanted).returncode
 
 
 @pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 0), (2, 1)])
 def test_a_run_leaves_records(tmp_path, status, ends) -> None:
     assert measure(tmp_path, [*ARGUMENTS, "a b; c"], status) == ends
-    said = (tmp_path / "said.txt").read_text().split("\n")
-    assert said == [*ARGUMENTS, "a b; c", "--line", "pr-7", "--results", "bundle"], (
-        "each word is one"
-    )
+    (said,) = said_in(tmp_path)
+    assert said == [*ARGUMENTS, "a b; c", "--line", "pr-7", "--results", "bundle"], "each is one"
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
     assert not (tmp_path / "bundle" / "bisect.json").exists()
@@ -148,10 +97,10 @@ def test_no_other_verb_is_run(tmp_path, verb) -> None:
 
 
 @pytest.fixture
-def told(people, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
+def told(hub, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
     """Ask, and run ci/show-answer.sh on a bundle; gives how the command stands and the comment."""
-    event = people.asks(RUN)
-    decide(people, script, tmp_path, event)
+    event = hub.asks(RUN)
+    decide(hub, script, tmp_path, event)
 
     def tell(bundle: Path, **changes: str) -> tuple[RequestState, str]:
         given = {
@@ -161,19 +110,13 @@ def told(people, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
             "OUTCOME": "success",
             "BUNDLE": str(bundle),
         }
-        done = script("show-answer.sh", **given | changes)
+        done = script(hub, "show-answer.sh", **given | changes)
         assert done.returncode == 0, done.stderr
-        (body,) = people.bodies()
+        (body,) = hub.bodies()
         (one,) = queue_in(body).asked
         return one.state, body
 
     return tell
-
-
-@pytest.fixture
-def measured(tmp_path: Path) -> Path:
-    write_run(tmp_path / "bundle", a_comparison(GOOD, BAD, started_at=RECENT))
-    return tmp_path / "bundle"
 
 
 def test_what_was_measured_is_told_below_the_queue(told, measured) -> None:
@@ -235,29 +178,3 @@ def test_no_job_that_may_write_takes_what_another_left_in_a_cache() -> None:
     for workflow in WORKFLOWS.glob("*.yml"):
         text = workflow.read_text()
         assert not ("actions/cache" in text and ": write" in text), workflow.name
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "finding"),
-    [
-        ("run: ci/command.sh", "run: echo ${{ github.event.comment.body }}", "template-injection"),
-        (
-            "run: ci/measure-command.sh",
-            "run: echo ${{ needs.decide.outputs.arguments }}",
-            "template",
-        ),
-        ("permissions: {}", "permissions: write-all", "excessive-permissions"),
-        (" # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
-        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
-    ],
-)
-def test_an_unsafe_command_workflow_would_be_seen(tmp_path, old, new, finding) -> None:
-    """Planted, one at a time."""
-    assert old in TEXT
-    (tmp_path / "planted.yml").write_text(TEXT.replace(old, new))
-    done = subprocess.run(
-        [*ZIZMOR, "--persona", "pedantic", tmp_path / "planted.yml"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert finding in done.stdout

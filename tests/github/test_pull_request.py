@@ -11,9 +11,10 @@ import requests
 from github import GithubRetry
 
 from hybridwatch.errors import GithubError
-from hybridwatch.integrations.github import pull_request as ours
-from hybridwatch.integrations.github.client import RepositoryAccess
-from hybridwatch.integrations.github.pull_request import Check, PullRequest
+from hybridwatch.integrations.github import client as ours
+from hybridwatch.integrations.github.client import Check, PullRequest, RepositoryAccess
+from hybridwatch.integrations.notify.channels import Github
+from hybridwatch.integrations.notify.issues import WantedIssue, open_tracker
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 from tests.waiting import LIMIT_S
 
@@ -63,17 +64,44 @@ def test_a_person_finds_the_own_comment_behind_the_description(contract, enter) 
     assert contract.bodies(BOT) == [text(9)]
 
 
+@pytest.mark.parametrize(("token", "login"), [(TOKEN, None), (PERSONAL, "ada")])
+def test_all_that_is_done_with_issues_fits_the_published_description(
+    contract, monkeypatch, token, login
+) -> None:
+    contract.login = login
+    monkeypatch.setenv("T_GITHUB", token)
+    channel = Github(name="x", repository=REPOSITORY, token_from="T_GITHUB", api=contract.base)  # noqa: S106
+    ours = open_tracker(channel)._tracker
+    before = len(ours.find(lambda _: True))
+    made = ours.create(WantedIssue("Slower", "it is <!-- mark -->", is_open=True, is_done=False))
+    assert made.complaint == ""
+    ours.comment(made.number, "worse")
+    assert list(ours.comments(made.number)) == ["worse"]
+    for is_open, is_done in ((False, True), (True, False), (False, False)):
+        ours.change(made.number, WantedIssue("Over", "over <!-- mark -->", is_open, is_done))
+    found = ours.get(made.number)
+    assert found is not None
+    assert found.body == "over <!-- mark -->"
+    assert len(ours.find(lambda body: "mark" in body)) == before + 1
+    assert ours.get("999") is None
+
+
 @pytest.mark.parametrize(
-    ("path", "sent"),
+    ("method", "path", "sent"),
     [
-        (f"issues/{NUMBER}/comments", {"text": "no body"}),
-        ("check-runs", {"name": "hybridwatch"}),
-        ("check-runs", {"name": "x", "head_sha": HEAD, "output": {"title": "no summary"}}),
+        ("POST", f"issues/{NUMBER}/comments", {"text": "no body"}),
+        ("POST", "check-runs", {"name": "hybridwatch"}),
+        ("POST", "check-runs", {"name": "x", "head_sha": HEAD, "output": {"title": "no summary"}}),
+        ("POST", "issues", {"body": "no title"}),
+        ("POST", "issues", {"title": "x", "labels": "no list"}),
+        ("PATCH", "issues/1", {"state": "over"}),
+        ("PATCH", "issues/1", {"state_reason": "bored"}),
     ],
 )
-def test_the_description_refuses_what_github_would(contract, path, sent) -> None:
+def test_the_description_refuses_what_github_would(contract, method, path, sent) -> None:
     """Planted: a bot that forgets a field; without the gatekeeper nobody would notice."""
-    refused = requests.post(
+    refused = requests.request(
+        method,
         f"{contract.base}/repos/{REPOSITORY}/{path}",
         json=sent,
         headers={"Authorization": f"token {TOKEN}"},

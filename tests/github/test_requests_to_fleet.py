@@ -12,11 +12,10 @@ from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
-from hybridwatch.integrations.github.requests import CommentRequest, RequestState, queue_in
+from hybridwatch.integrations.github.our_comment import CommentRequest, RequestState, queue_in
 from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
-from tests.github.asking_hub import AskingHub
-from tests.github.hub import NUMBER, REPOSITORY, TOKEN
+from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub
 from tests.unit.cli.test_fleet import pretend
 
 __all__ = ["pretend"]
@@ -37,10 +36,10 @@ minutes = 20
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, people) -> Callable[..., Any]:
+def call(tmp_path, monkeypatch, hub) -> Callable[..., Any]:
     """Call a verb of ``answer`` where the home has a queue."""
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    monkeypatch.setenv("GITHUB_API_URL", people.base)
+    monkeypatch.setenv("GITHUB_API_URL", hub.base)
     (tmp_path / "fleet.toml").write_text(MATRIX)
     monkeypatch.setattr(answer_queue, "MATRIX_FILE", tmp_path / "fleet.toml")
 
@@ -54,24 +53,24 @@ def call(tmp_path, monkeypatch, people) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def ask(call, tmp_path, people) -> Callable[[str], None]:
+def ask(call, tmp_path, hub) -> Callable[[str], None]:
     def asked(body: str) -> None:
-        (tmp_path / "event.json").write_text(json.dumps(people.asks(body)))
+        (tmp_path / "event.json").write_text(json.dumps(hub.asks(body)))
         call("comment", str(tmp_path / "event.json"))
 
     return asked
 
 
-def entries(people: AskingHub) -> list[CommentRequest]:
-    (body,) = people.bodies()
+def entries(hub: Hub) -> list[CommentRequest]:
+    (body,) = hub.bodies()
     return list(queue_in(body).asked)
 
 
 def test_what_is_asked_is_queued_measured_and_told(
-    people, call, ask, pretend, tmp_path, monkeypatch
+    hub, call, ask, pretend, tmp_path, monkeypatch
 ) -> None:
     ask(RUN)
-    (entry,) = entries(people)
+    (entry,) = entries(hub)
     assert (entry.state, entry.note) == (RequestState.QUEUED, "2 jobs in the queue")
     job_queue = open_queue(tmp_path / "results")
     (jobs,) = requested_jobs(job_queue, REPOSITORY)
@@ -81,28 +80,28 @@ def test_what_is_asked_is_queued_measured_and_told(
         (job.builds, job.testbed, job.options.minutes, job.options.trials) for job in waiting
     } == {((DEFAULT_BUILD, DEFAULT_BUILD), "epyc", 20, 9)}
     call("refresh")
-    assert entries(people)[0].note == "2 waiting"
+    assert entries(hub)[0].note == "2 waiting"
 
     monkeypatch.setenv("PYTHONPATH", ".")
     drained = ["fleet", "run", "--label", "kind=epyc", "--patience", "0"]
     CliRunner().invoke(cli, [*drained, "--results", str(tmp_path / "results")])
     assert "done" in call("refresh").output
-    (entry,) = entries(people)
+    (entry,) = entries(hub)
     assert (entry.state, entry.note) == (RequestState.DONE, "2 done")
-    (body,) = people.bodies()
+    (body,) = hub.bodies()
     result = body.partition("<!-- hybridwatch result -->\n")[2]
     assert result.count("\n- <code>") == 2
-    before = people.bodies()
+    before = hub.bodies()
     assert call("refresh").output == ""
-    assert people.bodies() == before
+    assert hub.bodies() == before
 
 
-def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> None:
+def test_what_was_cancelled_is_told_as_failed(hub, call, ask, tmp_path) -> None:
     ask(RUN)
     job_queue = open_queue(tmp_path / "results")
     job_queue.cancel([job.key for job in job_queue.snapshot(()).waiting])
     call("refresh")
-    (entry,) = entries(people)
+    (entry,) = entries(hub)
     assert (entry.state, entry.note) == (RequestState.FAILED, "2 cancelled")
 
 
@@ -117,23 +116,23 @@ def test_what_was_cancelled_is_told_as_failed(people, call, ask, tmp_path) -> No
         ("@hybridwatch run gpu --build cpu-0.27.1", "ask.builds[0]: expected builds that can"),
     ],
 )
-def test_what_the_queue_does_not_take_is_refused(people, ask, tmp_path, body, note) -> None:
+def test_what_the_queue_does_not_take_is_refused(hub, ask, tmp_path, body, note) -> None:
     ask(body)
-    (entry,) = entries(people)
+    (entry,) = entries(hub)
     assert entry.state is RequestState.REFUSED
     assert entry.note.startswith(note)
     assert not open_queue(tmp_path / "results").is_made()
 
 
-def test_the_same_comment_again_adds_no_job(people, call, ask, tmp_path) -> None:
+def test_the_same_comment_again_adds_no_job(hub, call, ask, tmp_path) -> None:
     """Also when our comment was lost in between: a job has its night in its name."""
     ask(RUN)
-    people.comments[:] = [one for one in people.comments if one["user"]["login"] == "ada"]
+    hub.comments[:] = [one for one in hub.comments if one["user"]["login"] == "ada"]
     call("comment", str(tmp_path / "event.json"))
     assert len(open_queue(tmp_path / "results").snapshot(()).waiting) == 2
 
 
-def test_jobs_of_another_repository_are_not_ours(tmp_path, people, ask) -> None:
+def test_jobs_of_another_repository_are_not_ours(tmp_path, hub, ask) -> None:
     ask(RUN)
     job_queue = open_queue(tmp_path / "results")
     assert list(requested_jobs(job_queue, "octo/engine2")) == []

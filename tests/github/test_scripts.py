@@ -1,10 +1,12 @@
 """The scripts and workflows of the two halves, the untrusted and the trusted."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,19 +15,19 @@ import pytest
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
 from tests.builders import RECENT, Trials, a_comparison
-from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
 from tests.waiting import LIMIT_S
 
 ROOT: Final = Path(__file__).parents[2]
 PADDED: Final = "contract.padded_rows_prefilling"
 GOOD: Final[dict[str, Trials]] = {PADDED: (0.0,)}
 BAD: Final[dict[str, Trials]] = {PADDED: (4.0,)}
-ZIZMOR: Final = [
-    str(Path(sys.executable).with_name("zizmor")),
-    "--offline",
-    "--no-progress",
-    "--color=never",
-]
+ZIZMOR: Final = (
+    Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", "--color=never",
+    "--persona", "pedantic",
+)  # fmt: skip
+
+Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # The command line client as ci/comment.sh calls it: a list of bundles, and a bundle.
 GH: Final = """#!/usr/bin/env bash
@@ -37,33 +39,46 @@ esac
 
 
 @pytest.fixture
-def trusted(hub, tmp_path):
-    """Run ci/comment.sh on a bundle."""
+def script(tmp_path: Path) -> Script:
+    """Run a script of ci/ with nothing but what its workflow gives it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "gh").write_text(GH)
     (folder / "gh").chmod(0o755)
 
-    def run(bundle: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-        inherited = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+    def run(hub: Hub, name: str, **given: str) -> "subprocess.CompletedProcess[str]":
+        inherited = {key: os.environ[key] for key in ("HOME", "PATH") if key in os.environ}
         environment = {
             **inherited,
             "PATH": f"{folder}:{inherited['PATH']}",
             "GITHUB_API_URL": hub.base,
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_TOKEN": TOKEN,
-            "HEAD": HEAD,
-            "BUNDLE": str(bundle),
-            "RUN": "42",
             "TMPDIR": str(tmp_path),
         }
-        done = subprocess.run(
-            [ROOT / "ci" / "comment.sh"],
-            env=environment | changes, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-        )  # fmt: skip
+        done = called(ROOT / "ci" / name, env=environment | given)
         assert TOKEN not in done.stdout + done.stderr
         assert not list(tmp_path.glob("tmp.*")), "it cleans up"
         return done
+
+    return run
+
+
+def called(
+    *words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        words, env=env, cwd=cwd, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+
+
+@pytest.fixture
+def trusted(hub: Hub, script: Script) -> Script:
+    """Run ci/comment.sh on a bundle."""
+
+    def run(bundle: Path, **changes: str) -> "subprocess.CompletedProcess[str]":
+        given = {"HEAD": HEAD, "BUNDLE": str(bundle), "RUN": "42"}
+        return script(hub, "comment.sh", **given | changes)
 
     return run
 
@@ -127,12 +142,37 @@ from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
 from tests.builders import RECENT, a_comparison
 said = Path("said.txt")
-said.write_text((said.read_text() if said.exists() else "") + " ".join(sys.argv[1:]) + "\\n")
-if sys.argv[1] in ("run", "try"):
+said.write_text((said.read_text() if said.exists() else "") + repr(sys.argv[1:]) + "\\n")
+if sys.argv[1] in ("run", "try", "bisect"):
     write_run(Path("bundle"), a_comparison({good!r}, {bad!r}, started_at=RECENT))
     (Path("bundle") / "verdicts").mkdir()
+    print("{{}}")
     sys.exit({status})
 """
+
+
+def copy_scripts(folder: Path, status: int) -> Path:
+    """Copy scripts, and what they ask for the newest build, as they lie in a checkout.
+
+    The engine is a script that stores a record, and notes with which words it was called.
+    """
+    for name in ("pull-request.sh", "measure-command.sh", "release-builds.sh"):
+        (folder / "ci").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "ci" / name, folder / "ci")
+    (folder / "engine").mkdir()
+    shutil.copy(ROOT / "engine" / "builds.toml", folder / "engine")
+    verb = folder / ".venv" / "bin" / "hybridwatch"
+    verb.parent.mkdir(parents=True)
+    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
+    verb.write_text(MEASURE.format(status=status, **facts))
+    verb.chmod(0o755)
+    return folder / "ci"
+
+
+def said_in(folder: Path) -> list[list[str]]:
+    """Give the words of each call."""
+    lines = (folder / "said.txt").read_text().splitlines()
+    return [ast.literal_eval(line) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -144,37 +184,19 @@ if sys.argv[1] in ("run", "try"):
     ],
 )
 def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) -> None:
-    """In a copy whose engine is a script that stores a record."""
-    script = script_in(tmp_path)
-    verb = tmp_path / ".venv" / "bin" / "hybridwatch"
-    verb.parent.mkdir(parents=True)
-    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
-    verb.write_text(MEASURE.format(status=status, **facts))
-    verb.chmod(0o755)
+    scripts = copy_scripts(tmp_path, status)
     wanted = {"PULL_REQUEST": "7", "CONTENDER": "cpu-0.27.1+x", "SCENARIOS": "smoke a/b"}
     wanted |= {"GITHUB_ACTIONS": actions}
-    done = subprocess.run(
-        [script],
-        env=os.environ | wanted,
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    done = called(scripts / "pull-request.sh", env=os.environ | wanted)
     assert done.returncode == (0 if gates else 1), done.stderr
     assert (tmp_path / "bundle" / "pull-request.txt").read_text() == "7\n"
     assert len(list((tmp_path / "bundle" / "records").rglob("*.json"))) == 1
-    run, *rest = (tmp_path / "said.txt").read_text().splitlines()
+    run, *rest = map(" ".join, said_in(tmp_path))
     newest = [name for name in load_builds(ROOT) if name.startswith("cpu-")][-1]
     assert run == (
         f"run smoke a/b --build {newest} --build cpu-0.27.1+x --line pr-7 --results bundle"
     )
     assert rest == gates
-
-
-def script_in(folder: Path) -> Path:
-    """Copy the script, and what it asks for the newest build, as they lie in a checkout."""
-    for name in ("ci/pull-request.sh", "ci/release-builds.sh", "engine/builds.toml"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    return folder / "ci" / "pull-request.sh"
 
 
 def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
@@ -183,19 +205,12 @@ def test_the_recipe_for_a_fork_measures_its_checkout(tmp_path) -> None:
     recipe = page.partition("   ```yaml\n   - run: ")[2].partition("   ```")[0]
     assert len(recipe.splitlines()) == 3
     (line,) = [line for line in recipe.splitlines() if "pull-request.sh" in line]
-    script_in(tmp_path / "hybridwatch")
-    verb = tmp_path / "hybridwatch" / ".venv" / "bin" / "hybridwatch"
-    verb.parent.mkdir(parents=True)
-    facts = {"python": sys.executable, "root": str(ROOT), "good": GOOD, "bad": BAD}
-    verb.write_text(MEASURE.format(status=1, **facts))
-    verb.chmod(0o755)
-    done = subprocess.run(
-        ["bash", "-c", line.partition("run: ")[2]],
-        env=os.environ | {"PULL_REQUEST": "7", "GITHUB_ACTIONS": ""}, cwd=tmp_path,
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    copy_scripts(tmp_path / "hybridwatch", 1)
+    wanted = {"PULL_REQUEST": "7", "GITHUB_ACTIONS": ""}
+    words = ["bash", "-c", line.partition("run: ")[2]]
+    done = called(*words, env=os.environ | wanted, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    said = (tmp_path / "hybridwatch" / "said.txt").read_text().splitlines()
+    said = [*map(" ".join, said_in(tmp_path / "hybridwatch"))]
     assert said == [f"try {tmp_path} smoke --line pr-7 --results bundle", "gate --results bundle"]
 
 
@@ -203,36 +218,54 @@ WORKFLOWS: Final = ROOT / ".github" / "workflows"
 
 
 def test_no_workflow_is_unsafe() -> None:
-    done = subprocess.run(
-        [*ZIZMOR, "--persona", "pedantic", WORKFLOWS],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = called(*ZIZMOR, WORKFLOWS)
     assert done.returncode == 0, done.stdout
     assert "2 ignored" in done.stdout, "events, each with its reason beside it"
 
 
+CREDENTIALS: Final = "        with:\n          persist-credentials: false\n"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "finding"),
+    ("name", "old", "new", "finding"),
     [
-        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
-        ("permissions: {}", "permissions: write-all", "excessive-permissions"),
+        ("comment", CREDENTIALS, "", "artipacked"),
+        ("comment", "permissions: {}", "permissions: write-all", "excessive-permissions"),
         (
+            "comment",
             "run: ci/comment.sh",
             "run: echo ${{ github.event.workflow_run.head_branch }}",
             "template",
         ),
-        ("@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@main", "unpinned-uses"),
+        (
+            "comment",
+            "@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
+            "@main",
+            "unpinned-uses",
+        ),
+        (
+            "command",
+            "run: ci/command.sh",
+            "run: echo ${{ github.event.comment.body }}",
+            "template-injection",
+        ),
+        (
+            "command",
+            "run: ci/measure-command.sh",
+            "run: echo ${{ needs.decide.outputs.arguments }}",
+            "template",
+        ),
+        ("command", "permissions: {}", "permissions: write-all", "excessive-permissions"),
+        ("command", " # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
+        ("command", CREDENTIALS, "", "artipacked"),
     ],
 )
-def test_an_unsafe_workflow_would_be_seen(tmp_path, old, new, finding) -> None:
+def test_an_unsafe_workflow_would_be_seen(tmp_path, name, old, new, finding) -> None:
     """Planted, one at a time."""
-    text = (WORKFLOWS / "comment.yml").read_text()
+    text = (WORKFLOWS / f"{name}.yml").read_text()
     assert old in text
     (tmp_path / "planted.yml").write_text(text.replace(old, new))
-    done = subprocess.run(
-        [*ZIZMOR, "--persona", "pedantic", tmp_path / "planted.yml"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = called(*ZIZMOR, tmp_path / "planted.yml")
     assert done.returncode != 0
     assert finding in done.stdout
 

@@ -13,8 +13,7 @@ from cmarkgfm import github_flavored_markdown_to_html
 from hybridwatch.cli.main import cli
 from hybridwatch.integrations.github import suspicion
 from hybridwatch.integrations.github.our_comment import read_comment
-from tests.github.asking_hub import AskingHub
-from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN
+from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
 from tests.situations import HOSTILE
 
 MERGED = {"number": NUMBER, "merged_at": "2026-11-20T10:00:00Z"}
@@ -60,7 +59,7 @@ def tell(tmp_path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
     """Call the verb with an answer; gives the rows that it prints."""
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
 
-    def told(hub: AskingHub, found: dict[str, Any], *more: str) -> list[dict[str, Any]]:
+    def told(hub: Hub, found: dict[str, Any], *more: str) -> list[dict[str, Any]]:
         monkeypatch.setenv("GITHUB_API_URL", hub.base)
         file = tmp_path / "answer.json"
         file.write_text(json.dumps(found))
@@ -73,14 +72,14 @@ def tell(tmp_path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
     return told
 
 
-def merged(hub: AskingHub, **more: Any) -> dict[str, Any]:
+def merged(hub: Hub, **more: Any) -> dict[str, Any]:
     (simple,) = hub.examples["pull-request-simple-items"]["value"]
     base = simple["base"] | {"repo": simple["base"]["repo"] | {"full_name": REPOSITORY}}
     return {**MERGED, "base": base, **more}
 
 
-def test_the_pull_request_of_the_commit_hears_it_once(described, tell) -> None:
-    hub = described
+def test_the_pull_request_of_the_commit_hears_it_once(contract, tell) -> None:
+    hub = contract
     hub.pulls_of[HEAD] = [merged(hub)]
     (row,) = tell(hub, answer())
     assert (row["commit"], row["pull_request"], row["done"]) == (HEAD, NUMBER, "posted")
@@ -98,42 +97,42 @@ def test_the_pull_request_of_the_commit_hears_it_once(described, tell) -> None:
     assert hub.bodies() == [body]
 
 
-def test_a_bot_that_does_not_know_its_comment_would_write_again(people, tell, monkeypatch) -> None:
+def test_a_bot_that_does_not_know_its_comment_would_write_again(hub, tell, monkeypatch) -> None:
     """Planted: the mark is never found."""
-    people.pulls_of[HEAD] = [merged(people)]
+    hub.pulls_of[HEAD] = [merged(hub)]
     monkeypatch.setattr(suspicion, "_MARKER", re.compile("(never)(seen)"))
     for _ in range(2):
-        tell(people, answer())
-    assert len(people.bodies()) == 2
+        tell(hub, answer())
+    assert len(hub.bodies()) == 2
 
 
-def test_a_copied_mark_does_not_keep_it_from_the_author(people, tell) -> None:
-    people.pulls_of[HEAD] = [merged(people)]
-    people.add(f"<!-- hybridwatch suspect: {HEAD} one -->", "mallory", "User")
-    assert tell(people, answer())[0]["done"] == "posted"
+def test_a_copied_mark_does_not_keep_it_from_the_author(hub, tell) -> None:
+    hub.pulls_of[HEAD] = [merged(hub)]
+    hub.add(f"<!-- hybridwatch suspect: {HEAD} one -->", "mallory", "User")
+    assert tell(hub, answer())[0]["done"] == "posted"
 
 
-def test_it_is_no_part_of_the_comment_with_the_verdict(people, tell) -> None:
-    people.add("**Verdict**\n\n<!-- hybridwatch: bad -->")
-    people.pulls_of[HEAD] = [merged(people)]
-    tell(people, answer())
-    verdict, suspected = people.bodies()
+def test_it_is_no_part_of_the_comment_with_the_verdict(hub, tell) -> None:
+    hub.add("**Verdict**\n\n<!-- hybridwatch: bad -->")
+    hub.pulls_of[HEAD] = [merged(hub)]
+    tell(hub, answer())
+    verdict, suspected = hub.bodies()
     assert read_comment(verdict).verdict == "**Verdict**"
     assert "became worse" in suspected
 
 
-def test_a_few_suspects_are_each_told_and_the_one_again(people, tell) -> None:
-    people.pulls_of = {HEAD: [merged(people)], EARLIER: []}
+def test_a_few_suspects_are_each_told_and_the_one_again(hub, tell) -> None:
+    hub.pulls_of = {HEAD: [merged(hub)], EARLIER: []}
     few = {"culprit": None, "suspects": [commit(EARLIER, "Earlier"), commit(HEAD)]}
-    rows = tell(people, answer(answer=few, confirmed=False))
+    rows = tell(hub, answer(answer=few, confirmed=False))
     assert [row["done"] for row in rows] == ["no merged pull request has this commit", "posted"]
-    (body,) = people.bodies()
+    (body,) = hub.bodies()
     assert "with one of 2 commits, of which this is one" in body
     assert "- not told apart: " in body
     assert f"<code>{EARLIER[:10]}</code> Earlier" in body
-    assert tell(people, answer())[0]["done"] == "edited"
-    assert tell(people, answer(answer=few))[-1]["done"] == "silent"
-    assert len(people.bodies()) == 1
+    assert tell(hub, answer())[0]["done"] == "edited"
+    assert tell(hub, answer(answer=few))[-1]["done"] == "silent"
+    assert len(hub.bodies()) == 1
 
 
 @pytest.mark.parametrize(
@@ -150,35 +149,35 @@ def test_a_few_suspects_are_each_told_and_the_one_again(people, tell) -> None:
         ),
     ],
 )
-def test_what_is_not_a_confirmed_commit_is_told_to_nobody(people, tell, changes, why) -> None:
+def test_what_is_not_a_confirmed_commit_is_told_to_nobody(hub, tell, changes, why) -> None:
     found = answer() | {"answer": None} if changes == {"answer": None} else answer(**changes)
-    (row,) = tell(people, found)
+    (row,) = tell(hub, found)
     assert row["done"].startswith(f"nobody is told: {why}")
-    assert people.requests == []
+    assert hub.requests == []
 
 
 @pytest.mark.parametrize(
     "change", [{"merged_at": None}, {"base": {"repo": {"full_name": "mallory/engine"}}}]
 )
-def test_only_a_merged_pull_request_of_this_repository_is_told(people, tell, change) -> None:
-    base = merged(people)["base"]
+def test_only_a_merged_pull_request_of_this_repository_is_told(hub, tell, change) -> None:
+    base = merged(hub)["base"]
     if "base" in change:
         change = {"base": base | {"repo": base["repo"] | change["base"]["repo"]}}
-    people.pulls_of[HEAD] = [merged(people) | change]
-    assert tell(people, answer())[0]["done"] == "no merged pull request has this commit"
-    assert people.bodies() == []
+    hub.pulls_of[HEAD] = [merged(hub) | change]
+    assert tell(hub, answer())[0]["done"] == "no merged pull request has this commit"
+    assert hub.bodies() == []
 
 
-def test_a_dry_run_asks_nobody(people, tell) -> None:
-    (row,) = tell(people, answer(), "--dry-run")
+def test_a_dry_run_asks_nobody(hub, tell) -> None:
+    (row,) = tell(hub, answer(), "--dry-run")
     assert row["done"] == "would be told"
-    assert people.requests == []
+    assert hub.requests == []
 
 
-def test_hostile_titles_are_told_harmlessly(people, tell) -> None:
-    people.pulls_of[HEAD] = [merged(people)]
-    tell(people, answer(answer={"culprit": commit(HEAD, HOSTILE), "metric": HOSTILE}))
-    (body,) = people.bodies(BOT)
+def test_hostile_titles_are_told_harmlessly(hub, tell) -> None:
+    hub.pulls_of[HEAD] = [merged(hub)]
+    tell(hub, answer(answer={"culprit": commit(HEAD, HOSTILE), "metric": HOSTILE}))
+    (body,) = hub.bodies(BOT)
     html = github_flavored_markdown_to_html(body.partition("```")[0])
     assert "<script" not in html
     assert "<a " not in html

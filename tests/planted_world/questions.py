@@ -18,7 +18,7 @@ from hybridwatch.history.lines import Line, compute_medians
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.history.overview_rows import GridRow, build_grid, current, since_when, verdict_rows
 from hybridwatch.history.runs import latest_comparisons
-from hybridwatch.integrations.notify.message import Message
+from hybridwatch.integrations.notify.news import Message
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.screens import ScreenSource, open_view

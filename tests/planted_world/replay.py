@@ -26,8 +26,8 @@ from hybridwatch.history.alerts import find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.channels import Slack
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.message import Message
-from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.news import Message
+from hybridwatch.integrations.notify.sending import Outbox
 from hybridwatch.pages.screens import ScreenSource
 from hybridwatch.records.file_parts import parse_start
 from tests.planted_world.plan import World, morning, read_truth
@@ -123,7 +123,7 @@ def _outbox() -> Iterator[Outbox]:
     with TemporaryDirectory() as folder:
         database = Database(file_url(Path(folder) / "outbox.sqlite"), NotifyError)
         outbox = Outbox(database)
-        outbox.make()
+        outbox.keep([])
         yield outbox
         database.close()
 

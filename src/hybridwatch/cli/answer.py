@@ -29,7 +29,7 @@ from hybridwatch.system.console_text import say
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.answering import AnswerOrder
     from hybridwatch.integrations.github.grammar import Bisect, Measure
-    from hybridwatch.integrations.github.requests import CommentRequest
+    from hybridwatch.integrations.github.our_comment import CommentRequest
 
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
 """What a reading command gets of the environment, beside our own settings: no token."""
@@ -84,9 +84,8 @@ def comment_command(
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
     client = access("answer", writes=True)
-    from hybridwatch.integrations.github.answering import take
-    from hybridwatch.integrations.github.claim import read_claim
-    from hybridwatch.integrations.github.vocabulary import build_vocabulary
+    from hybridwatch.integrations.github.answering import read_claim, take
+    from hybridwatch.integrations.github.grammar import build_vocabulary
 
     claim = read_claim(event, repo)
     order = claim and take(client, repo, claim, partial(build_vocabulary, results), builds)
@@ -107,7 +106,7 @@ def _answer(order: "AnswerOrder", repo: str, results: Path, job: Path | None) ->
         Measure,
         arguments,
     )
-    from hybridwatch.integrations.github.requests import RequestState
+    from hybridwatch.integrations.github.our_comment import RequestState
 
     entry, result = order.asked, ""
     match order.command:
@@ -138,7 +137,7 @@ def _to_be_measured(
 ) -> "CommentRequest":
     """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
     from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.requests import RequestState
+    from hybridwatch.integrations.github.our_comment import RequestState
 
     matrix, entry = matrix_that_asks(), order.asked
     change: dict[str, object] = {"state": RequestState.RUNNING, "link": run_address()}
@@ -223,8 +222,7 @@ def result_command(
     """
     pull = pull_request("answer", repo, pr, writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
-    from hybridwatch.integrations.github.our_comment import read_comment
-    from hybridwatch.integrations.github.requests import RequestState
+    from hybridwatch.integrations.github.our_comment import RequestState, read_comment
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:

@@ -25,7 +25,7 @@ from hybridwatch.system.home import home
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.requests import CommentRequest
+    from hybridwatch.integrations.github.our_comment import CommentRequest
 
 
 def matrix_that_asks() -> Matrix | None:
@@ -74,8 +74,8 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
     job_queue = planned_queue(results)
     client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
+    from hybridwatch.integrations.github.client import PullRequest
     from hybridwatch.integrations.github.our_comment import read_comment
-    from hybridwatch.integrations.github.pull_request import PullRequest
 
     for jobs in requested_jobs(job_queue, repo):
         pull = PullRequest(client, repo, jobs.pull_request)
@@ -91,7 +91,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
 
 def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentRequest":
-    from hybridwatch.integrations.github.requests import RequestState
+    from hybridwatch.integrations.github.our_comment import RequestState
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))

@@ -19,7 +19,7 @@ from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
 
 if TYPE_CHECKING:
-    from hybridwatch.integrations.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.client import PullRequest
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _LONGEST_TITLE: Final = 250
@@ -108,7 +108,7 @@ def _summarize(text: str) -> None:
 
 
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:
-    from hybridwatch.integrations.github.pull_request import Check
+    from hybridwatch.integrations.github.client import Check
 
     check = Check(
         conclusion=findings.conclusion.value,

@@ -24,31 +24,31 @@ _NO_CLIENT: Final = "their load client's JSON is not there, or says too little f
 
 
 def _csv(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.table import to_csv
+    from hybridwatch.formats.write.points import to_csv
 
     return {_ALONE: to_csv(runs)}
 
 
 def _parquet(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.table import to_parquet
+    from hybridwatch.formats.write.points import to_parquet
 
     return {_ALONE: to_parquet(runs)}
 
 
 def _hud(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.hud import to_hud
+    from hybridwatch.formats.write.points import to_hud
 
     return {_ALONE: to_hud(runs, os.environ)}
 
 
 def _bencher(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.snapshot import to_bencher
+    from hybridwatch.formats.write.points import to_bencher
 
     return {_ALONE: to_bencher(runs)}
 
 
 def _github_action_benchmark(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.snapshot import to_github_action_benchmark
+    from hybridwatch.formats.write.points import to_github_action_benchmark
 
     return to_github_action_benchmark(runs)
 
@@ -63,15 +63,15 @@ def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
 
 
 def _inferencex(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.inferencex import has_rows, to_inferencex
+    from hybridwatch.formats.write.serving import inferencex_rows, to_inferencex
 
-    return to_inferencex(_those(runs, has_rows, _NO_CLIENT))
+    return to_inferencex(_those(runs, inferencex_rows, _NO_CLIENT))
 
 
 def _perf_eval(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.perf_eval import has_rows, to_perf_eval
+    from hybridwatch.formats.write.serving import perf_eval_rows, to_perf_eval
 
-    return {_ALONE: to_perf_eval(_those(runs, has_rows, _NO_CLIENT))}
+    return {_ALONE: to_perf_eval(_those(runs, perf_eval_rows, _NO_CLIENT))}
 
 
 def _otlp(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
@@ -83,7 +83,7 @@ def _otlp(runs: Sequence[Run], _: Path) -> Mapping[str, bytes]:
     return {_ALONE: to_otlp(timed)}
 
 
-def _those(runs: Sequence[Run], fits: Callable[[Run], bool], why: str) -> list[Run]:
+def _those(runs: Sequence[Run], fits: Callable[[Run], object], why: str) -> list[Run]:
     """Give the runs that can be written, and name the others."""
     left = [run.id for run in runs if not fits(run)]
     if left:

@@ -9,8 +9,7 @@ import click
 from hybridwatch.errors import GithubError, HybridwatchError
 
 if TYPE_CHECKING:
-    from hybridwatch.integrations.github.client import RepositoryAccess
-    from hybridwatch.integrations.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 (the variable's name)
 API: Final = "GITHUB_API_URL"
@@ -71,6 +70,6 @@ def pull_request(verb: str, repository: str, number: int, *, writes: bool) -> "P
         GithubError: A token is needed and there is none, or GitHub refuses.
     """
     client = access(verb, writes=writes)
-    from hybridwatch.integrations.github.pull_request import PullRequest
+    from hybridwatch.integrations.github.client import PullRequest
 
     return PullRequest(client, repository, number)

@@ -11,8 +11,7 @@ import click
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.subject_options import takes_line
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
+from hybridwatch.formats.read.foreign import ForeignInput, parse
 from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Run

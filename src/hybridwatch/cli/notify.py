@@ -12,8 +12,14 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.notify_round import build_sender, find_place, open_outbox, render_lines
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
-from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.sending import Sent, chosen_channels, preview, skip, tell
+from hybridwatch.integrations.notify.sending import (
+    Outbox,
+    Sent,
+    chosen_channels,
+    preview,
+    skip,
+    tell,
+)
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
@@ -70,7 +76,7 @@ def command(
         if as_json:
             print_json(notify_to_json([]))
     else:
-        _tell(tell(outbox, build_sender(outbox, channels), wanted, look), as_json=as_json)
+        _tell(tell(build_sender(outbox, channels), wanted, look), as_json=as_json)
 
 
 def _show(found: Sequence[Sent], *, as_json: bool) -> None:

@@ -14,9 +14,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.gather import TopicPlace
-from hybridwatch.integrations.notify.outbox import Outbox
-from hybridwatch.integrations.notify.registry import open_client
-from hybridwatch.integrations.notify.sending import Sender, Sent, tell
+from hybridwatch.integrations.notify.sending import Outbox, Sender, Sent, open_client, tell
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
@@ -84,7 +82,7 @@ def tell_at_the_end(
     try:
         outbox = open_outbox(results)
         look = partial(find_place, results, channels, policy)
-        found = tell(outbox, build_sender(outbox, channels), channels.all, look)
+        found = tell(build_sender(outbox, channels), channels.all, look)
     except HybridwatchError as error:
         say(f"notify: {error}", err=err)
         return False

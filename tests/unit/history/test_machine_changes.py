@@ -17,8 +17,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import compute_medians
 from hybridwatch.history.machine_changes import MachineChange, find_moves, machine_changes
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.message import News
-from hybridwatch.integrations.notify.topic import TopicStatus, find_news
+from hybridwatch.integrations.notify.news import News, TopicStatus, find_news
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Notice

@@ -14,14 +14,14 @@ from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.queries import Index, open_index
-from hybridwatch.formats.write.table import to_csv
+from hybridwatch.formats.write.points import to_csv
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.lines import Line, build_lines
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.history.resting import old_runs, runs_that_stay
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.topic import TopicStatus
+from hybridwatch.integrations.notify.news import TopicStatus
 from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.records import identity as record_line

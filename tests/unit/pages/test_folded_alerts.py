@@ -17,7 +17,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
-from hybridwatch.integrations.notify.topic import TopicStatus
+from hybridwatch.integrations.notify.news import TopicStatus
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Link, Paragraph, build_cell, pieces, plain
 from hybridwatch.pages.screens.alerting import alerts_here

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode
+from hybridwatch.formats.read.foreign import DocumentNode
 from hybridwatch.records.run import Answer, Run, Trial
 
 _CLOSE: Final = 1e-6
@@ -40,9 +40,6 @@ def check_mean(
     ``key`` is metric and filter, such as ``exact_match,strict-match``; ``rights`` is whether each
     document was answered right, through that filter. ``config`` is the task's, as lm-eval writes
     it.
-
-    Raises:
-        IngestError: They differ, or there is no such score; names both.
     """
     aggregation = _metric(config, key.partition(",")[0]).get("aggregation", "mean")
     if aggregation != "mean":
@@ -112,11 +109,7 @@ def _choices(row: Mapping[str, Any]) -> Collection[str]:
 
 
 def check_record(run: Run) -> None:
-    """Hold the accuracy of every trial of a record against its answers.
-
-    Raises:
-        IngestError: They differ; names both.
-    """
+    """Hold the accuracy of every trial of a record against its answers."""
     for trial in run.trials:
         _check_trial(trial)
 

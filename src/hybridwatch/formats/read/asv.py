@@ -17,8 +17,7 @@ from itertools import product
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun
 from hybridwatch.metrics import INVERSES, Unit, find_metric
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
@@ -150,9 +149,6 @@ def read_results(
 
     ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
     ``benchmarks`` is the ``benchmarks.json`` above, which has the units.
-
-    Raises:
-        IngestError: It is of another version, or not whole.
     """
     root = document.root
     if _is_first(root):

@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
 _NEWEST_FORM: Final = 2

@@ -65,9 +65,6 @@ def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ..
 
     ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit
     of ``examine``. Series are in order of first appearance; rows of different ones may alternate.
-
-    Raises:
-        HistoryError: In one line: source, line, column, what was found and what was expected.
     """
     try:
         return _read(csv.reader(lines, strict=True))

@@ -2,26 +2,36 @@
 
 A row is what its serving benchmark reduced one load to: times without ``_ms`` are seconds, rates
 are divided by the GPUs. A row does not say for how long it was measured, and only those of vLLM's
-nightly evaluation, which have the same form, say when. Rows of replayed sessions are of another
-form (``inferencex_sessions``). Each row is kept whole next to the record, with what has no place in
-it: the recipe's fingerprint, power, the mean and other percentiles.
+nightly evaluation, which have the same form, say when. Each row is kept whole next to the record,
+with what has no place in it: the recipe's fingerprint, power, the mean and other percentiles.
+
+Rows of agentic coding (``scenario_type``), where sessions of requests are replayed, differ: no
+``isl`` and ``osl``, counts of requests and a measured time instead. Their ``itl`` is one value for
+each request, vLLM's ``tpot``. Four forms are known:
+
+=============  ===================================================================
+the first      ``users``, ``median_*`` and ``p99_*``, ``ttlt`` for ``e2el``
+the second     ``conc``, ``mean_*`` and ``p75_*`` to ``p95_*``, neither of ours
+the third      as the second, with ``p50_*``
+the fourth     as the third, in tables (``request_metrics``); counts warm-up among the requests
+=============  ===================================================================
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, short
-from hybridwatch.formats.read.inferencex_sessions import (
-    DURATION,
-    is_sessions,
-    sessions_trial,
-    sessions_workload,
+from hybridwatch.formats.read.foreign import (
+    DocumentNode,
+    ForeignDocument,
+    ForeignRun,
+    bare_testbed,
+    short,
 )
-from hybridwatch.records.run import UNKNOWN, Phase, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
 _WORKLOAD: Final = (
@@ -40,12 +50,25 @@ _TOLD: Final = ("median", "mean", "p99")
 _UNTOLD: Final = (
     "harness.version", "started_at", "finished_at", "trials[0].started_at", "trials[0].duration_s",
 )  # fmt: skip
+_DURATION: Final = "duration_seconds"
+_SESSION_KEYS: Final = ("scenario_type", "num_requests_total", "num_requests_successful", "model")
+_SESSION_WORKLOAD: Final = (
+    "scenario_type", "users", "offload_mode", "offloading", "kv_offloading", "kv_offload_backend",
+)  # fmt: skip
+_TABLES: Final = "request_metrics"
+_SERIES: Final = {"ttft": ("ttft",), "tpot": ("tpot", "itl"), "e2el": ("e2el", "ttlt")}
+_SESSION_REDUCED: Final = {"median": ("median", "p50"), "p99": ("p99",)}
+_OTHER_UNIT: Final = 30.0
+"""Above this many times as many requests at once as were asked for, times are not in seconds.
+
+Subagents add to what was asked for, a thousandfold is milliseconds.
+"""
 
 
 def is_rows(document: ForeignDocument) -> bool:
     """Whether this is a row, or a list of them."""
     first = next(document.rows, DocumentNode(None))
-    return all(key in first for key in _KEYS) or is_sessions(first)
+    return all(key in first for key in _KEYS) or _is_sessions(first)
 
 
 def read_rows(document: ForeignDocument) -> Iterator[ForeignRun]:
@@ -70,14 +93,14 @@ def _run(document: ForeignDocument, rows: list[DocumentNode]) -> ForeignRun:
         trials=trials,
         build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
         testbed=bare_testbed(_hardware(rows[0])),
-        unknown=_UNTOLD[:-1] if all(DURATION in row for row in rows) else _UNTOLD,
+        unknown=_UNTOLD[:-1] if all(_DURATION in row for row in rows) else _UNTOLD,
     )
 
 
 def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:
     started = row.at("date").date("2026-11-21 09:15:00") if "date" in row else document.written_at
-    if is_sessions(row):
-        trial = sessions_trial(row, started, _gpus(row)[0])
+    if _is_sessions(row):
+        trial = _session_trial(row, started, _gpus(row)[0])
     else:
         trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
     return replace(trial, client_result=row.value)
@@ -90,7 +113,7 @@ def _hardware(row: DocumentNode) -> str:
 def _workload(row: DocumentNode) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
     workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
-    return {**workload, **sessions_workload(row), "model": short(row.at("model").text())}
+    return {**workload, **_session_workload(row), "model": short(row.at("model").text())}
 
 
 def _samples(row: DocumentNode) -> Iterator[Sample]:
@@ -139,3 +162,75 @@ def _gpus(row: DocumentNode) -> tuple[float, float]:
     if not parts:
         raise row.at("tp").wrong("a number of GPUs")
     return math.prod(parts), math.prod(parts)
+
+
+def _is_sessions(row: DocumentNode) -> bool:
+    """Whether this is a row of replayed sessions."""
+    return all(key in row for key in _SESSION_KEYS) and ("conc" in row or "users" in row)
+
+
+def _session_workload(row: DocumentNode) -> dict[str, Any]:
+    """Give the part of the workload that other rows do not have."""
+    return {key: row.value[key] for key in _SESSION_WORKLOAD if key in row}
+
+
+def _session_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:
+    """Read a row, whose rates were divided by ``gpus``."""
+    row = _flat(row)
+    total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
+    seconds = row.at(_DURATION).amount() if _DURATION in row else 0.0
+    if done < total or not done:
+        # Requests that were cut off at the end look like those that failed.
+        reason = f"{total - done:g} of {total:g} requests not successful" if total else "no request"
+        return Trial(0, 0, Phase.PERFORMANCE, started, seconds, failure=Failure(reason, ""))
+    _check_session_seconds(row, done, seconds)
+    return Trial(
+        0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(_session_samples(row, gpus))
+    )
+
+
+def _flat(row: DocumentNode) -> DocumentNode:
+    """Give a row of the fourth form in the keys of the third; others as they are."""
+    if _TABLES not in row:
+        return row
+    latency, rates = row.at(_TABLES, "latency"), row.at(_TABLES, "throughput")
+    flat = {
+        f"{word}_{name}": value.value
+        for name in ("ttft", "tpot", "e2el")
+        for word, value in latency.at(name).items()
+    }
+    for key in ("total", "output"):
+        part = "" if key == "total" else f"{key}_"
+        flat[f"{part}tput_per_gpu"] = rates.at("per_gpu", f"{key}_tput_tps").amount()
+    flat[_DURATION] = rates.at(_DURATION).amount()
+    warm = row.at("request_accounting", "records_warmup_dropped").amount()
+    flat["num_requests_total"] = row.at("num_requests_total").amount() - warm
+    return DocumentNode({**row.value, **flat}, row.path)
+
+
+def _check_session_seconds(row: DocumentNode, done: float, seconds: float) -> None:
+    """Times have no unit of their own; the number of simultaneous requests shows it."""
+    mean = next((row.at(key) for key in ("mean_e2el", "mean_ttlt") if key in row), None)
+    if mean is None or seconds <= 0:
+        raise IngestError(
+            f"{row.path or 'row'}: expected mean_e2el and {_DURATION}, which tell the unit of "
+            "times, found no such pair"
+        )
+    wanted = row.at("conc" if "conc" in row else "users").amount()
+    at_once = mean.amount() * done / seconds
+    if at_once > _OTHER_UNIT * wanted:
+        raise IngestError(
+            f"{mean.path}: expected seconds, found {mean.amount():g}, which is {at_once:g} "
+            f"requests at once where {wanted:g} were asked for"
+        )
+
+
+def _session_samples(row: DocumentNode, gpus: float) -> Iterator[Sample]:
+    yield Sample("total_token_throughput", (row.at("tput_per_gpu").amount() * gpus,))
+    yield Sample("output_throughput", (row.at("output_tput_per_gpu").amount() * gpus,))
+    for metric, names in _SERIES.items():
+        for statistic, words in _SESSION_REDUCED.items():
+            keys = [f"{word}_{name}" for name in names for word in words]
+            node = next((row.at(key) for key in keys if key in row), None)
+            if node is not None:
+                yield Sample(metric, (node.amount(),), statistic)

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
 from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
@@ -73,9 +72,6 @@ def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -
     """Read an evaluation.
 
     ``folder`` has every file next to the results; documents of other evaluations are left alone.
-
-    Raises:
-        IngestError: A task's documents are not those that were counted, or its score is no share.
     """
     root = document.root
     kept = _find_samples(document, folder)

@@ -14,8 +14,13 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
 from hybridwatch.formats.read.agreement import check_record
-from hybridwatch.formats.read.document import ForeignDocument, parse
-from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
+from hybridwatch.formats.read.foreign import (
+    ForeignDocument,
+    ForeignInput,
+    ForeignRun,
+    build_run,
+    parse,
+)
 from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
@@ -39,10 +44,6 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
 
     ``read_bulk`` gives the bytes of the file next to it, by its name; it is called only where there
     is one.
-
-    Raises:
-        RecordError: It is no record, or not as it was written.
-        IngestError: It does not agree with itself.
     """
     if len(raw) > MOST_RECORD_BYTES:
         raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
@@ -129,9 +130,7 @@ KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
 def companion(document: ForeignDocument) -> str | None:
     """Name what a file is that only says something together with another one.
 
-    Raises:
-        IngestError: It holds measurements, and that other one is not next to it or does not take
-            them.
+    If it holds measurements, that other one has to be next to it and take them.
     """
     kind = next((one for one in COMPANIONS if one.fits(document)), None)
     if kind is None:
@@ -151,10 +150,8 @@ def companion(document: ForeignDocument) -> str | None:
 def read_foreign(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     """Read the runs of a file of another tool.
 
-    Raises:
-        IngestError: No format fits, or the file does not hold what its format promises; in one
-            line: the path to the key, what was expected and what was found, and for some tools
-            which version wrote it.
+    An error is one line: the path to the key, what was expected and what was found, and for some
+    tools which version wrote it.
     """
     try:
         return _read(document, given)

@@ -14,8 +14,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
-from hybridwatch.formats.read.foreign import ForeignRun, short
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
 from hybridwatch.records.readings import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Sample, Trial
 

@@ -1,4 +1,4 @@
 """Runs in the forms of other tools: bytes by file name, nothing written here.
 
-``points`` lays out what a run says, once; a module each for what the others want of it.
+``points`` lays out what a run says, once, for the forms that are lists of points.
 """

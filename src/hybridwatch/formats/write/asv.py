@@ -63,9 +63,6 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
 
     Runs of one commit, build and testbed share a file, their trials together. What they say of the
     noise between runs is their own. What the folder holds already (``known``) stays.
-
-    Raises:
-        ExportError: A run does not know by which commit it was measured.
     """
     by_file: defaultdict[str, list[ExportedPoint]] = defaultdict(list)
     machines: dict[str, Mapping[str, str]] = {}

@@ -1,15 +1,23 @@
-"""What the load client told of one side of a run, for tools whose rows are made of its JSON.
+"""Rows of InferenceX and of vLLM's perf-eval, made of what the load client told of a run's side.
 
 Their rows are one per load: numbers of several trials are their medians, which is how vLLM's
-perf-eval joins its repetitions.
+perf-eval joins its repetitions. InferenceX (``utils/process_result.py`` there) gets a file for each
+build, since it does not know a point by its build: two builds in one file would be one point twice,
+which its own check refuses. perf-eval (``lib/ingest_perf.py`` there) posts rows one by one.
+
+Power is left out. Its fields are integrals over a window, and a record has medians of readings.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from hybridwatch.errors import ExportError
+from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.run import UNKNOWN, Phase, Run
 
@@ -23,6 +31,14 @@ _PRECISIONS: Final = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 """Two names, neither of which begins like ``.``, ``..`` or ``~``."""
 _SEPARATOR: Final = re.compile(r"[/\\]")
+_PARTS: Final = ("prefill", "decode")
+_LAYOUT: Final = ("tp", "pp", "dcp_size", "pcp_size", "ep", "dp_attention")
+_IDENTITY: Final = (
+    "hw", "infmax_model_prefix", "framework", "precision", "spec_decoding", "disagg", "isl", "osl",
+    "conc", "scenario_type", "kv_offloading", *_LAYOUT,
+    *(f"{part}_{key}" for part in _PARTS for key in (*_LAYOUT, "num_workers")),
+)  # fmt: skip
+"""InferenceX knows a point by its machine, model, precision, layout and load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,7 @@ class Served:
     @property
     def model(self) -> str:
         """The model's name, without the folders of a machine."""
-        return without_folders(str(self.results[0].get("model_id", UNKNOWN)))
+        return _without_folders(str(self.results[0].get("model_id", UNKNOWN)))
 
     @property
     def input_tokens(self) -> int:
@@ -86,7 +102,7 @@ class Served:
         return [result.get(key) for result in self.results]
 
 
-def served(run: Run) -> Iterator[Served]:
+def _served(run: Run) -> Iterator[Served]:
     """Yield the sides of a run of which the client's JSON is kept and says what a row needs.
 
     None of a run that another tool measured: it is not known on how many GPUs.
@@ -100,8 +116,7 @@ def served(run: Run) -> Iterator[Served]:
             yield Served(run, build, results)
 
 
-def rows_read(run: Run) -> list[Mapping[str, Any]]:
-    """Give the rows that an ingested run was read from, as they were."""
+def _rows_read(run: Run) -> list[Mapping[str, Any]]:
     if run.source is None or run.source.format != "inferencex":
         return []
     return [trial.client_result for trial in run.trials if trial.client_result]
@@ -111,10 +126,10 @@ def find_model(run: Run) -> str:
     """Name the model, which only the load client's own JSON has."""
     results = (trial.client_result or {} for trial in run.trials)
     names = (result.get("model_id") or result.get("model") for result in results)
-    return without_folders(str(next(filter(None, names), ""))) or UNKNOWN
+    return _without_folders(str(next(filter(None, names), ""))) or UNKNOWN
 
 
-def without_folders(model: str) -> str:
+def _without_folders(model: str) -> str:
     """Leave the last name of a path; what the model hub calls ``owner/name`` stays."""
     if _HUB_NAME.fullmatch(model):
         return model
@@ -127,3 +142,120 @@ def _has_a_row(result: Mapping[str, Any]) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def to_inferencex(runs: Iterable[Run]) -> dict[str, bytes]:
+    """Give rows by file: those of one build, a list, in which no point is there twice."""
+    files: defaultdict[str, dict[str, tuple[Run, Mapping[str, Any]]]] = defaultdict(dict)
+    for run in runs:
+        for label, row in inferencex_rows(run):
+            key = json.dumps([row.get(name) for name in _IDENTITY])
+            other, _ = files[f"{safe_name(label)}.json"].setdefault(key, (run, row))
+            # The sides of an A/A run are one build, and the first speaks.
+            if other is not run:
+                raise ExportError(
+                    f"{run.scenario.id}, {label}: to InferenceX runs {other.id} and {run.id} are "
+                    "one point: name one, or latest"
+                )
+    if not files:
+        raise ExportError("InferenceX: expected a run with the JSON of its load client, found none")
+    return {
+        name: (json.dumps([row for _, row in rows.values()], indent=2) + "\n").encode()
+        for name, rows in files.items()
+    }
+
+
+def inferencex_rows(run: Run) -> list[tuple[str, Mapping[str, Any]]]:
+    """Give a run's rows, each with its build; those that were ingested go out as they came in."""
+    read = [(run.builds[0].label, row) for row in _rows_read(run) if "hw" in row]
+    return read + [(side.build.label, _inferencex_row(side)) for side in _served(run)]
+
+
+def _inferencex_row(side: Served) -> dict[str, Any]:
+    row = {
+        "hw": side.run.testbed.id,
+        "conc": round(side.number("max_concurrency")),
+        "image": side.build.label,
+        "model": side.model,
+        "infmax_model_prefix": side.model.rpartition("/")[2].lower(),
+        "framework": "vllm",
+        "precision": side.precision,
+        "spec_decoding": _speculation(side),
+        "disagg": side.is_disaggregated,
+        "recipe_fingerprint": side.run.scenario.digest,
+        "isl": side.input_tokens,
+        "osl": side.output_tokens,
+        "is_multinode": side.is_disaggregated,
+    }
+    row |= _pair() if side.is_disaggregated else _one_node(side.ranks)
+    in_all = len(_PARTS) * side.ranks if side.is_disaggregated else side.ranks
+    return row | _measured(side, in_all, side.ranks)
+
+
+def _one_node(ranks: int) -> dict[str, Any]:
+    """A processor counts as one GPU; ranks with requests of their own are its DP attention."""
+    layout = {"tp": ranks, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1}
+    return {**layout, "dp_attention": str(ranks > 1).lower()}
+
+
+def _pair() -> dict[str, Any]:
+    """Two engines of one GPU each: InferenceX knows them as a deployment on several nodes."""
+    layout = {"tp": 1, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1, "num_workers": 1}
+    parts: dict[str, Any] = {
+        f"{part}_{key}": value for part in _PARTS for key, value in layout.items()
+    }
+    parts |= {f"{part}_dp_attention": "false" for part in _PARTS}
+    return parts | {f"num_{part}_gpu": 1 for part in _PARTS}
+
+
+def _speculation(side: Served) -> str:
+    written = side.build.flags.get("speculation")
+    return str(json.loads(written)["method"]) if written else "none"
+
+
+def to_perf_eval(runs: Iterable[Run]) -> bytes:
+    """Give JSON lines."""
+    lines = [json.dumps(row) for run in runs for row in perf_eval_rows(run)]
+    if not lines:
+        raise ExportError("perf-eval: expected a run with the JSON of its load client, found none")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def perf_eval_rows(run: Run) -> list[Mapping[str, Any]]:
+    """Give a run's rows; those that were ingested go out as they came in."""
+    read = [row for row in _rows_read(run) if "device" in row]
+    return read + [_perf_eval_row(side) for side in _served(run)]
+
+
+def _perf_eval_row(side: Served) -> dict[str, Any]:
+    gpus = side.ranks * (2 if side.is_disaggregated else 1)
+    row = {
+        "date": side.run.started_at.strftime("%Y-%m-%d %H:%M:%S"),
+        "device": side.run.testbed.id,
+        "conc": round(side.number("max_concurrency")),
+        "image": side.build.label,
+        "model": side.model,
+        "framework": "vllm",
+        "precision": side.precision,
+        # Said in these words of every row there, whatever the engine did.
+        "spec_decoding": "false",
+        "disagg": "false",
+        "isl": side.input_tokens,
+        "osl": side.output_tokens,
+        "is_multinode": "false",
+        "tp": gpus,
+        "ep": 1,
+        "dp_attention": "false",
+    }
+    return row | _measured(side, gpus, gpus)
+
+
+def _measured(side: Served, gpus: int, decoding: int) -> dict[str, float]:
+    """Give rates, divided by the GPUs that all tokens and that those put out came from; times."""
+    total, output = side.number("total_token_throughput"), side.number("output_throughput")
+    return {
+        "tput_per_gpu": total / gpus,
+        "output_tput_per_gpu": output / decoding,
+        "input_tput_per_gpu": (total - output) / decoding,
+        **dict(side.latencies()),
+    }

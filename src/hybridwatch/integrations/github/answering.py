@@ -1,25 +1,251 @@
-"""From a comment that asks to an entry in the queue of our one comment."""
+"""From a comment that asks to an entry in the queue of our one comment.
 
+An event of GitHub's claims who asked for what; nothing of it is believed. The comment is read again
+by its number, and has to say what it said when it was made. Rights are asked for by name, since
+GitHub's interface knows no other way, and the answer has to be about the account with the author's
+number: names change hands.
+
+A line speaks to the bot if it begins with its name in a paragraph of its own: not within a quote, a
+list, a heading, a table or code, and not in a comment that has HTML, which can show a text as
+something else. The parser of Markdown decides, not a pattern: a line behind ``> `` goes on with the
+quote.
+"""
+
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import quote
 
-from hybridwatch.integrations.github.claim import Asker, Claim, addressed_to_us, find_asker
-from hybridwatch.integrations.github.client import RepositoryAccess
+from github import GithubException
+from github.IssueComment import IssueComment
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybridwatch.errors import GithubError, RecordError
+from hybridwatch.integrations.github.client import (
+    GitHubClient,
+    PullRequest,
+    RepositoryAccess,
+    find_author,
+    plain,
+)
 from hybridwatch.integrations.github.grammar import (
     Bisect,
     Command,
     Measure,
     Misread,
+    Vocabulary,
     arguments,
     parse,
 )
-from hybridwatch.integrations.github.our_comment import read_comment, write_comment
-from hybridwatch.integrations.github.pull_request import PullRequest
-from hybridwatch.integrations.github.requests import MOST_OPEN, CommentRequest, RequestState
-from hybridwatch.integrations.github.vocabulary import Vocabulary
+from hybridwatch.integrations.github.our_comment import (
+    MOST_OPEN,
+    CommentRequest,
+    RequestState,
+    read_comment,
+    write_comment,
+)
+from hybridwatch.records.store import read_file
 from hybridwatch.reports.pull_request import news_in
+
+_NAME: Final = re.compile(r"@hybridwatch(?=[ \t]|$)", re.ASCII | re.IGNORECASE)
+_LONGEST_COMMENT: Final = 65_536
+_HTML: Final = {"html_block", "html_inline"}
+_ENDS: Final = {"softbreak", "hardbreak"}
+_MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("text_join")
+"""Joined texts would hide which characters were written as escapes or entities."""
+_MOST_BYTES: Final = 4 * 2**20
+_Number = Annotated[int, Field(gt=0)]
+_MAY_WRITE: Final = frozenset({"admin", "maintain", "write"})
+"""GitHub answers ``write`` for the role maintain, and ``read`` for triage."""
+_HINTS: Final = {
+    401: "the token in GITHUB_TOKEN is not valid",
+    403: "the token in GITHUB_TOKEN may not do this: it takes the permission `pull-requests: read`",
+}
+_NOBODY: Final = 404
+_BOT: Final = "Bot"
+
+
+def addressed_to_us(body: str) -> list[str]:
+    """Give what each line that speaks to the bot says behind its name.
+
+    A line in which there is more than plain text (code, a link, an image, an escape) is given with
+    that left out as an unprintable mark, so that no grammar takes it.
+    """
+    # What is no comment of GitHub's is not worth the time; nearly every comment ends here.
+    if len(body) > _LONGEST_COMMENT or "@hybridwatch" not in body.lower():
+        return []
+    tokens = _MARKDOWN.parse(body)
+    inlines = [
+        token
+        for before, token in pairwise(tokens)
+        if before.type == "paragraph_open" and before.level == 0 and token.type == "inline"
+    ]
+    if any(_has_html(token) for token in tokens):
+        return []
+    lines = [line for inline in inlines for line in _lines(inline)]
+    found = [(line, _NAME.match(line)) for line in lines]
+    return [line[match.end() :].strip(" \t") for line, match in found if match]
+
+
+def _has_html(token: Token) -> bool:
+    return token.type in _HTML or any(child.type in _HTML for child in token.children or ())
+
+
+def _lines(inline: Token) -> Iterator[str]:
+    line = ""
+    for child in inline.children or ():
+        if child.type in _ENDS:
+            yield line
+            line = ""
+        else:
+            line += child.content if child.type == "text" else "\0"
+    yield line
+
+
+class _EventPart(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class _User(_EventPart):
+    id: _Number
+
+
+class _Comment(_EventPart):
+    id: _Number
+    body: str
+    user: _User
+
+
+class _Issue(_EventPart):
+    number: _Number
+    pull_request: dict[str, object] | None = None
+
+
+class _Repository(_EventPart):
+    full_name: str
+
+
+class _Event(_EventPart):
+    action: str
+    comment: _Comment
+    issue: _Issue
+    repository: _Repository
+
+
+class Claim(_EventPart):
+    """A comment, as the event has it.
+
+    Attributes:
+        comment: Its number.
+        pull_request: The number of the pull request.
+        author: The number of the account that wrote it.
+        body: What it said when it was made.
+    """
+
+    comment: int
+    pull_request: int
+    author: int
+    body: str
+
+
+def read_claim(event: Path, repository: str) -> Claim | None:
+    """Read the file of an event ``issue_comment``.
+
+    Only ``created`` counts: a comment that is edited may have been edited by another person than
+    its author, and GitHub does not say in the event by whom. ``event`` is JSON, as
+    ``GITHUB_EVENT_PATH`` names it. ``None`` comes for an event that asks for nothing: an edit, a
+    comment on an issue.
+    """
+    try:
+        found = _Event.model_validate_json(read_file(event, _MOST_BYTES))
+    except (OSError, RecordError) as error:
+        raise GithubError(f"{event}: cannot be read: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise GithubError(
+            f"{event}: {where}: expected an event issue_comment: {first['msg']}"
+        ) from None
+    if found.repository.full_name.lower() != repository.lower():
+        raise GithubError(
+            f"{event}: repository.full_name: expected {repository}, "
+            f"found {found.repository.full_name[:100]!r}"
+        )
+    if found.action != "created" or found.issue.pull_request is None:
+        return None
+    return Claim(
+        comment=found.comment.id,
+        pull_request=found.issue.number,
+        author=found.comment.user.id,
+        body=found.comment.body,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A person who may write, and asked.
+
+    Attributes:
+        at: When the comment was made.
+    """
+
+    login: str
+    at: datetime
+
+
+def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
+    """Say who asked; ``None`` for a claim that is off, or of a person who has no right to write."""
+    client = GitHubClient(access, f"{repository}#{claim.pull_request}", _HINTS)
+    with client.errors("read a comment on"):
+        try:
+            comment = _comment(client, repository, claim)
+        except GithubException as error:
+            if error.status == _NOBODY:
+                return None
+            raise
+        if not _is_as_claimed(comment, claim):
+            return None
+    with client.errors("read who may write to"):
+        login = comment.user.login
+        if not _may_write(client, repository, login, claim.author):
+            return None
+        return Asker(login, comment.created_at)
+
+
+def _comment(client: GitHubClient, repository: str, claim: Claim) -> IssueComment:
+    """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
+    path = f"/repos/{repository}/issues/comments/{claim.comment}"
+    headers, data = client.github.requester.requestJsonAndCheck("GET", path)
+    return IssueComment(client.github.requester, headers, data)
+
+
+def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
+    return (
+        find_author(comment) == claim.author
+        and comment.user.type != _BOT
+        and comment.issue_url.endswith(f"/issues/{claim.pull_request}")
+        and plain(comment.body) == plain(claim.body)
+    )
+
+
+def _may_write(client: GitHubClient, repository: str, login: str, author: int) -> bool:
+    path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
+    try:
+        _, found = client.github.requester.requestJsonAndCheck("GET", path)
+    except GithubException as error:
+        if error.status == _NOBODY:
+            return False
+        raise
+    user = found.get("user") or {}
+    return user.get("id") == author and found.get("permission") in _MAY_WRITE
+
 
 _LOOKS: Final = 4
 """How often our comment is looked at until what we wrote stands: others write it as well."""
@@ -55,9 +281,6 @@ def take(
 
     ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
     happen.
-
-    Raises:
-        GithubError: GitHub refuses us.
     """
     lines = addressed_to_us(claim.body)
     if not lines:
@@ -87,9 +310,6 @@ def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> Non
     Two jobs may write at once, and GitHub keeps the later text. So we look again, when a job that
     had read our comment before we wrote it is done with writing, until our entry is in it. The
     newest result, in Markdown, takes the place of the one before.
-
-    Raises:
-        GithubError: GitHub refuses us.
     """
 
     def text_after(body: str | None) -> str:

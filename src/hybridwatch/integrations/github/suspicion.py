@@ -14,8 +14,7 @@ from typing import Final
 from github import GithubException
 
 from hybridwatch.analysis.difference import CommitRange
-from hybridwatch.integrations.github.client import GitHubClient, RepositoryAccess
-from hybridwatch.integrations.github.pull_request import PullRequest
+from hybridwatch.integrations.github.client import GitHubClient, PullRequest, RepositoryAccess
 from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
@@ -32,7 +31,6 @@ _HINTS: Final = {
     403: "the token in GITHUB_TOKEN may not do this: it takes the permission "
     "`pull-requests: write`",
 }
-_RETRIED: Final = frozenset({"GET"})
 _UNKNOWN: Final = frozenset({404, 409, 422})
 """How GitHub says that a repository has no such commit."""
 
@@ -136,11 +134,8 @@ def tell_authors(
 
     A pull request that was named as one of a few is named again when it is the one. ``found`` has
     no ``hindrance``.
-
-    Raises:
-        GithubError: GitHub refuses us.
     """
-    client = GitHubClient(access, repository, _RETRIED, _HINTS)
+    client = GitHubClient(access, repository, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
         number = _find_pull_request(client, repository, suspect.name)

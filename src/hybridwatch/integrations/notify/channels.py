@@ -172,11 +172,7 @@ class Channels:
 
 
 def read_channels(path: Path) -> Channels:
-    """Read a file of channels.
-
-    Raises:
-        NotifyError: It cannot be read, or a line for each key that is wrong.
-    """
+    """Read a file of channels."""
     with refusing_toml(path, _ChannelsFile, NotifyError):
         file = _ChannelsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     return Channels(path, (file.dashboard or "").rstrip("/"), file.source, tuple(file.channels))

@@ -27,8 +27,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.entry import load_entry
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.integrations.notify.message import Content, MessagePart
-from hybridwatch.integrations.notify.topic import Topic, TopicStatus
+from hybridwatch.integrations.notify.news import Content, MessagePart, Topic, TopicStatus
 from hybridwatch.pages.address import address
 from hybridwatch.reports.alert_text import (
     CLOSED,

@@ -10,13 +10,21 @@ import pytest
 
 from hybridwatch.analysis.freshness import change_text
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
+from hybridwatch.formats.read.foreign import ForeignInput, parse
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.records.run import Run
 
 MADE_UP = Path(__file__).parents[3] / "fixtures" / "foreign" / "made-up"
+SERVING_4 = "vllm-bench/serving-0.4.json"
+SERVING_6 = "vllm-bench/serving-0.6.json"
+RANDOM = "vllm-bench/inferencex-random.json"
+GUIDELLM = "guidellm/0.3.json"
+REPORT = "aiperf/profile_export_aiperf.json"
 AIPERF = "aiperf/0.2/profile_export_aiperf.json"
+ROWS = "inferencex/agg.json"
+SESSIONS = "inferencex/sessions.json"
+GONE = object()
+"""Instead of a value: what is taken out."""
 ASV = MADE_UP / "asv/lab-0"
 DIGESTS = ("a" * 64, "b" * 64)
 
@@ -57,94 +65,147 @@ def failure(run: Run) -> str | None:
     return None if trial.failure is None else trial.failure.reason
 
 
-def drop(key: str) -> Callable[[Any], None]:
-    return lambda told: told.pop(key)
-
-
 def put(**values: Any) -> Callable[[Any], None]:
     return lambda told: told.update(values)
 
 
+def put_at(changes: dict[str, Any]) -> Callable[[Any], None]:
+    """Change a file at paths such as ``benchmarks/0/metrics``."""
+
+    def change(told: Any) -> None:
+        for path, value in changes.items():
+            where, *way = told, *(int(part) if part.isdigit() else part for part in path.split("/"))
+            for part in way[:-1]:
+                where = where[part]
+            if value is GONE:
+                del where[way[-1]]
+            else:
+                where[way[-1]] = value
+
+    return change
+
+
+NEGATIVE = "expected a number of at least 0, found -"
+LACKS_UNIT = "tell the unit of times, found no such pair"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        (SERVING_4, {"failed": 0.5}, r"failed: expected a whole number, found 0\.5"),
+        (
+            SERVING_6,
+            {"ttfts": [0.1] * 3, "itls": [[0.1]] * 3, "output_lens": [2] * 3},
+            "ttfts: expected 4, one a request, found 3",
+        ),
+        (SERVING_4, {"median_ttft_ms": -5}, f"median_ttft_ms: {NEGATIVE}"),
+        (SERVING_4, {"output_throughput": -1.0}, f"output_throughput: {NEGATIVE}"),
+        (SERVING_4, {"duration": -20.0}, f"duration: {NEGATIVE}"),
+        (SERVING_6, {"ttfts": [0.1, -0.1, 0.1, 0.1]}, rf"ttfts\[1\]: {NEGATIVE}"),
+        (AIPERF, {"request_latency": {"unit": "ms", "p50": -1.0, "p99": 2.0}}, f"p50: {NEGATIVE}"),
+        ("../vllm-bench/latency.json", {"latencies": [0.1, -0.2]}, rf"latencies\[1\]: {NEGATIVE}"),
+        ("../vllm-bench/throughput.json", {"tokens_per_second": -3}, f"per_second: {NEGATIVE}"),
+        (
+            GUIDELLM,
+            {"benchmarks/0/requests/successful/1/time_to_first_token_ms": -1.0},
+            rf"successful\[1\].time_to_first_token_ms: {NEGATIVE}1",
+        ),
+        (ROWS, {"0/p99_ttft": -0.5}, f"p99_ttft: {NEGATIVE}"),
+        (RANDOM, {"good_completed": GONE}, "median_ttft: expected the name median_ttft_ms, since"),
+        (
+            "vllm-bench/embeddings.json",
+            {"model_id": GONE, "date": GONE, "mean_e2e_latency_ms": 900.0},
+            "this is a result of SGLang's bench_serving",
+        ),
+        ("../guidellm/report.json", {"benchmarks": []}, "benchmarks: expected at least one bench"),
+        (
+            GUIDELLM,
+            {"benchmarks": [{"mode": "synchronous", "results": [1], "concurrencies": [1]}]},
+            r"guidellm 0\.1 and has neither totals nor a measured",
+        ),
+        ("../guidellm/report.json", {"config": GONE}, r"\(written by guidellm 0.8.1\)$"),
+        ("../guidellm/report.json", {"benchmarks": GONE}, r"\(written by guidellm 0.8.1\)$"),
+        (f"../{REPORT}", {"start_time": GONE}, r"\(written by aiperf 0.13.0\)$"),
+        (f"../{REPORT}", {"request_count": GONE}, r"\(written by aiperf 0.13.0\)$"),
+        (
+            AIPERF,
+            {"output_token_throughput": {"unit": "tokens/min", "avg": 12000.0}},
+            "output_token_throughput.unit: expected tokens/sec, found 'tokens/min'",
+        ),
+        *(
+            ("lm-eval/0.3/results.json", {"results/piqa": {metric: 0.5}}, f"piqa: .*found {metric}")
+            for metric in ("f1,none", "bleu,none", "perplexity", "mcc,none")
+        ),
+        (
+            ROWS,
+            {"0/median_tpot": 20.0},
+            r"median_tpot: expected seconds, 1 / median_intvty \(50",
+        ),
+        (ROWS, {"0/median_intvty": GONE, "0/p99_intvty": GONE}, LACKS_UNIT),
+        (SESSIONS, {"1/mean_e2el": GONE, "0": GONE}, LACKS_UNIT),
+        (SESSIONS, {"1/duration_seconds": GONE, "0": GONE}, LACKS_UNIT),
+        (
+            SESSIONS,
+            {"1/mean_e2el": 31000.0},
+            "mean_e2el: expected seconds, found 31000, which",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_key(tmp_path, name, changes, told) -> None:
+    with pytest.raises(IngestError, match=told):
+        changed(tmp_path, name, put_at(changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        # There was no count of them yet.
+        (SERVING_4, {"completed": 37}, "37 of 40 requests completed"),
+        *(
+            (SERVING_4, {"completed": 0, **failed}, "0 of 40 requests completed")
+            for failed in ({}, {"failed": 0}, {"failed": None})
+        ),
+        # Clients that list only what was answered.
+        (SERVING_6, {"num_prompts": 320, "input_lens": [10] * 4}, "4 of 320 requests completed"),
+        (RANDOM, {"num_prompts": 320, "input_lens": [10] * 20}, "20 of 320 requests completed"),
+        (
+            GUIDELLM,
+            {"benchmarks/0/request_totals": {"successful": 0, "errored": 0, "total": 5}},
+            "0 of 5 requests done",
+        ),
+        (AIPERF, {"error_request_count": {"unit": "requests", "avg": 3.0}}, "3 requests failed"),
+        (AIPERF, {"error_summary": [{"count": 2}, {"count": 1}]}, "3 requests failed"),
+        (AIPERF, {"was_cancelled": True}, "cancelled before its end"),
+        (AIPERF, {}, None),
+        (
+            SESSIONS,
+            {"2": GONE, "1": GONE, "0/num_requests_total": 271},
+            "31 of 271 requests not successful",
+        ),
+        (
+            "inferencex/sessions-tables.json",
+            {"request_accounting/records_warmup_dropped": 19},
+            "1 of 241 requests not successful",
+        ),
+    ],
+)
+def test_requests_that_were_lost_fail_the_trial(tmp_path, name, changes, told) -> None:
+    (run,) = changed(tmp_path, name, put_at(changes))
+    assert failure(run) == told
+
+
 def test_benchmark_serving_of_vllm_0_4_misspelt_its_request_rate() -> None:
-    run = one("vllm-bench/serving-0.4.json")
+    run = one(SERVING_4)
     assert samples(run)["request_throughput"] == (2.0,)
     assert samples(run)["ttft median"] == (0.12,)  # seconds
     assert run.scenario.id == "vllm-bench-serve/tiny-hybrid"
 
 
 def test_benchmark_serving_of_vllm_0_6_kept_every_request() -> None:
-    found = samples(one("vllm-bench/serving-0.6.json"))
+    found = samples(one(SERVING_6))
     assert found["ttft"] == (0.04, 0.05, 0.05, 0.08)
     assert found["e2el"] == pytest.approx((0.06, 0.07, 0.07, 0.104))
     assert found["output_throughput"] == (6.0,)
-
-
-def test_requests_lost_before_there_was_a_count_of_them_fail_the_trial(tmp_path) -> None:
-    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=37))
-    assert failure(run) == "37 of 40 requests completed"
-
-
-@pytest.mark.parametrize("name", ["serving-0.6", "inferencex-random"])
-def test_a_client_that_lists_only_what_was_answered_hides_no_failure(tmp_path, name) -> None:
-    def lose(told: Any) -> None:
-        told |= {"num_prompts": 320, "input_lens": [10] * told["completed"]}
-
-    (run,) = changed(tmp_path, f"vllm-bench/{name}.json", lose)
-    assert failure(run) in {"4 of 320 requests completed", "20 of 320 requests completed"}
-
-
-@pytest.mark.parametrize("failed", [{}, {"failed": 0}, {"failed": None}])
-def test_a_trial_of_which_no_request_completed_has_failed(tmp_path, failed) -> None:
-    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(completed=0, **failed))
-    assert failure(run) == "0 of 40 requests completed"
-
-
-def test_half_a_failed_request_is_no_count(tmp_path) -> None:
-    with pytest.raises(IngestError, match=r"failed: expected a whole number, found 0\.5"):
-        changed(tmp_path, "vllm-bench/serving-0.4.json", put(failed=0.5))
-
-
-def test_requests_listed_are_as_many_as_completed(tmp_path) -> None:
-    def lose(told: Any) -> None:
-        for key in ("ttfts", "itls", "output_lens"):
-            told[key].pop()
-
-    with pytest.raises(IngestError, match="ttfts: expected 4, one a request, found 3"):
-        changed(tmp_path, "vllm-bench/serving-0.6.json", lose)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        ("vllm-bench/serving-0.4.json", {"median_ttft_ms": -5}, "median_ttft_ms"),
-        ("vllm-bench/serving-0.4.json", {"output_throughput": -1.0}, "output_throughput"),
-        ("vllm-bench/serving-0.4.json", {"duration": -20.0}, "duration"),
-        ("vllm-bench/serving-0.6.json", {"ttfts": [0.1, -0.1, 0.1, 0.1]}, r"ttfts\[1\]"),
-        (AIPERF, {"request_latency": {"unit": "ms", "p50": -1.0, "p99": 2.0}}, "p50"),
-        ("../vllm-bench/latency.json", {"latencies": [0.1, -0.2]}, r"latencies\[1\]"),
-        ("../vllm-bench/throughput.json", {"tokens_per_second": -3}, "tokens_per_second"),
-    ],
-)
-def test_negative_times_and_rates_are_refused(tmp_path, name, change, told) -> None:
-    with pytest.raises(IngestError, match=f"{told}: expected a number of at least 0, found -"):
-        changed(tmp_path, name, put(**change))
-
-
-def test_a_negative_latency_is_refused_in_a_list_of_benchmarks(tmp_path) -> None:
-    def turn(told: Any) -> None:
-        told["benchmarks"][0]["requests"]["successful"][1]["time_to_first_token_ms"] = -1.0
-
-    wanted = r"successful\[1\].time_to_first_token_ms: expected a number of at least 0, found -1"
-    with pytest.raises(IngestError, match=wanted):
-        changed(tmp_path, "guidellm/0.3.json", turn)
-
-
-def test_a_negative_latency_of_inferencex_is_refused(tmp_path) -> None:
-    def turn(told: Any) -> None:
-        told[0]["p99_ttft"] = -0.5
-
-    with pytest.raises(IngestError, match="p99_ttft: expected a number of at least 0"):
-        changed(tmp_path, "inferencex/agg.json", turn)
 
 
 def test_a_negative_time_that_asv_tracked_is_refused(tmp_path) -> None:
@@ -177,11 +238,11 @@ def test_latencies_whose_names_are_not_read_are_not_lost_in_silence(tmp_path, su
         told.update(summary)
 
     with pytest.raises(IngestError, match=r"expected names that are read, such as median_.*_ms"):
-        changed(tmp_path, "vllm-bench/inferencex-random.json", rename)
+        changed(tmp_path, RANDOM, rename)
 
 
 def test_a_later_result_without_a_rate_is_refused_by_its_line(tmp_path) -> None:
-    first = (MADE_UP / "vllm-bench/serving-0.4.json").read_text().replace("\n", "")
+    first = (MADE_UP / SERVING_4).read_text().replace("\n", "")
     second = json.loads(first)
     del second["request_inthroughput"]
     path = tmp_path / "two.jsonl"
@@ -193,14 +254,15 @@ def test_a_later_result_without_a_rate_is_refused_by_its_line(tmp_path) -> None:
 
 
 def test_a_summary_with_an_empty_list_of_requests_keeps_its_latencies(tmp_path) -> None:
+    assert samples(one(RANDOM))["ttft median"] == (0.5,)  # of a writer whose unit is known
     lists: dict[str, list[float]] = {"ttfts": [], "itls": [], "output_lens": []}
-    (run,) = changed(tmp_path, "vllm-bench/inferencex-random.json", put(**lists))
+    (run,) = changed(tmp_path, RANDOM, put(**lists))
     assert len([key for key in samples(run) if key.startswith(("ttft", "tpot", "e2el"))]) == 6
 
 
 def test_another_number_of_candidates_is_another_load(tmp_path) -> None:
-    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(best_of=4))
-    assert run.scenario.digest != one("vllm-bench/serving-0.4.json").scenario.digest
+    (run,) = changed(tmp_path, SERVING_4, put(best_of=4))
+    assert run.scenario.digest != one(SERVING_4).scenario.digest
 
 
 def test_embeddings_have_no_rate_of_output() -> None:
@@ -220,45 +282,24 @@ def test_a_time_of_a_known_zone_is_not_unknown() -> None:
     run = one("vllm-bench/multi-turn.json")
     assert run.started_at == datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
     assert "started_at" not in unknown(run)
-    assert "started_at" in unknown(one("vllm-bench/serving-0.4.json"))
+    assert "started_at" in unknown(one(SERVING_4))
 
 
 def test_the_start_that_inferencex_adds_goes_before_local_time(tmp_path) -> None:
     start = {"benchmark_start_time_unix": 1781124007.0}
-    (run,) = changed(tmp_path, "vllm-bench/serving-0.4.json", put(**start))
+    (run,) = changed(tmp_path, SERVING_4, put(**start))
     assert run.started_at == datetime(2026, 6, 10, 20, 40, 7, tzinfo=UTC)
     assert "started_at" not in unknown(run)
 
 
-def test_times_without_a_unit_are_read_from_a_known_writer_only(tmp_path) -> None:
-    name = "vllm-bench/inferencex-random.json"
-    assert samples(one(name))["ttft median"] == (0.5,)
-    with pytest.raises(IngestError, match="median_ttft: expected the name median_ttft_ms, since"):
-        changed(tmp_path, name, drop("good_completed"))
-
-
-def test_a_result_of_sglang_is_called_that(tmp_path) -> None:
-    def to_sglang(told: Any) -> None:
-        del told["model_id"], told["date"]
-        told["mean_e2e_latency_ms"] = 900.0
-
-    with pytest.raises(IngestError, match="this is a result of SGLang's bench_serving"):
-        changed(tmp_path, "vllm-bench/embeddings.json", to_sglang)
-
-
 def test_guidellm_0_3_tells_the_load_with_each_benchmark() -> None:
-    run = one("guidellm/0.3.json")
+    run = one(GUIDELLM)
     assert run.harness.version == "guidellm 0.2 or 0.3"
     assert "harness.version" in unknown(run)
     found = samples(run)
     assert (found["output_throughput"], found["request_throughput"]) == ((200.0,), (2.0,))
     assert found["ttft"] == (0.1, 0.12, 0.11, 0.13)
     assert found["tpot"] == (0.01, 0.011, 0.0105, 0.0115)
-
-
-def test_a_report_of_guidellm_without_a_benchmark_is_refused(tmp_path) -> None:
-    with pytest.raises(IngestError, match="benchmarks: expected at least one benchmark, found"):
-        changed(tmp_path, "../guidellm/report.json", put(benchmarks=[]))
 
 
 def test_guidellm_0_5_without_a_whole_window_gives_no_rates() -> None:
@@ -272,36 +313,6 @@ def test_guidellm_0_5_without_a_whole_window_gives_no_rates() -> None:
     assert whole.scenario.digest != cut.scenario.digest
 
 
-def test_a_guidellm_benchmark_that_finished_nothing_is_a_failed_trial(tmp_path) -> None:
-    def stop_early(told: Any) -> None:
-        told["benchmarks"][0]["request_totals"] = {"successful": 0, "errored": 0, "total": 5}
-
-    (run,) = changed(tmp_path, "guidellm/0.3.json", stop_early)
-    assert failure(run) == "0 of 5 requests done"
-
-
-def test_a_report_of_guidellm_0_1_says_what_it_lacks(tmp_path) -> None:
-    def first(told: Any) -> None:
-        told["benchmarks"] = [{"mode": "synchronous", "results": [1], "concurrencies": [1]}]
-
-    with pytest.raises(IngestError, match=r"guidellm 0\.1 and has neither totals nor a measured"):
-        changed(tmp_path, "guidellm/0.3.json", first)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        ("../guidellm/report.json", lambda told: told.pop("config"), "guidellm 0.8.1"),
-        ("../guidellm/report.json", lambda told: told.pop("benchmarks"), "guidellm 0.8.1"),
-        ("../aiperf/profile_export_aiperf.json", drop("start_time"), "aiperf 0.13.0"),
-        ("../aiperf/profile_export_aiperf.json", drop("request_count"), "aiperf 0.13.0"),
-    ],
-)
-def test_a_refusal_names_the_version_that_wrote_the_file(tmp_path, name, change, told) -> None:
-    with pytest.raises(IngestError, match=rf"\(written by {told}\)$"):
-        changed(tmp_path, name, change)
-
-
 def test_aiperf_before_0_10_tells_models_with_the_endpoint() -> None:
     run = one(AIPERF)
     assert run.scenario.id == "aiperf/lab/tiny-hybrid"
@@ -309,20 +320,6 @@ def test_aiperf_before_0_10_tells_models_with_the_endpoint() -> None:
     found = samples(run)
     assert found["request_throughput"] == (2.0,)
     assert found["e2el"] == (1.0, 1.3, 1.5, 3.0)  # not the 9 s of the warm-up
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (put(error_request_count={"unit": "requests", "avg": 3.0}), "3 requests failed"),
-        (put(error_summary=[{"count": 2}, {"count": 1}]), "3 requests failed"),
-        (put(was_cancelled=True), "cancelled before its end"),
-        (put(), None),
-    ],
-)
-def test_every_release_of_aiperf_tells_what_failed(tmp_path, change, told) -> None:
-    (run,) = changed(tmp_path, AIPERF, change)
-    assert failure(run) == told
 
 
 def test_aiperf_0_1_keeps_its_statistics_in_records(tmp_path) -> None:
@@ -372,13 +369,6 @@ def to_0_1(told: Any) -> None:
     told["records"] = records
 
 
-def test_a_rate_of_aiperf_in_another_unit_is_refused(tmp_path) -> None:
-    odd = {"output_token_throughput": {"unit": "tokens/min", "avg": 12000.0}}
-    wanted = "output_token_throughput.unit: expected tokens/sec, found 'tokens/min'"
-    with pytest.raises(IngestError, match=wanted):
-        changed(tmp_path, AIPERF, put(**odd))
-
-
 def test_lm_eval_before_0_4_is_read_without_filters_and_date() -> None:
     run = one("lm-eval/0.3/results.json")
     assert samples(run) == {
@@ -394,15 +384,6 @@ def test_lm_eval_0_4_1_names_its_model_in_words_and_its_groups_with_tasks() -> N
     run = one("lm-eval/0.4.1/results.json")
     assert samples(run) == {"accuracy.arc_easy mean": (0.5,), "accuracy.gsm8k mean": (0.25,)}
     assert run.scenario.id == "lm-eval/lab/tiny-hybrid"
-
-
-@pytest.mark.parametrize("metric", ["f1,none", "bleu,none", "perplexity", "mcc,none"])
-def test_what_is_no_share_of_right_answers_is_no_accuracy(tmp_path, metric) -> None:
-    def rescore(told: Any) -> None:
-        told["results"]["piqa"] = {metric: 0.5}
-
-    with pytest.raises(IngestError, match=f"results.piqa: expected a share of .*, found {metric}"):
-        changed(tmp_path, "lm-eval/0.3/results.json", rescore)
 
 
 def test_asv_1_wrote_a_bare_number_or_an_object() -> None:
@@ -435,7 +416,7 @@ def test_a_row_of_asv_may_end_after_its_parameters(tmp_path) -> None:
 
 
 def test_rates_of_inferencex_are_of_all_gpus_again() -> None:
-    single, multi = read(MADE_UP / "inferencex/agg.json")
+    single, multi = read(MADE_UP / ROWS)
     assert samples(single)["total_token_throughput"] == (900.0 * 2,)
     assert samples(single)["output_throughput"] == (100.0 * 2,)
     assert samples(multi)["total_token_throughput"] == (900.0 * 16,)
@@ -444,19 +425,11 @@ def test_rates_of_inferencex_are_of_all_gpus_again() -> None:
     assert {"started_at", "trials[0].duration_s"} <= set(unknown(single))
 
 
-def test_times_of_inferencex_must_be_the_inverse_of_its_interactivity(tmp_path) -> None:
-    def in_milliseconds(told: Any) -> None:
-        told[0]["median_tpot"] = 20.0
-
-    with pytest.raises(IngestError, match=r"median_tpot: expected seconds, 1 / median_intvty \(50"):
-        changed(tmp_path, "inferencex/agg.json", in_milliseconds)
-
-
 def test_what_a_row_of_inferencex_tells_as_zero_was_not_measured(tmp_path) -> None:
     def unmeasured(told: Any) -> None:
         told[:] = [told[0] | {"input_tput_per_gpu": 0.0, "median_ttft": 0.0, "p99_ttft": 0.0}]
 
-    (run,) = changed(tmp_path, "inferencex/agg.json", unmeasured)
+    (run,) = changed(tmp_path, ROWS, unmeasured)
     assert not {"total_token_throughput", "ttft median", "ttft p99"} & set(samples(run))
     assert samples(run)["output_throughput"] == (200.0,)
 
@@ -465,7 +438,7 @@ def test_rows_of_one_load_of_inferencex_are_trials_of_one_run(tmp_path) -> None:
     def repeat(told: Any) -> None:
         told[1] = told[0] | {"median_ttft": 0.32}
 
-    (run,) = changed(tmp_path, "inferencex/agg.json", repeat)
+    (run,) = changed(tmp_path, ROWS, repeat)
     assert [samples(run, at)["ttft median"] for at in range(2)] == [(0.3,), (0.32,)]
 
 
@@ -474,17 +447,9 @@ def test_rows_of_vllms_nightly_evaluation_tell_a_date_and_say_no_in_words(tmp_pa
         del told[1], told[0]["hw"]
         told[0] |= {"date": "2026-09-30 17:44:42", "device": "lab-x", "is_multinode": "false"}
 
-    (run,) = changed(tmp_path, "inferencex/agg.json", to_nightly)
+    (run,) = changed(tmp_path, ROWS, to_nightly)
     assert run.started_at == datetime(2026, 9, 30, 17, 44, 42, tzinfo=UTC)
     assert (run.testbed.id, samples(run)["output_throughput"]) == ("lab-x", (200.0,))
-
-
-def test_a_row_without_interactivity_has_times_of_no_known_unit(tmp_path) -> None:
-    def bare(told: Any) -> None:
-        del told[0]["median_intvty"], told[0]["p99_intvty"]
-
-    with pytest.raises(IngestError, match="which tell the unit of times, found no such pair"):
-        changed(tmp_path, "inferencex/agg.json", bare)
 
 
 def test_layouts_of_2026_are_other_loads_unless_they_say_what_was_meant_before(tmp_path) -> None:
@@ -511,29 +476,20 @@ def test_what_a_row_says_beyond_a_record_is_kept_beside_it() -> None:
     assert [run.trials[0].client_result for run in runs] == told
 
 
-def test_a_row_in_tables_tells_the_same_as_a_flat_one(tmp_path) -> None:
+def test_a_row_in_tables_tells_the_same_as_a_flat_one() -> None:
     flat, tables = read(MADE_UP / SESSIONS)[2], one("inferencex/sessions-tables.json")
     assert samples(tables) == samples(flat)
     assert tables.trials[0].duration_s == 1800.0
 
-    def lose(told: Any) -> None:
-        told["request_accounting"]["records_warmup_dropped"] = 19
-
-    (run,) = changed(tmp_path, "inferencex/sessions-tables.json", lose)
-    assert failure(run) == "1 of 241 requests not successful"
-
 
 def test_the_median_of_results_beside_it_is_not_taken_again(tmp_path) -> None:
-    told = json.loads((MADE_UP / "vllm-bench/serving-0.6.json").read_text())
+    told = json.loads((MADE_UP / SERVING_6).read_text())
     told["individual_result_files"] = ["bench-x-run-1.json"]
     (tmp_path / "bench-x.json").write_text(json.dumps(told))
     document = parse(tmp_path / "bench-x.json", (tmp_path / "bench-x.json").read_bytes())
     assert companion(document) is None  # alone it is all there is
     (tmp_path / "bench-x-run-1.json").write_text("{}")
     assert companion(document) == "perf-eval's median of results beside it"
-
-
-SESSIONS = "inferencex/sessions.json"
 
 
 def test_a_row_of_sessions_of_inferencex_tells_its_time_and_its_requests() -> None:
@@ -565,36 +521,11 @@ def test_sessions_of_inferencex_without_a_request_fail_the_trial(tmp_path) -> No
     assert "trials[0].duration_s" in unknown(run)
 
 
-def test_requests_of_sessions_that_did_not_succeed_fail_the_trial(tmp_path) -> None:
-    def lose(told: Any) -> None:
-        told[:] = [told[0] | {"num_requests_total": 271}]
-
-    (run,) = changed(tmp_path, SESSIONS, lose)
-    assert failure(run) == "31 of 271 requests not successful"
-
-
-@pytest.mark.parametrize("key", ["mean_e2el", "duration_seconds"])
-def test_times_of_sessions_without_a_unit_are_refused(tmp_path, key) -> None:
-    def bare(told: Any) -> None:
-        del told[0], told[0][key]
-
-    with pytest.raises(IngestError, match="tell the unit of times, found no such pair"):
-        changed(tmp_path, SESSIONS, bare)
-
-
-def test_times_of_sessions_in_milliseconds_are_refused(tmp_path) -> None:
-    def in_milliseconds(told: Any) -> None:
-        told[1]["mean_e2el"] = 31000.0
-
-    with pytest.raises(IngestError, match=r"mean_e2el: expected seconds, found 31000, which is 41"):
-        changed(tmp_path, SESSIONS, in_milliseconds)
-
-
 @pytest.mark.parametrize(
     "folder", ["", "/root/.cache/huggingface/hub/", "~/hub/"], ids=["bare", "absolute", "home"]
 )
 def test_snapshots_of_a_hub_model_are_one_model(tmp_path, folder) -> None:
-    name = "vllm-bench/serving-0.6.json"
+    name = SERVING_6
     (plain,) = changed(tmp_path, name, put(model_id="org/one-model"))
     assert plain.builds[0].flags == {}
     for commit in ("c0ffee", "decade"):
@@ -610,7 +541,7 @@ def test_snapshots_of_a_hub_model_are_one_model(tmp_path, folder) -> None:
 
 
 def test_a_load_is_told_by_its_settings(tmp_path) -> None:
-    name = "vllm-bench/serving-0.6.json"
+    name = SERVING_6
     one_at_once, many = (
         changed(tmp_path, name, put(max_concurrency=number))[0].scenario for number in (1, 64)
     )
@@ -639,7 +570,7 @@ def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -
 
 
 def test_whoever_ingests_states_the_line(tmp_path) -> None:
-    path = MADE_UP / "vllm-bench/serving-0.6.json"
+    path = MADE_UP / SERVING_6
     (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x", line="nightly"))
     assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")
     assert run.id == read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x"))[0].id

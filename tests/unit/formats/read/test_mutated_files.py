@@ -16,6 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.errors import IngestError, RecordError
+from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.read import read_foreign
+from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import Trial
 from hybridwatch.records.store import read_run
 from tests.plain_readings import PLAIN, explains
@@ -215,6 +219,26 @@ def check_case(folder: Path, seed: int) -> None:
 def test_a_damaged_file_is_refused_in_a_line_or_read_as_it_is(tmp_path) -> None:
     for seed in range(SEED, SEED + FEW):
         check_case(tmp_path / str(seed), seed)
+
+
+def test_no_oddity_in_a_file_is_more_than_a_line_of_text(tmp_path) -> None:
+    rng = random.Random(7)
+    bad = tmp_path / "bad.json"
+    refused: list[str] = []
+    for name in [names[0] for names in CASES if names[0].endswith(".json")]:
+        raw = (FOREIGN / name).read_bytes()
+        for _ in range(150):
+            told = json.loads(raw)
+            replace(rng, *rng.choice(list(places(told))))
+            bad.write_text(json.dumps(told))
+            try:
+                for run in read_foreign(parse(bad, bad.read_bytes()), ForeignInput()):
+                    encoded = encode(run)
+                    assert decode(encoded.record, encoded.bulk) == run, name
+            except (IngestError, RecordError) as error:
+                refused.append(str(error))
+    assert len(refused) > 100
+    assert all(len(text.splitlines()) == 1 for text in refused)
 
 
 @pytest.mark.slow

@@ -19,8 +19,7 @@ from pyarrow import parquet
 
 from hybridwatch.cli.main import cli
 from hybridwatch.formats.read.history_csv import read_histories
-from hybridwatch.formats.write.hud import to_hud
-from hybridwatch.formats.write.points import build_points
+from hybridwatch.formats.write.points import build_points, to_hud
 from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
@@ -199,24 +198,29 @@ def test_bencher_has_every_value_within_its_bounds(run, export) -> None:
             assert measure["lower_value"] <= measure["value"] <= measure["upper_value"]
 
 
-def test_long_bencher_names_stay_apart_when_cut(export, tmp_path) -> None:
-    long = "asv_number.time_" + "very_" * 12
-    run = a_run({long + end: (1.0,) for end in ("a", "b")})
+@pytest.mark.parametrize("long", ["time_" + "very_" * 12, "\u00b5" * 60])
+def test_long_bencher_names_stay_apart_and_are_never_cut_within_a_letter(
+    export, tmp_path, long
+) -> None:
+    name = f"asv_number.{long}"
+    run = a_run({name + end: (1.0,) for end in ("a", "b")})
     write_run(tmp_path / "results", run)
     (measures,) = json.loads(export("--to", "bencher").output).values()
     assert len(measures) == len(list(build_points(run)))
-    assert all(len(name.encode()) <= 64 and name.startswith(long[:50]) for name in measures)
+    assert all(len(one.encode()) <= 64 and one.startswith(name[:30]) for one in measures)
+    assert not any("\ufffd" in one for one in measures)
 
 
-def test_bencher_cuts_by_bytes_and_never_within_a_letter(export, tmp_path) -> None:
-    write_run(tmp_path / "results", a_run({"asv_number." + "\u00b5" * 60: (1.0,)}))
-    (measures,) = json.loads(export("--to", "bencher").output).values()
-    assert all(len(name.encode()) <= 64 and "\ufffd" not in name for name in measures)
-
-
-def test_bencher_refuses_two_points_under_one_name(export, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("form", "runs", "told"),
+    [
+        ("bencher", [("a", "b c"), ("a b", "c")], "one name, 'a b c cpu-0.27.1 ttft_median'"),
+        ("github-action-benchmark", [("a", "b"), ("a", "c")], "one name, 'a cpu-0.27.1 ttft_me"),
+    ],
+)
+def test_two_points_under_one_name_are_refused(export, tmp_path, form, runs, told) -> None:
     run = a_run({"ttft": (1.0,)})
-    for number, (scenario, testbed) in enumerate([("a", "b c"), ("a b", "c")]):
+    for number, (scenario, testbed) in enumerate(runs):
         other = replace(
             run,
             id=f"{number:08x}",
@@ -224,21 +228,11 @@ def test_bencher_refuses_two_points_under_one_name(export, tmp_path) -> None:
             testbed=replace(run.testbed, id=testbed),
         )
         write_run(tmp_path / "results", other)
-    answer = export("--to", "bencher")
+    answer = export("--to", form, "--out", tmp_path / "out")
     assert answer.exit_code == 2
-    assert "one name, 'a b c cpu-0.27.1 ttft_median'" in answer.output
+    assert told in answer.output
     assert "00000000" in answer.output
     assert "00000001" in answer.output
-
-
-def test_github_action_benchmark_refuses_two_testbeds_under_one_name(export, tmp_path) -> None:
-    run = a_run({"ttft": (1.0,)})
-    write_run(tmp_path / "results", run)
-    other = replace(run.testbed, id="another")
-    write_run(tmp_path / "results", replace(run, id="00000001", testbed=other))
-    answer = export("--to", "github-action-benchmark", "--out", tmp_path / "out")
-    assert answer.exit_code == 2
-    assert "one name, 'smoke/padded-graph-rows cpu-0.27.1 ttft_median'" in answer.output
 
 
 def test_bytes_of_asv_stay_bytes(export, tmp_path) -> None:
@@ -274,26 +268,29 @@ def test_hud_has_the_job_where_it_is_known_and_none_of_it_else(run, export, monk
 
 
 @pytest.mark.parametrize(
-    ("gpus", "unknown", "kind"),
-    [((), (), "cpu"), (("H100",), (), "gpu"), ((), ("testbed.gpus",), "unknown")],
+    ("facts", "unknown", "kind", "left_out"),
+    [
+        ({}, (), "cpu", set()),
+        ({"gpus": ("H100",)}, (), "gpu", set()),
+        ({}, ("testbed.gpus",), "unknown", {"gpu_count"}),
+        (
+            {"cores": 0, "memory_bytes": 0},
+            ("testbed.cores", "testbed.memory_bytes"),
+            "cpu",
+            {"cpu_count", "avail_mem_in_gb"},
+        ),
+    ],
 )
-def test_hud_runner_is_cpu_only_where_that_is_known(export, tmp_path, gpus, unknown, kind) -> None:
+def test_hud_says_of_the_machine_what_is_known(
+    export, tmp_path, facts, unknown, kind, left_out
+) -> None:
     run = a_run({"ttft": (1.0,)})
     source = Source("aiperf", "x.json", "f" * 64, unknown=unknown) if unknown else None
-    testbed = replace(run.testbed, gpus=gpus)
+    testbed = replace(run.testbed, **facts)
     write_run(tmp_path / "results", replace(run, testbed=testbed, source=source))
     (runner,) = json.loads(export("--to", "hud").output)[0]["runners"]
     assert runner["type"] == kind
-    assert ("gpu_count" in runner) == (kind != "unknown")
-
-
-def test_hud_leaves_out_what_an_ingested_file_does_not_say_of_the_machine(export, tmp_path) -> None:
-    run = a_run({"ttft": (1.0,)})
-    source = Source("aiperf", "x.json", "f" * 64, unknown=("testbed.cores", "testbed.memory_bytes"))
-    testbed = replace(run.testbed, cores=0, memory_bytes=0)
-    write_run(tmp_path / "results", replace(run, testbed=testbed, source=source))
-    (runner,) = json.loads(export("--to", "hud").output)[0]["runners"]
-    assert not {"cpu_count", "avail_mem_in_gb"} & set(runner)
+    assert {"gpu_count", "cpu_count", "avail_mem_in_gb"} - set(runner) == left_out
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hybridwatch.integrations.github import claim, grammar
-from hybridwatch.integrations.github.claim import addressed_to_us
+from hybridwatch.integrations.github import answering, grammar
+from hybridwatch.integrations.github.answering import addressed_to_us
 from hybridwatch.integrations.github.grammar import (
     Bisect,
     Compare,
@@ -19,10 +19,11 @@ from hybridwatch.integrations.github.grammar import (
     Help,
     Measure,
     Misread,
+    Vocabulary,
     arguments,
+    build_vocabulary,
     parse,
 )
-from hybridwatch.integrations.github.vocabulary import Vocabulary, build_vocabulary
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 ROOT = Path(__file__).parents[4]
@@ -228,7 +229,7 @@ def test_a_comment_that_speaks_to_nobody_or_to_others_is_passed_over(body) -> No
 
 def test_a_parser_that_joins_texts_would_hear_what_was_written_as_an_escape(monkeypatch) -> None:
     """Planted: Markdown as the library reads it by itself."""
-    monkeypatch.setattr(claim, "_MARKDOWN", MarkdownIt("commonmark").enable("table"))
+    monkeypatch.setattr(answering, "_MARKDOWN", MarkdownIt("commonmark").enable("table"))
     assert addressed_to_us("\\@hybridwatch run smoke") == ["run smoke"]
 
 

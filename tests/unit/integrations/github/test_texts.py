@@ -5,35 +5,31 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from hybridwatch.integrations.github.grammar import HELP
-from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
-from hybridwatch.integrations.github.requests import CommentRequest, RequestQueue, RequestState
+from hybridwatch.integrations.github.our_comment import (
+    CommentRequest,
+    OurComment,
+    RequestQueue,
+    RequestState,
+    read_comment,
+    write_comment,
+)
 from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
 from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
 from hybridwatch.reports.pull_request import ChangeNews
+from tests.github.test_suspects import answer, commit
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 LINK = "https://github.test/octo/engine/actions/runs/42"
-FOUND = {
-    "schema_version": 1,
-    "scenario": "smoke/dummy-run",
-    "confirmed": False,
-    "answer": {
-        "metric": "output_throughput",
-        "find": "regression",
-        "effect": -0.0812,
-        "interval": [-0.0951, -0.0671],
-        "certainty": 0.994,
+FOUND = answer(
+    answer={
         "good": "a" * 40,
         "bad": "c" * 40,
         "culprit": None,
-        "suspects": [
-            {"name": "b" * 40, "title": "One row less (#12)"},
-            {"name": "c" * 40, "title": "Another row"},
-        ],
+        "suspects": [commit("b" * 40, "One row less (#12)"), commit("c" * 40, "Another row")],
     },
-    "confirmation": {"holds": True, "seen": "-8.0% in 20 blocks"},
-    "repeat": "hybridwatch bisect smoke/dummy-run --good aaaaaaa --bad ccccccc --anew",
-}
+    confirmed=False,
+    repeat="hybridwatch bisect smoke/dummy-run --good aaaaaaa --bad ccccccc --anew",
+)
 
 
 def entry(

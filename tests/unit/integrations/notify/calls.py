@@ -18,20 +18,11 @@ from pathlib import Path
 from hybridwatch.cli.notify_round import open_outbox
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.integrations.notify import (  # loaded before the fork
-    github_tracker,
-    gitlab,
-    mail,
-    slack,
-    webhook,
-)
 from hybridwatch.integrations.notify.channels import Channels, read_channels
 from hybridwatch.integrations.notify.gather import TopicPlace
-from hybridwatch.integrations.notify.registry import open_client
-from hybridwatch.integrations.notify.sending import Sender, tell
+from hybridwatch.integrations.notify.sending import Sender, open_client, tell
 from tests.waiting import strike_at
 
-__all__ = ["github_tracker", "gitlab", "mail", "slack", "webhook"]
 BUSY = 1
 
 
@@ -39,9 +30,7 @@ def call(results: Path, channels: Channels) -> int:
     """Tell what is new, as the verb does, without its pauses."""
     outbox = open_outbox(results)
     sender = Sender(outbox, partial(open_client, channels=channels), sleep=lambda _: None)
-    found = tell(
-        outbox, sender, channels.all, lambda: TopicPlace(results, open_index(results), Checkout())
-    )
+    found = tell(sender, channels.all, lambda: TopicPlace(results, open_index(results), Checkout()))
     return BUSY if any(one.waiting for one in found) else 0
 
 

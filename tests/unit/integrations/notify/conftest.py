@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.database.connection import Database, parsed
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.notify.outbox import Outbox
+from hybridwatch.integrations.notify.sending import Outbox
 from tests.unit.database.conftest import place, server
 from tests.unit.integrations.notify.services import Services, mail_server, serving
 
@@ -17,7 +17,7 @@ __all__ = ["place", "server"]
 def outbox(place) -> Outbox:
     """An empty one: SQLite, then PostgreSQL."""
     made = Outbox(Database(parsed(place, "test"), NotifyError))
-    made.make()
+    made.keep([])
     return made
 
 

@@ -7,8 +7,15 @@ from typing import Any
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
 from hybridwatch.integrations.notify.channels import Channels, read_channels
-from hybridwatch.integrations.notify.message import Content, Message, MessagePart, News
-from hybridwatch.integrations.notify.topic import DeliveryState, Topic, TopicStatus
+from hybridwatch.integrations.notify.news import (
+    Content,
+    DeliveryState,
+    Message,
+    MessagePart,
+    News,
+    Topic,
+    TopicStatus,
+)
 
 NOW = datetime(2026, 11, 24, 3, 0, tzinfo=UTC)
 SHOWN = MessagePart("ttft", "median", "regression", 0.541, "+54.1 %")

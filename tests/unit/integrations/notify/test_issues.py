@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.integrations.notify.channels import Channels, Github, Gitlab
-from hybridwatch.integrations.notify.client import UndeliveredError
-from hybridwatch.integrations.notify.github_tracker import GithubTracker
-from hybridwatch.integrations.notify.gitlab import GitlabTracker
-from hybridwatch.integrations.notify.issues import IssueClient, build_wanted_issue, render_comment
-from hybridwatch.integrations.notify.message import Content, News
-from hybridwatch.integrations.notify.registry import open_client
+from hybridwatch.integrations.notify.channels import Github, Gitlab
+from hybridwatch.integrations.notify.clients import UndeliveredError
+from hybridwatch.integrations.notify.issues import (
+    IssueClient,
+    build_wanted_issue,
+    open_tracker,
+    render_comment,
+)
+from hybridwatch.integrations.notify.news import Content, News
 from tests.github.contract import examples
-from tests.github.hub import REPOSITORY, TOKEN, serving
-from tests.github.issue_hub import IssueHub
+from tests.github.hub import REPOSITORY, TOKEN, Hub, serving
 from tests.unit.integrations.notify.pretended import HOSTILE, a_message
 from tests.unit.integrations.notify.services import ME, PROJECT
 
@@ -23,12 +24,12 @@ from tests.unit.integrations.notify.services import ME, PROJECT
 class OnGithub:
     """What the tests ask of GitHub."""
 
-    def __init__(self, hub: IssueHub, channel: Github) -> None:
+    def __init__(self, hub: Hub, channel: Github) -> None:
         self.hub, self.channel = hub, channel
         self.weather = hub.weather
 
     def client(self) -> IssueClient:
-        return IssueClient(GithubTracker(self.channel))
+        return open_tracker(self.channel)
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -62,7 +63,7 @@ class OnGitlab:
         self.weather = services.weather
 
     def client(self) -> IssueClient:
-        return IssueClient(GitlabTracker(self.channel))
+        return open_tracker(self.channel)
 
     @property
     def issues(self) -> list[tuple[str, bool]]:
@@ -97,7 +98,7 @@ def hub(request, monkeypatch) -> Iterator[OnGithub | OnGitlab]:
         yield OnGitlab(services, channel)
         return
     monkeypatch.setenv("T_GITHUB", TOKEN)
-    state = IssueHub(examples())
+    state = Hub(examples())
     with serving(state) as address:
         state.base = address
         yield OnGithub(
@@ -233,11 +234,6 @@ def test_without_a_token_nothing_is_sent(hub, monkeypatch) -> None:
     monkeypatch.delenv(hub.channel.token_from)
     with pytest.raises(UndeliveredError, match="expected a token in the environment, found none"):
         hub.client()
-
-
-def test_the_file_leads_to_the_way_out(hub, tmp_path) -> None:
-    client = open_client(hub.channel, Channels(tmp_path, "", "/hybridwatch", (hub.channel,)))
-    assert isinstance(client, IssueClient)
 
 
 def test_a_stand_in_that_takes_anything_would_hide_a_wrong_call(services) -> None:

@@ -25,9 +25,8 @@ from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.store import write_run
 from tests.builders import STARTED, a_run
 from tests.github.contract import examples
-from tests.github.hub import REPOSITORY, TOKEN
+from tests.github.hub import REPOSITORY, TOKEN, Hub
 from tests.github.hub import serving as serving_hub
-from tests.github.issue_hub import IssueHub
 from tests.unit.integrations.notify.services import PROJECT, Services, mail_server, serving
 from tests.unit.pages.suite_stores import FIX, UPGRADE
 from tests.waiting import LIMIT_S
@@ -94,7 +93,7 @@ class World:
 
     results: Path
     services: Services
-    hub: IssueHub
+    hub: Hub
     calls: subprocess.Popen[str]
     drawn: random.Random
     expected: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -171,7 +170,7 @@ def world(tmp_path, place) -> Iterator[World]:
     with ExitStack() as stack:
         services = stack.enter_context(serving(Services()))
         stack.enter_context(mail_server(services))
-        hub = IssueHub(examples())
+        hub = Hub(examples())
         hub.base = stack.enter_context(serving_hub(hub))
         file = tmp_path / "notify.toml"
         file.write_text(
