@@ -14,7 +14,7 @@ from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
 from hybridwatch.integrations.notify.outbox import Outbox
 from hybridwatch.integrations.notify.sending import Sent, chosen_channels, preview, skip, tell
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 

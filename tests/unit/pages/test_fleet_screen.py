@@ -7,9 +7,8 @@ import pytest
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import find_database_url
-from hybridwatch.orchestration.fleet.job import AttemptEnd
+from hybridwatch.orchestration.fleet.job import AttemptEnd, Start
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.placing import Start
 from hybridwatch.pages.document import Code, FieldKind
 from tests.dashboard.parity import words_of
 from tests.unit.orchestration.fleet.pretended import a_job

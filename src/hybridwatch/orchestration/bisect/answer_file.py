@@ -74,11 +74,7 @@ class SearchAnswer(_Part):
 
 
 def read_answer(path: Path) -> SearchAnswer:
-    """Read a file.
-
-    Raises:
-        RecordError: It cannot be read, or is no answer of a search.
-    """
+    """Read a file."""
     try:
         return SearchAnswer.model_validate_json(read_file(path, _MOST_BYTES))
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.question import ProbeOutcome, ProbeState
 from hybridwatch.system.atomic_file import make_folder, put
 from hybridwatch.system.file_lock import claimed
 
@@ -109,11 +109,7 @@ class SearchJournal:
 def sole_journal(
     results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
 ) -> Iterator[SearchJournal]:
-    """Open a journal as ``open_journal`` does, and keep other calls from it until the block ends.
-
-    Raises:
-        RecordError: Another call is at this search, or the file cannot be read or written.
-    """
+    """Open a journal, and keep other calls from it until the block ends."""
     path = _build_path(results, scenario, question)
     with ExitStack() as stack:
         try:
@@ -133,9 +129,6 @@ def open_journal(
 
     ``question`` is all that makes two searches the same. With ``anew`` what was measured before is
     forgotten.
-
-    Raises:
-        RecordError: The file that is there cannot be read.
     """
     path = _build_path(results, scenario, question)
     if anew:

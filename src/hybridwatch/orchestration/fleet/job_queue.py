@@ -16,19 +16,20 @@ from sqlalchemy import Connection, Row, insert, select, update
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
-from hybridwatch.orchestration.fleet.hosts import read_hosts
+from hybridwatch.orchestration.fleet.hosts import is_free, is_kept_there, read_hosts
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
     AttemptEnd,
+    Fleet,
     HostKind,
+    HostStatus,
     Job,
     JobState,
     Purpose,
+    Start,
     build_job_row,
     parse_job_row,
 )
-from hybridwatch.orchestration.fleet.placing import Fleet, HostStatus, Start
-from hybridwatch.orchestration.fleet.rights import is_free, is_kept_there
 
 DEADLY: Final = 3
 """A job that took so many workers with it is set aside."""

@@ -164,9 +164,6 @@ class Matrix(Part):
         """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
         ``now`` is UTC.
-
-        Raises:
-            FleetError: The file names no scenario or build, or some that do not go together.
         """
         found: dict[str, Job] = {}
         for place, measure in enumerate(self.measures):
@@ -187,9 +184,6 @@ class Matrix(Part):
 
         ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
         ``now`` is UTC.
-
-        Raises:
-            FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.
         """
         if self.ask is None:
             raise FleetError(f"{self.path}: ask: missing; expected a table with testbed")

@@ -10,9 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, select
 
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, PROOF
-from hybridwatch.orchestration.fleet.job import AttemptEnd, Job, JobState, parse_job_row
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState, parse_job_row
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.placing import HostStatus
 
 SEEN: Final = timedelta(minutes=2)
 """A host that was seen within this time is there."""

@@ -121,9 +121,6 @@ def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> Nig
         folder: Where Streamlit is started; it reads ``.streamlit/secrets.toml`` there.
         home: The user's home, where Streamlit reads the same.
         environment: Of this process.
-
-    Raises:
-        AccessError: Something is set up that would not hold.
     """
     password = environment.get(PASSWORD)
     if password is not None and len(password) < SHORTEST:

@@ -36,8 +36,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
     render_module_name,
 )
 from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.orchestration.nightly.suite import STATS_MARK
-from hybridwatch.orchestration.nightly.suite_session import CONSOLE_VARIABLE, can_run, contender
+from hybridwatch.orchestration.nightly.suite import CONSOLE_VARIABLE, STATS_MARK, can_run, contender
 from hybridwatch.scenarios.load import survey
 from hybridwatch.system import nvidia
 from hybridwatch.system.home import home

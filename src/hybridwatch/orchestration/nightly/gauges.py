@@ -44,9 +44,6 @@ def to_openmetrics(
     Returns:
         Text of OpenMetrics 1.0: verdicts of the newest runs, when each scenario was measured last,
         alerts, what is missing, records that cannot be read, and a fleet's queue and hosts.
-
-    Raises:
-        TriageError: What people decided, or the queue, cannot be read.
     """
     registry = CollectorRegistry()
 

@@ -27,9 +27,6 @@ def save(results: Path, judged: JudgedReport) -> Path:
 
     Returns:
         Its path.
-
-    Raises:
-        RecordError: It cannot be written.
     """
     baseline, contender = (
         refer(results, chosen.record, chosen.run.id, chosen.side)
@@ -54,10 +51,6 @@ def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
 
     Returns:
         The verdict of today, and how the stored one stands beside it.
-
-    Raises:
-        RecordError: This is no verdict, or a record is gone or damaged.
-        ComparisonError: The records cannot be judged.
     """
     verdict, untouched = read_verdict(path)
     folder = find_results(path, results)

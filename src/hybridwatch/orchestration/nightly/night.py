@@ -26,7 +26,7 @@ from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.orchestration.nightly.judging import save
-from hybridwatch.orchestration.nightly.suite_session import (
+from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
     LINE_VARIABLE,
@@ -98,9 +98,6 @@ def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
 
     Returns:
         The night's folder and all that was found.
-
-    Raises:
-        NightError: Another night is going on here, or the site could not be published.
     """
     deadline = time.monotonic() + plan.seconds
     nights = plan.results.resolve() / NIGHTS

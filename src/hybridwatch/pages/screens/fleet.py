@@ -7,7 +7,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.orchestration.fleet.job import Job, JobState
+from hybridwatch.orchestration.fleet.job import HostStatus, Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.overview import (
     BatchOverview,
@@ -17,7 +17,6 @@ from hybridwatch.orchestration.fleet.overview import (
     Underway,
     read_overview,
 )
-from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -3,8 +3,13 @@
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.question import ALIVE, STARTS, ChangeDirection
+from hybridwatch.orchestration.bisect.question import (
+    ALIVE,
+    STARTS,
+    ChangeDirection,
+    ProbeOutcome,
+    ProbeState,
+)
 from hybridwatch.orchestration.bisect.words import doubt_lines
 from tests.unit.orchestration.bisect.made_up import (
     BAD,

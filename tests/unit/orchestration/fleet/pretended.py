@@ -10,10 +10,15 @@ from typing import Any
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.url import find_database_url
-from hybridwatch.orchestration.fleet.cluster import HealthCheck, JobCommand, JobResult, Result, Work
-from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
-from hybridwatch.orchestration.fleet.health import HealthReport
-from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.cluster import (
+    HealthCheck,
+    HealthReport,
+    JobCommand,
+    JobResult,
+    Result,
+    Work,
+)
+from hybridwatch.orchestration.fleet.driver import DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
@@ -77,18 +82,11 @@ def main(address: str, results: str) -> None:
     from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
 
     folder = Path(results)
-    database = Database(find_database_url(folder))
-    job_queue = JobQueue(database)
-    deps = DriverDeps(
-        job_queue,
-        HostRegistry(database, job_queue.clock),
-        RayCluster(address, do),
-        folder,
-        print,
-        measurement,
-    )
+    job_queue = JobQueue(Database(find_database_url(folder)))
+    settings = DriverSettings(look_s=2.0, patience_s=120.0)
+    cluster = RayCluster(address, do)
     with stoppable():
-        QueueDriver(deps, DriverSettings(look_s=2.0, patience_s=120.0)).drain()
+        QueueDriver(job_queue, cluster, folder, print, settings, measurement).drain()
 
 
 def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from hybridwatch.analysis.alerts import Status
-from hybridwatch.orchestration.fleet.confirming import PlannedPair, asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.job import Purpose
+from hybridwatch.orchestration.fleet.lookup import PlannedPair, asked, known_pairs, left_today
 from tests.unit.orchestration.fleet.pretended import NOW, a_job
 
 ORDER = ["v1", "v2", "v3", "v4", "v5"]

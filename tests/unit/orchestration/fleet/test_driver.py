@@ -11,8 +11,14 @@ import pytest
 from hybridwatch.errors import DatabaseError, FleetError
 from hybridwatch.orchestration.fleet.driver import QueueDriver, unsteady
 from hybridwatch.orchestration.fleet.hosts import DEAD_AFTER
-from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind, JobOptions, Purpose, Steady
-from hybridwatch.orchestration.fleet.placing import HostStatus
+from hybridwatch.orchestration.fleet.job import (
+    AttemptEnd,
+    HostKind,
+    HostStatus,
+    JobOptions,
+    Purpose,
+    Steady,
+)
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import a_run, noisy
 from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result

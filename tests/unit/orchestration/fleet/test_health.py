@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from hybridwatch.orchestration.fleet.health import HealthReport, judge_health
+from hybridwatch.orchestration.fleet.cluster import HealthReport, judge_health
 from hybridwatch.orchestration.fleet.job import HostKind
-from hybridwatch.orchestration.fleet.probing import probe
+from hybridwatch.orchestration.fleet.measuring import probe
 
 BED = HostKind(name="h100", expect={"driver": "570.1"})
 

@@ -9,17 +9,15 @@ from sqlalchemy import inspect, select
 from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import JOB, METADATA, PLACEMENT
 from hybridwatch.errors import FleetError, RecordError, TriageError
-from hybridwatch.orchestration.fleet.health import HealthVerdict
+from hybridwatch.orchestration.fleet.cluster import HealthVerdict, Node
 from hybridwatch.orchestration.fleet.hosts import (
     ABSENT,
     DEAD_AFTER,
     HEALTH_CHECK_HOLDS,
     HostRegistry,
-    Node,
 )
-from hybridwatch.orchestration.fleet.job import AttemptEnd, JobOptions, JobState
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, JobOptions, JobState, Start
 from hybridwatch.orchestration.fleet.job_queue import DEADLY, JobQueue
-from hybridwatch.orchestration.fleet.placing import HostStatus, Start
 from tests.unit.orchestration.fleet.pretended import ANY, NOW, STEADY, a_job
 
 

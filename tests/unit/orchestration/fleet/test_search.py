@@ -12,8 +12,7 @@ from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
-from hybridwatch.orchestration.fleet.driver import DriverSettings
-from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.driver import PROBES, DriverSettings
 from hybridwatch.orchestration.fleet.search import FleetMeasurer, FleetSearch, search_batch_id
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records

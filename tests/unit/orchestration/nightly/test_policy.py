@@ -9,7 +9,7 @@ from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import find_metric
 from hybridwatch.metrics.catalogue import METRICS
-from hybridwatch.orchestration.nightly.policy import DEFAULT, load_policy
+from hybridwatch.orchestration.nightly.checkout import DEFAULT, load_policy
 from hybridwatch.scenarios.load import find
 
 ROOT = Path(__file__).parents[4]
