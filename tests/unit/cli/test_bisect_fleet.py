@@ -23,8 +23,7 @@ from hybridwatch.orchestration.fleet.measuring import LocalCluster, build_job_co
 from hybridwatch.records.store import list_records, read_run
 from tests.clone import a_clone, commit
 from tests.small_release import make_home
-from tests.unit.orchestration.fleet.planted import METRIC, planted
-from tests.unit.orchestration.fleet.pretended import STEADY, measurement
+from tests.unit.orchestration.fleet.pretended import METRIC, STEADY, measurement, planted
 
 SCENARIO = "smoke/padded"
 RELEASES = [f"1.{number}" for number in range(9)]

@@ -70,7 +70,6 @@ class Confirmation:
     """The pair, measured again.
 
     Attributes:
-        holds: Whether it differs as before.
         labels: The builds, as their engines reported them.
         record: Where the run is; empty of an engine that gave none.
         ratios: Log ratios of its blocks; of times.
@@ -163,8 +162,6 @@ class BisectResult:
 
     Attributes:
         findings: Of releases, commits or builds; the last one names the answer.
-        confirmation: The pair measured again.
-        notes: What could not be done, and why.
     """
 
     findings: list[SearchResult] = field(default_factory=list)

@@ -129,14 +129,14 @@ class Belief:
         """Give the most likely range that cannot be divided further."""
         return max(self.ranges(), key=lambda one: one.mass)
 
-    def credible(self, confidence: float = CONFIDENCE) -> Range:
-        """Give the shortest range that is as likely as wanted to hold the change.
+    def credible(self) -> Range:
+        """Give the shortest range that is as likely to hold the change as ``CONFIDENCE`` wants.
 
         It begins and ends at positions that can be measured. Of several the likeliest.
         """
         ends = (0, *self.open, self.last)
         found = (self._range(low, high) for at, low in enumerate(ends) for high in ends[at + 1 :])
-        wide = [one for one in found if one.mass >= confidence - 1e-9]
+        wide = [one for one in found if one.mass >= CONFIDENCE - 1e-9]
         return min(wide, key=lambda one: (one.bad - one.good, -one.mass))
 
     def _range(self, low: int, high: int) -> Range:
@@ -262,7 +262,6 @@ class Costs:
 
     Attributes:
         start: Before the first block: two engines come up; 0 where they do so in each block.
-        block: Each block.
     """
 
     start: float

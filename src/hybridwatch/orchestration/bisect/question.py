@@ -31,14 +31,12 @@ class ProbeOutcome(BaseModel):
     """One measurement.
 
     Attributes:
-        state: How it ended.
         reason: Why there is none, in a line.
         label: The build, as its engine reported it.
         run: Id of the run that it was read from; empty when there is none.
         counts: Worst trial of each exact metric.
         metric: Of a timed one, what was timed.
         ratios: Of that, the log ratio of each block against the first candidate.
-        minutes: What it took.
         block_minutes: What a block took, and of a duet the start of its engines.
         doubts: Of a timed one, what is held against the machine.
     """

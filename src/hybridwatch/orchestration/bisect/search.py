@@ -108,9 +108,7 @@ class SearchResult:
     Attributes:
         question: What changed; ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
-        measured: What was measured between the ends, in order.
         belief: How likely each position is; of times.
-        why_not: Why there is no question.
     """
 
     candidates: CandidateList

@@ -154,7 +154,6 @@ class JobResult:
         record: Bytes of the record; empty when there is none.
         bulk: Those of the file next to it, if there is one.
         log: What the commands printed; the end of it when that is much.
-        reason: Why there is no record.
     """
 
     log: bytes

@@ -123,13 +123,7 @@ class DriverSettings:
 
 @dataclass(slots=True)
 class DriverSummary:
-    """What a driver did.
-
-    Attributes:
-        ends: How many attempts ended how.
-        given_up: How many jobs are not tried again.
-        left: Jobs that still wait, with the reasons.
-    """
+    """What a driver did."""
 
     ends: Counter[AttemptEnd] = field(default_factory=Counter)
     given_up: int = 0
@@ -141,7 +135,6 @@ class QueueDriver:
     """Drains a queue.
 
     Attributes:
-        results: Folder that gets the records.
         measurement: Says how a job is measured on a host of a machine.
     """
 

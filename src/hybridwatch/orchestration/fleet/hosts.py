@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -36,8 +36,10 @@ def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
     keepers = _keepers(connection, series)
     if start.host in keepers:
         return True
-    if keepers and not start.job.options.stand_in and not _all_retired(connection, keepers):
-        return False
+    if keepers and not start.job.options.stand_in:
+        still = HOST.c.name.in_(keepers), HOST.c.state != HostStatus.RETIRED.value
+        if connection.scalar(select(func.count()).select_from(HOST).where(*still)):
+            return False
     # Two drivers that both find no keeper take turns here; the second one finds the first one's.
     bed = select(TESTBED.c.name).where(TESTBED.c.name == start.job.testbed).with_for_update()
     connection.execute(bed)
@@ -50,11 +52,6 @@ def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
 
 def _keepers(connection: Connection, series: str) -> list[str]:
     return list(connection.scalars(select(PLACEMENT.c.host).where(PLACEMENT.c.series == series)))
-
-
-def _all_retired(connection: Connection, hosts: Sequence[str]) -> bool:
-    still = HOST.c.name.in_(hosts), HOST.c.state != HostStatus.RETIRED.value
-    return not connection.scalar(select(func.count()).select_from(HOST).where(*still))
 
 
 HEALTH_CHECK_HOLDS: Final = timedelta(hours=6)
@@ -87,7 +84,10 @@ class HostRegistry:
                     "seen_at": now,
                 }
                 if node.name in known:
-                    _see_again(connection, node.name, about, now)
+                    was_away = HOST.c.name == node.name, HOST.c.seen_at < now - ABSENT
+                    again = update(HOST).where(*was_away, HOST.c.state == HostStatus.READY.value)
+                    connection.execute(again.values(state=HostStatus.NEW.value))
+                    _set_host(connection, node.name, **about)
                 else:
                     new = {"name": node.name, "state": HostStatus.NEW.value, "since": now}
                     row = {**new, "reason": "", "job": "", **about}
@@ -212,14 +212,11 @@ class HostRegistry:
             connection.execute(update(DRIVER).where(*silent).values(ended=True))
             gone = select(DRIVER.c.name).join(ATTEMPT, ATTEMPT.c.driver == DRIVER.c.name)
             names = list(connection.scalars(gone.where(*left).distinct()))
-            self._release_reserved(connection)
+            reserved = {_CHECKED_BY + row.name for row in _drivers(connection)}
+            for host in read_hosts(connection).values():
+                if host.job.startswith(_CHECKED_BY) and host.job not in reserved:
+                    _set_host(connection, host.name, job="")
         return names
-
-    def _release_reserved(self, connection: Connection) -> None:
-        reserved = {_CHECKED_BY + row.name for row in _drivers(connection)}
-        for host in read_hosts(connection).values():
-            if host.job.startswith(_CHECKED_BY) and host.job not in reserved:
-                _set_host(connection, host.name, job="")
 
 
 def read_hosts(connection: Connection) -> dict[str, Host]:
@@ -239,13 +236,6 @@ def _kind(host: Host) -> tuple[frozenset[tuple[str, str]], int]:
 
 def _drivers(connection: Connection) -> list[Any]:
     return list(connection.execute(select(DRIVER).where(~DRIVER.c.ended)).fetchall())
-
-
-def _see_again(connection: Connection, name: str, about: Mapping[str, Any], now: datetime) -> None:
-    was_away = HOST.c.name == name, HOST.c.seen_at < now - ABSENT
-    again = HOST.c.state == HostStatus.READY.value
-    connection.execute(update(HOST).where(*was_away, again).values(state=HostStatus.NEW.value))
-    _set_host(connection, name, **about)
 
 
 def _set_status(

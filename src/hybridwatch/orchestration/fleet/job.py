@@ -8,7 +8,7 @@ their batch; where the matrix allows a stand-in, another host measures them as s
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -139,7 +139,6 @@ class Job:
         batch_id: A date, a commit, or whatever else distinguishes one round of measuring from the
             next.
         priority: Higher goes first.
-        planned_at: When it was wanted.
         until: After that it is not begun any more.
     """
 
@@ -242,8 +241,6 @@ class Host:
 
     Attributes:
         machine: Hosts of one machine measure in turn.
-        labels: What it says of itself.
-        reason: Why it stands so.
         job: What it measures now; empty when nothing.
     """
 
@@ -264,7 +261,6 @@ class Fleet:
         hosts: Every host that was ever seen, by name.
         present: Names of those that are there now.
         keepers: By series, the hosts that measured it, the first one first.
-        testbeds: By name.
         unproven: Hosts and batches whose A/A is still to come.
     """
 
@@ -328,7 +324,12 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
     load = Counter(fleet.keeper(series) for series in fleet.keepers)
     taken: dict[str, str] = {}
     starts: list[Start] = []
-    for job in sorted(jobs, key=_urgency(fleet)):
+
+    def urgency(job: Job) -> tuple[int, bool, float, float, str]:
+        new = not fleet.keeper(job.series)
+        return -job.priority, new, job.planned_at.timestamp(), -job.options.minutes, job.key
+
+    for job in sorted(jobs, key=urgency):
         if not idle:
             break
         keeper = fleet.keeper(job.series) or taken.get(job.series, "")
@@ -346,22 +347,19 @@ def place(jobs: Sequence[Job], fleet: Fleet) -> list[Start]:
 def why_waiting(job: Job, fleet: Fleet) -> str:
     """Say in a few words why a job waits; empty when it is only not its turn."""
     keeper = fleet.keeper(job.series) or job.options.host
-    candidates = [keeper] if keeper and not job.options.stand_in else _fitting(job, fleet)
+    candidates = [keeper]
+    if not keeper or job.options.stand_in:
+        candidates = sorted(
+            name
+            for name, host in fleet.hosts.items()
+            if host.standing is not HostStatus.RETIRED and fleet.fits(host, job)
+        )
     if any(fleet.usable(name) for name in candidates):
         return ""
     if not candidates:
         return f"no host is of the testbed {job.testbed}"
     whose = "its host" if keeper else "the only host" if len(candidates) == 1 else "every host"
     return f"{whose} {', '.join(candidates)} {_trouble(candidates[0], fleet)}"
-
-
-def _urgency(fleet: Fleet) -> Callable[[Job], tuple[int, bool, float, float, str]]:
-    def urgency(job: Job) -> tuple[int, bool, float, float, str]:
-        new = not fleet.keeper(job.series)
-        planned = job.planned_at.timestamp()
-        return -job.priority, new, planned, -job.options.minutes, job.key
-
-    return urgency
 
 
 def _host_for(
@@ -375,14 +373,6 @@ def _host_for(
     if not stood_in:  # those that keep the fewest series first
         choice = sorted(idle.values(), key=lambda host: (load.get(host.name, 0), host.name))
     return next((host for host in choice if fleet.may(host, job)), None)
-
-
-def _fitting(job: Job, fleet: Fleet) -> list[str]:
-    return sorted(
-        name
-        for name, host in fleet.hosts.items()
-        if host.standing is not HostStatus.RETIRED and fleet.fits(host, job)
-    )
 
 
 def _trouble(name: str, fleet: Fleet) -> str:

@@ -37,7 +37,6 @@ class RequestedJobs:
     """The jobs of one comment.
 
     Attributes:
-        comment: The comment that asked.
         records: Of those that are done, below the results folder.
     """
 
@@ -258,7 +257,10 @@ def _next(
 
 def _again(job: Job, builds: tuple[str, ...], batch_id: str, now: datetime) -> Job:
     # A build from before is no news of the line that it once was the newest of.
-    line = job.options.line if builds == job.builds else _own_line(builds[-1])
+    line = job.options.line
+    if builds != job.builds:  # a line of the label: switches keep one apart by themselves
+        name = re.split(r"[~+]", builds[-1], maxsplit=1)[0]
+        line = re.sub(r"[^A-Za-z0-9._+-]", "-", name)[:LONGEST_LINE]
     return replace(
         job,
         options=replace(job.options, line=line),
@@ -269,9 +271,3 @@ def _again(job: Job, builds: tuple[str, ...], batch_id: str, now: datetime) -> J
         planned_at=now,
         until=now + (job.until - job.planned_at),
     )
-
-
-def _own_line(label: str) -> str:
-    """Make a line of a label: switches keep one apart by themselves."""
-    name = re.split(r"[~+]", label, maxsplit=1)[0]
-    return re.sub(r"[^A-Za-z0-9._+-]", "-", name)[:LONGEST_LINE]

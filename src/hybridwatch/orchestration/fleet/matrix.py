@@ -122,7 +122,6 @@ class Matrix(Part):
 
     Attributes:
         hours: How long after it was planned a job may be begun.
-        testbeds: The kinds of hosts.
         confirm: What alerts may ask for; ``None`` for nothing.
         ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
     """

@@ -81,19 +81,14 @@ def _preparations(job: Job) -> Iterator[tuple[str, ...]]:
         yield *source, "--base", options.base
 
 
-def always() -> bool:
-    """Whether work is still wanted: where only ending us can say otherwise."""
-    return True
-
-
-def perform(work: Work, is_wanted: Callable[[], bool] = always) -> Result:
+def perform(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
     """Do what was ordered; on the host, in a worker that may be killed at any moment."""
     if isinstance(work, JobCommand):
         return measure(work, is_wanted)
     return probe()
 
 
-def measure(work: JobCommand, is_wanted: Callable[[], bool] = always) -> JobResult:
+def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> JobResult:
     """Measure, and give the record as bytes.
 
     Everything that is started ends with this process, however that ends (``system.guard``). Until

@@ -53,9 +53,7 @@ class FleetSearch:
     """What a search wants of a fleet.
 
     Attributes:
-        testbed: The kind of host.
         per_day: How many jobs a day alerts and searches may ask for.
-        batch_id: Names the search.
         until: No probe of this call begins later.
         read: Ids of runs that the search has read.
         clone: Folder of a clone of vLLM, on every host.

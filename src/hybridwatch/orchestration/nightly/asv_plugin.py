@@ -168,8 +168,7 @@ def _remote(repository: Path) -> str:
 def list_commits(remote: str) -> str:
     """Give where a host shows the commits of a repository, ``#`` where that is not known.
 
-    Args:
-        remote: The address that it is fetched from; a password in it is left out.
+    A password in ``remote``, the address that it is fetched from, is left out.
     """
     found = _REMOTE.fullmatch(remote)
     return f"https://{found[1]}/{found[2]}/commit/" if found else "#"

@@ -145,6 +145,8 @@ def checkout_here() -> Checkout:
     A page that shows records must not fail because a scenario is half written.
     """
     problems: list[str] = []
+    builds: dict[str, str] = {}
+    policy = STRICT  # one that is wrong hides no alert
     try:
         root = home_or_shipped()
     except HybridwatchError as error:
@@ -152,15 +154,23 @@ def checkout_here() -> Checkout:
     try:
         builds = {name: spec.release for name, spec in load_builds(root).items()}
     except HybridwatchError as error:
-        builds, problems = {}, [*problems, *str(error).splitlines()]
-    found = _surveyed(root / "scenarios")
-    policy, wrong = _policy(find_policy(root))
+        problems += str(error).splitlines()
+    try:
+        found = survey(root / "scenarios")
+    except ScenarioError as error:
+        found = Survey((), (str(error),))
+    problems += found.problems
+    try:
+        if (file := find_policy(root)).is_file():
+            policy = load_policy(file)
+    except HybridwatchError as error:
+        problems += str(error).splitlines()
     return Checkout(
         scenarios={scenario.id: scenario for scenario in found.scenarios},
         builds=builds,
         policy=policy,
         calibration=lambda: _calibration(layers(root / _CALIBRATION.parent)[0] / _CALIBRATION.name),
-        problems=(*problems, *found.problems, *wrong),
+        problems=tuple(problems),
     )
 
 
@@ -168,20 +178,3 @@ def _calibration(path: Path) -> "Calibration | None":
     from hybridwatch.analysis.calibration.read import read_calibration  # waits for scipy.stats
 
     return read_calibration(path)
-
-
-def _surveyed(root: Path) -> Survey:
-    try:
-        return survey(root)
-    except ScenarioError as error:
-        return Survey((), (str(error),))
-
-
-def _policy(path: Path) -> tuple[Policy, tuple[str, ...]]:
-    """Read the policy; one that is wrong hides no alert."""
-    if not path.is_file():
-        return STRICT, ()
-    try:
-        return load_policy(path), ()
-    except HybridwatchError as error:
-        return STRICT, tuple(str(error).splitlines())

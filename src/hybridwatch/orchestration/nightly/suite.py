@@ -125,8 +125,9 @@ def list_values(side: OneSide, wanted: Sequence[TrackedMetric], learned: Noise) 
 
 def _measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     receipt = os.environ.get(RECEIPT_VARIABLE)
-    run = _kept(Path(receipt)) if receipt else None
-    if run is None:
+    if receipt and Path(receipt).is_file():
+        run = read_run(Path(Path(receipt).read_text(encoding="utf-8")))
+    else:
         run = _measure(scenario, Path(receipt) if receipt else None)
     side = OneSide(run, len(run.builds) - 1)
     for trial in run.failed(side.index):
@@ -140,10 +141,6 @@ def _measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
 def _results() -> Path:
     named = os.environ.get(RESULTS_VARIABLE)
     return results_folder(named) if named else home() / "results"
-
-
-def _kept(receipt: Path) -> Run | None:
-    return read_run(Path(receipt.read_text(encoding="utf-8"))) if receipt.is_file() else None
 
 
 def _measure(scenario: Scenario, receipt: Path | None) -> Run:
@@ -212,8 +209,6 @@ class Suite:
     """Base of the classes of good scenarios.
 
     Attributes:
-        scenario: The scenario.
-        tracked: Its benchmarks.
         version: asv's word for what is measured: results of other versions are not shown with it.
         timeout: Seconds of a benchmark.
         setup_cache: Makes the session, once for all benchmarks of the class; none where the build
@@ -238,15 +233,10 @@ class Suite:
 
 
 def suites(root: Path, package: str) -> dict[str, type]:
-    """Make a class of benchmarks for each scenario file below a folder.
+    """Make a class of benchmarks for each scenario file below a folder, by names of their own.
 
-    Args:
-        root: The folder whose groups are its subfolders; ids are paths below it.
-        package: Where asv looks for benchmarks; its name is no part of theirs.
-
-    Returns:
-        The classes, each under a name that no other scenario has. The class of a file that is wrong
-        has one benchmark, which fails with what is wrong.
+    ``package`` is where asv looks for benchmarks; its name is no part of theirs. The class of a
+    file that is wrong has one benchmark, which fails with what is wrong.
     """
     made = {}
     for path in scenario_files(root):

@@ -8,7 +8,7 @@ from hybridwatch.integrations.github.grammar import HELP
 from hybridwatch.integrations.github.our_comment import OurComment, read_comment, write_comment
 from hybridwatch.integrations.github.requests import CommentRequest, RequestQueue, RequestState
 from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
-from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
+from hybridwatch.orchestration.bisect.journal import SearchAnswer
 from hybridwatch.reports.pull_request import ChangeNews
 
 AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)

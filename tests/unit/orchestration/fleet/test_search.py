@@ -19,8 +19,7 @@ from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.unit.orchestration.bisect.made_up import a_list
-from tests.unit.orchestration.fleet.planted import METRIC, planted
-from tests.unit.orchestration.fleet.pretended import NOW
+from tests.unit.orchestration.fleet.pretended import METRIC, NOW, planted
 from tests.unit.orchestration.fleet.simulated import BED, Machine
 
 LAST, CHANGE = 16, 11
