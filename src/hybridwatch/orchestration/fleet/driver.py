@@ -61,16 +61,18 @@ def import_result(
 ) -> Run | None:
     """Put the record of an attempt into the store, and note that its job is done.
 
-    ``None`` comes when the attempt did not count any more, and nothing was written.
-
-    Raises:
-        RecordError: It is no record, or the store cannot take it.
-        FleetError: It is of another job.
-        DatabaseError: The queue cannot be reached; asking again does the rest.
+    ``None`` comes when the attempt did not count any more, and nothing was written. After a
+    ``DatabaseError`` asking again does the rest.
     """
     store = results / PROBES if attempt.job.purpose is Purpose.PROBE else results
     run = decode(result.record, result.bulk)
-    _check(attempt.job, run)
+    job = attempt.job
+    if run.scenario.id != job.scenario or len(run.builds) != len(job.builds):
+        labels = " against ".join(build.label for build in run.builds)
+        raise FleetError(
+            f"job {job.key}: expected a record of {job.title}, found one of {run.scenario.id} "
+            f"{labels}"
+        )
     encoded = Encoded(build_stem(run), result.record, result.bulk)
     record = find_folder(store, run) / (encoded.stem + RECORD_SUFFIX)
     log = keep_log(results, attempt, result.log)
@@ -93,15 +95,6 @@ def keep_log(results: Path, attempt: Attempt, log: bytes) -> str:
     (results / LOGS).mkdir(parents=True, exist_ok=True)
     (results / name).write_bytes(log)
     return name.as_posix()
-
-
-def _check(job: Job, run: Run) -> None:
-    if run.scenario.id != job.scenario or len(run.builds) != len(job.builds):
-        labels = " against ".join(build.label for build in run.builds)
-        raise FleetError(
-            f"job {job.key}: expected a record of {job.title}, found one of {run.scenario.id} "
-            f"{labels}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +125,7 @@ class DriverSummary:
 
 @dataclass(slots=True)
 class QueueDriver:
-    """Drains a queue.
-
-    Attributes:
-        measurement: Says how a job is measured on a host of a machine.
-    """
+    """Drains a queue; ``measurement`` says how a job is measured on a host of a machine."""
 
     job_queue: JobQueue
     cluster: Cluster
@@ -281,9 +270,8 @@ class QueueDriver:
             del self._checks[name]
         self.registry.record_health(name, ended.result, found)
         if found.reason:
-            self.say(
-                f"{name}: {'checked again' if found.again else 'in quarantine'}: {found.reason}"
-            )
+            what = "checked again" if found.again else "in quarantine"
+            self.say(f"{name}: {what}: {found.reason}")
 
     def _book_attempt(self, attempt: Attempt, ended: Ended) -> None:
         match ended.fate, ended.result:
@@ -361,9 +349,7 @@ class QueueDriver:
         if self._looked_at is None:
             return begun
         for start in place(queue.waiting, queue.fleet):
-            if start.host in ours:
-                continue
-            attempt = self.job_queue.claim(start, self.name)
+            attempt = None if start.host in ours else self.job_queue.claim(start, self.name)
             if attempt is None:
                 continue
             host = queue.fleet.hosts[start.host]
