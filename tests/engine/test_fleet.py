@@ -15,19 +15,16 @@ from sqlalchemy import select
 from hybridwatch.analysis.report import build_report
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import ATTEMPT
-from hybridwatch.orchestration.bisect.candidate_lists import list_builds
+from hybridwatch.orchestration.bisect.candidates import list_builds
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
-from hybridwatch.orchestration.fleet.cluster import Cluster, JobCommand, Result, Work
-from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
-from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.cluster import Cluster, JobCommand, Node, Result, Work
+from hybridwatch.orchestration.fleet.driver import PROBES, DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind
 from hybridwatch.orchestration.fleet.job import JobOptions as JobWish
 from hybridwatch.orchestration.fleet.job_queue import JobQueue, utc_now
-from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import build_job_command, perform
-from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.measuring import LocalCluster, build_job_command, perform
 from hybridwatch.orchestration.fleet.search import (
     FleetBuildFactory,
     FleetMeasurer,
@@ -96,10 +93,9 @@ def drained(request, sides, tmp_path_factory):
     ]
     job_queue.plan(jobs, beds)
     with request.param() as cluster:
-        deps = DriverDeps(
-            job_queue, HostRegistry(database, utc_now), cluster, results, print, measurement
-        )
-        summary = QueueDriver(deps, DriverSettings()).drain()
+        summary = QueueDriver(
+            job_queue, cluster, results, print, DriverSettings(), measurement
+        ).drain()
     assert summary.ends == {AttemptEnd.STORED: 2}
     return results, database
 
@@ -128,10 +124,8 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
 
     def drain() -> None:
         with hosts() as cluster:
-            deps = DriverDeps(
-                job_queue, HostRegistry(database, utc_now), cluster, tmp_path, print, measurement
-            )
-            QueueDriver(deps, DriverSettings(patience_s=0.0)).drain()
+            settings = DriverSettings(patience_s=0.0)
+            QueueDriver(job_queue, cluster, tmp_path, print, settings, measurement).drain()
 
     search = FleetSearch(
         job_queue=job_queue,

@@ -20,8 +20,8 @@ from hybridwatch.cli.step_summary import run_address
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.bisect.answer_file import read_answer
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.bisect.journal import read_answer
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import as_code, fenced_lines
 from hybridwatch.reports.pull_request import render
 from hybridwatch.system.console_text import say

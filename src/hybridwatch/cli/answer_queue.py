@@ -17,7 +17,7 @@ from hybridwatch.orchestration.fleet.job import JobState
 from hybridwatch.orchestration.fleet.job_queue import utc_now
 from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import as_code, escape
 from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system.console_text import say

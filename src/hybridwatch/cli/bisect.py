@@ -21,7 +21,7 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.measurement.session import Tell
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
-from hybridwatch.orchestration.bisect.candidate_lists import BuildFactory
+from hybridwatch.orchestration.bisect.candidates import BuildFactory
 from hybridwatch.orchestration.bisect.ends import Ends, find_ends
 from hybridwatch.orchestration.bisect.journal import SearchJournal, sole_journal
 from hybridwatch.orchestration.bisect.measurer import Measurer

@@ -14,7 +14,7 @@ from hybridwatch.cli.sides import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, may_tak
 from hybridwatch.cli.step_summary import SUMMARY, add_to_summary, run_address
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
 

@@ -12,9 +12,9 @@ from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
-from hybridwatch.orchestration.fleet.confirming import asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.lookup import asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.matrix import (
     MATRIX_FILE,
     Matrix,

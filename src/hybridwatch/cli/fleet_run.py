@@ -11,16 +11,10 @@ from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
 from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.cluster import Cluster
-from hybridwatch.orchestration.fleet.driver import (
-    DriverDeps,
-    DriverSettings,
-    DriverSummary,
-    QueueDriver,
-)
-from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.driver import DriverSettings, DriverSummary, QueueDriver
 from hybridwatch.orchestration.fleet.job import AttemptEnd
-from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.nightly.policy import policy_here
+from hybridwatch.orchestration.fleet.measuring import LocalCluster
+from hybridwatch.orchestration.nightly.checkout import policy_here
 from hybridwatch.records.store import check_writable
 from hybridwatch.system.console_text import say
 from hybridwatch.system.stopping import stoppable
@@ -95,15 +89,15 @@ def command(
     check_writable(results)
     job_queue = open_queue(results, tries)
     cluster = _cluster(address, labels, gpus)
-    deps = DriverDeps(
+    driver = QueueDriver(
         job_queue=job_queue,
-        registry=HostRegistry(job_queue.database, job_queue.clock),
         cluster=cluster,
         results=results,
         say=lambda line: say(line, err=as_json),
+        settings=DriverSettings(patience_s=patience),
     )
     with stoppable():
-        summary = QueueDriver(deps, DriverSettings(patience_s=patience)).drain()
+        summary = driver.drain()
     _tell(summary, as_json=as_json)
     told = tell_at_the_end(channels, results, policy, err=as_json)
     if summary.given_up or summary.left or not told:

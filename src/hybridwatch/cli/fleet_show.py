@@ -15,10 +15,9 @@ from hybridwatch.cli.options import examples, print_json, takes_results
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
-from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job import HostStatus, JobState
 from hybridwatch.orchestration.fleet.lookup import find_job_log, key_like, open_in
 from hybridwatch.orchestration.fleet.overview import HostLine, Overview, host_json, read_overview
-from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import say

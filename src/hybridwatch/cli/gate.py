@@ -18,7 +18,7 @@ from hybridwatch.cli.sides import MANY_HELP, RECORDS_HELP, may_take_records, tak
 from hybridwatch.cli.step_summary import add_to_summary
 from hybridwatch.history.judge import SideOptions
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.alert_text import gate_lines
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.github_actions import annotations, without_commands

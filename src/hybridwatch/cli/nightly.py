@@ -17,8 +17,8 @@ from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scena
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.preflight import Needs, require_machine
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightError, NightPlan, hold
-from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home

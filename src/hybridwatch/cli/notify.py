@@ -20,7 +20,7 @@ from hybridwatch.integrations.notify.sending import (
     skip,
     tell,
 )
-from hybridwatch.orchestration.nightly.policy import takes_policy
+from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 

@@ -8,7 +8,7 @@ import click
 
 from hybridwatch.cli.github_access import REPOSITORY, access
 from hybridwatch.cli.options import examples, print_json
-from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, read_answer
+from hybridwatch.orchestration.bisect.journal import SearchAnswer, read_answer
 from hybridwatch.system.console_text import say
 
 _SCHEMA_VERSION = 1

@@ -14,17 +14,14 @@ from sqlalchemy import select
 from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import JOB
-from hybridwatch.orchestration.fleet.cluster import JobCommand, Result, Work
-from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
-from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
+from hybridwatch.orchestration.fleet.cluster import JobCommand, Node, Result, Work
+from hybridwatch.orchestration.fleet.driver import DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.job import parse_job_row
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
-from hybridwatch.orchestration.fleet.measuring import build_job_command
+from hybridwatch.orchestration.fleet.measuring import LocalCluster, build_job_command
 from hybridwatch.records.store import list_records, read_run
 from tests.checkout import a_clone, commit, make_home
-from tests.unit.orchestration.fleet.planted import METRIC, planted
-from tests.unit.orchestration.fleet.pretended import STEADY, measurement
+from tests.unit.orchestration.fleet.pretended import METRIC, STEADY, measurement, planted
 
 SCENARIO = "smoke/padded"
 RELEASES = [f"1.{number}" for number in range(9)]
@@ -73,9 +70,8 @@ def drained(results: Path, change: int) -> Iterator[None]:
         nodes = [Node(name, {"kind": "made-up"}) for name in ("h0", "h1")]
         while not enough.wait(0.05):
             cluster = LocalCluster(nodes, do)
-            registry = HostRegistry(job_queue.database, job_queue.clock)
-            deps = DriverDeps(job_queue, registry, cluster, results, lambda _: None, measurement)
-            QueueDriver(deps, DriverSettings(wait_s=0.05, patience_s=0.0)).drain()
+            settings = DriverSettings(wait_s=0.05, patience_s=0.0)
+            QueueDriver(job_queue, cluster, results, lambda _: None, settings, measurement).drain()
 
     driver = threading.Thread(target=drive)
     driver.start()

@@ -34,8 +34,8 @@ def plan(call, tmp_path):
 @pytest.fixture
 def pretend(monkeypatch):
     """Measurements that are none, in processes of their own, on this machine."""
-    cluster = import_module("hybridwatch.orchestration.fleet.local_cluster").LocalCluster
-    draining = import_module("hybridwatch.orchestration.fleet.driver").DriverDeps
+    cluster = import_module("hybridwatch.orchestration.fleet.measuring").LocalCluster
+    draining = import_module("hybridwatch.orchestration.fleet.driver").QueueDriver
     monkeypatch.setattr(cluster.__init__, "__defaults__", (pretended.do,))
     monkeypatch.setattr(draining.__init__, "__defaults__", (pretended.measurement,))
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.init import command, make_home
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.nightly.policy import find_policy, load_policy
+from hybridwatch.orchestration.nightly.checkout import find_policy, load_policy
 from hybridwatch.scenarios.load import find, survey
 from hybridwatch_lab.mutants.catalogue import catalogue
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.database.connection import Database, find_database_url
-from hybridwatch.orchestration.fleet.job import AttemptEnd
+from hybridwatch.orchestration.fleet.job import AttemptEnd, Start
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.placing import Start
 from hybridwatch.pages.document import Code
 from tests.dashboard.parity import words_of
 from tests.unit.orchestration.fleet.pretended import a_job

@@ -30,15 +30,19 @@ from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.metrics import Direction
-from hybridwatch.orchestration.bisect.bisector import BisectResult, FixTrial
-from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
-from hybridwatch.orchestration.bisect.confirming import Confirmation
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.posterior.exact import Bracket, ProbeAnswer
-from hybridwatch.orchestration.bisect.question import ChangeDirection, ExactQuestion
+from hybridwatch.orchestration.bisect.bisector import BisectResult, Confirmation, FixTrial
+from hybridwatch.orchestration.bisect.candidates import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.question import (
+    Bracket,
+    ChangeDirection,
+    ExactQuestion,
+    ProbeAnswer,
+    ProbeOutcome,
+    ProbeState,
+)
 from hybridwatch.orchestration.bisect.search import CandidateOutcome, SearchResult
 from hybridwatch.orchestration.bisect.words import to_json as search_to_json
-from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job import HostStatus, JobState
 from hybridwatch.orchestration.fleet.overview import (
     BatchOverview,
     HostLine,
@@ -47,7 +51,6 @@ from hybridwatch.orchestration.fleet.overview import (
     Underway,
     job_json,
 )
-from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.maintenance import PrunePlan, Removal, StoreCheck, What
 from hybridwatch.reports.detection import DetectionReport, detections_to_json

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Array, Belief
+from hybridwatch.orchestration.bisect.posterior import CONFIDENCE, Array, Belief
 
 _JEFFREYS: Final = 0.5
 _MOST: Final = 200

@@ -11,14 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
-from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer, find_exact
-from hybridwatch.orchestration.bisect.posterior.timed import (
+from hybridwatch.orchestration.bisect.posterior import (
+    CONFIDENCE,
     SESSION_SCATTER,
+    Belief,
     Effect,
     NextProbe,
     find_timed,
 )
+from hybridwatch.orchestration.bisect.question import ProbeAnswer, find_exact
 from hybridwatch_lab.calibration.bayesect import find_by_bayesect
 from hybridwatch_lab.calibration.made_history import (
     BROKEN,

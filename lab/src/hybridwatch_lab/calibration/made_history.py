@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.orchestration.bisect.posterior.timed import (
+from hybridwatch.orchestration.bisect.posterior import (
     SESSION_SCATTER,
     Costs,
     Effect,

@@ -15,7 +15,7 @@ from github import GithubException
 
 from hybridwatch.analysis.difference import CommitRange
 from hybridwatch.integrations.github.client import GitHubClient, PullRequest, RepositoryAccess
-from hybridwatch.orchestration.bisect.answer_file import Culprit, SearchAnswer, Suspect
+from hybridwatch.orchestration.bisect.journal import Culprit, SearchAnswer, Suspect
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced
 

@@ -5,25 +5,141 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hybridwatch.analysis.subject import find_phase
 from hybridwatch.engines.builds import parse_label
+from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commits import PACKAGE, common_ancestor
-from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
-from hybridwatch.orchestration.bisect.candidate_lists import (
+from hybridwatch.errors import BuildError, EngineError, LateEngineError, LostProbeError
+from hybridwatch.metrics import find_metric
+from hybridwatch.orchestration.bisect.candidates import (
     BuildFactory,
+    Candidate,
+    CandidateList,
     list_builds,
     list_commits,
     list_files,
     list_releases,
     release_tag,
 )
-from hybridwatch.orchestration.bisect.confirming import Confirmation, confirm
 from hybridwatch.orchestration.bisect.ends import Ends
-from hybridwatch.orchestration.bisect.fixes import switches_between
-from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
-from hybridwatch.orchestration.bisect.question import ExactQuestion
-from hybridwatch.orchestration.bisect.search import BisectSearch, SearchResult, TimedQuestion
-from hybridwatch.records.run import Run
+from hybridwatch.orchestration.bisect.measurer import (
+    parse_contracts,
+    timed_outcome,
+    timed_words,
+    value_words,
+)
+from hybridwatch.orchestration.bisect.question import (
+    ExactQuestion,
+    ProbeAnswer,
+    ProbeOutcome,
+    ProbeState,
+    is_of_life,
+)
+from hybridwatch.orchestration.bisect.search import (
+    BisectSearch,
+    SearchResult,
+    TimedQuestion,
+    end_blocks,
+)
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.scenarios.fixes import catalogue
+
+
+def switches_between(first: str, last: str) -> Iterator[tuple[str, str, bool]]:
+    """List what could be switched to make one build of a pair as the other.
+
+    Fixes that one of the two has and the other lacks: the fix, the label of the build in which it
+    is switched, and whether that is the earlier one, which then is to become as the later one.
+    """
+    states = [check_build(parse_label(label).spec).fixes for label in (first, last)]
+    for name, fix in catalogue().items():
+        found = {one[name].state for one in states if name in one}
+        if fix.parts or found != {"present", "lacking"}:
+            continue
+        for label, state, is_first in ((first, states[0], True), (last, states[1], False)):
+            way, mark = ("revert", "~") if state[name].state == "present" else ("apply", "+")
+            if way in fix.ways:
+                yield name, f"{label}{mark}{name}", is_first
+
+
+_OK = (ProbeAnswer.UNCHANGED, ProbeAnswer.CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The pair, measured again.
+
+    Attributes:
+        labels: The builds, as their engines reported them.
+        record: Where the run is; empty of an engine that gave none.
+        ratios: Log ratios of its blocks; of times.
+    """
+
+    holds: bool
+    text: str
+    labels: tuple[str, str]
+    record: str
+    ratios: tuple[float, ...] = ()
+
+
+def confirm(
+    search: BisectSearch,
+    question: ExactQuestion | TimedQuestion,
+    pair: tuple[Candidate, Candidate],
+    keep: Callable[[Run], Path],
+) -> Confirmation:
+    """Measure the pair again.
+
+    ``pair`` is the last candidate before the change, and the first behind it. ``keep`` stores a
+    run, and gives the record's place.
+    """
+    labels = pair[0].make(), pair[1].make()
+    if isinstance(question, TimedQuestion):
+        return _confirm_times(search, question, labels, keep)
+    if is_of_life(question.metric):
+        ends, record = _measure_apart(search, labels, keep)
+    else:
+        run = search.measurer.session(labels, {Phase.CONTRACT})
+        ends, record = [parse_contracts(run, side, 0.0) for side in (0, 1)], str(keep(run))
+    answers = tuple(map(question.answer, ends))
+    said = " -> ".join(value_words(question.metric, one) for one in ends)
+    named = (ends[0].label or labels[0], ends[1].label or labels[1])
+    return Confirmation(answers == _OK, said, named, record)
+
+
+def _measure_apart(
+    search: BisectSearch, labels: tuple[str, str], keep: Callable[[Run], Path]
+) -> tuple[list[ProbeOutcome], str]:
+    """Measure one after the other: the engine that dies must not take the other's run with it."""
+    ends, record = [], ""
+    for label in labels:
+        try:
+            run = search.measurer.session((label,), {Phase.CONTRACT})
+        except LateEngineError as error:
+            ends.append(ProbeOutcome(state=ProbeState.NOT_HAD, reason=str(error), label=label))
+        except EngineError:
+            ends.append(ProbeOutcome(state=ProbeState.NOT_UP, label=label))
+        else:
+            ends.append(parse_contracts(run, 0, 0.0))
+            record = str(keep(run))
+    return ends, record
+
+
+def _confirm_times(
+    search: BisectSearch,
+    question: TimedQuestion,
+    labels: tuple[str, str],
+    keep: Callable[[Run], Path],
+) -> Confirmation:
+    metric = find_metric(question.metric)
+    run = search.measurer.session(labels, {find_phase(metric)}, end_blocks(metric.id))
+    outcome = timed_outcome(run, metric, 0.0)
+    record = str(keep(run))
+    named = run.builds[0].label, run.builds[1].label
+    if outcome.state is not ProbeState.MEASURED:
+        return Confirmation(False, outcome.reason, named, record)
+    holds = question.effect.is_changed(outcome.ratios)
+    return Confirmation(holds, timed_words(outcome), named, record, outcome.ratios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +162,6 @@ class BisectResult:
 
     Attributes:
         findings: Of releases, commits or builds; the last one names the answer.
-        confirmation: The pair measured again.
-        notes: What could not be done, and why.
     """
 
     findings: list[SearchResult] = field(default_factory=list)
@@ -99,12 +213,7 @@ class Bisector:
     say: Callable[[str], None]
 
     def run(self) -> BisectResult:
-        """Search list after list.
-
-        Raises:
-            BuildError: An end cannot be had.
-            LostProbeError: An end will not be measured.
-        """
+        """Search list after list."""
         found = BisectResult()
         try:
             self._run_bisector(found)
@@ -186,22 +295,22 @@ class Bisector:
             if candidates is not None:
                 self.say(f"files: {candidates.last} differ between {first.title} and {last.title}")
                 found.files = self.search.search(candidates)
-            switches = switches_between(first.make(), last.make())
+            switches = list(switches_between(first.make(), last.make()))
         except BuildError as error:
             found.notes.append(str(error))
             return
-        for switch in switches:
+        for fix, label, is_first in switches:
             if not self.search.may_go_on():
                 found.notes.append("the time was spent before every fix was switched")
                 return
-            key = f"{(first if switch.is_first else last).key} {switch.label}"
-            candidate = Candidate(key, switch.label, partial(str, switch.label))
+            key = f"{(first if is_first else last).key} {label}"
+            candidate = Candidate(key, label, partial(str, label))
             answer = self.search.answer(question, first, candidate)
             if answer is ProbeAnswer.SKIPPED:
-                found.notes.append(f"{switch.label} could not be measured")
+                found.notes.append(f"{label} could not be measured")
                 continue
-            became = ProbeAnswer.CHANGED if switch.is_first else ProbeAnswer.UNCHANGED
-            found.fix_trials.append(FixTrial(switch.fix, switch.label, answer is became))
+            became = ProbeAnswer.CHANGED if is_first else ProbeAnswer.UNCHANGED
+            found.fix_trials.append(FixTrial(fix, label, answer is became))
 
 
 def _span(pair: tuple[Candidate, Candidate]) -> str:

@@ -8,7 +8,7 @@ from packaging.version import Version
 from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
 from hybridwatch.engines.commits import common_ancestor, find_sha
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate_lists import release_tag
+from hybridwatch.orchestration.bisect.candidates import release_tag
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 
@@ -39,9 +39,6 @@ def find_ends(
     Of a fix the later end is the good one; there both may be given in either order, if it is known
     which is later. Releases named by their version are for ``accelerator``. ``repo`` is a clone of
     vLLM.
-
-    Raises:
-        BuildError: A word names nothing, or the ends are in the wrong order.
     """
     labels = [_read_label(word, accelerator, home) for word in (good, bad)]
     if all(labels):
@@ -52,9 +49,15 @@ def find_ends(
             f"{word}: expected a build, a release with a build, or with --repo a commit; "
             f"known builds: {', '.join(load_builds(home))}"
         )
-    pairs = zip((good, bad), labels, strict=True)
-    shas = [_find_commit(word, label, repo, home) for word, label in pairs]
-    return _in_order(shas, repo, wanted)
+    first, last = (
+        _find_commit(word, label, repo, home)
+        for word, label in zip((good, bad), labels, strict=True)
+    )
+    if common_ancestor(repo, first, last) != last:
+        return Ends(commits=(first, last))
+    if wanted is ChangeDirection.REGRESSION:
+        raise _reversed(first[:12], last[:12])
+    return Ends(commits=(last, first))
 
 
 def _read_label(word: str, accelerator: str, home: Path) -> str:
@@ -92,15 +95,6 @@ def _find_commit(word: str, label: str, repo: Path, home: Path) -> str:
     if spec.name != label or spec.origin:
         raise BuildError(f"{word}: expected a commit or a release, as the other end is a commit")
     return release_tag(repo, spec.release)
-
-
-def _in_order(shas: list[str], repo: Path, wanted: ChangeDirection) -> Ends:
-    good, bad = shas
-    if common_ancestor(repo, good, bad) == bad:
-        if wanted is ChangeDirection.REGRESSION:
-            raise _reversed(good[:12], bad[:12])
-        return Ends(commits=(bad, good))
-    return Ends(commits=(good, bad))
 
 
 def _reversed(good: str, bad: str) -> BuildError:

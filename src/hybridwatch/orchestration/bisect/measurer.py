@@ -1,5 +1,6 @@
 """Measures a candidate: its contracts alone, or its times beside another build in turn."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,19 +13,25 @@ from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import Subject, find_phase
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.session import SessionRequest, Tell, run_session
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.metrics import Metric, find_metric
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.posterior import compute_effect
+from hybridwatch.orchestration.bisect.question import (
+    ExactQuestion,
+    ProbeAnswer,
+    ProbeOutcome,
+    ProbeState,
+    is_of_life,
+)
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import find_root
 
-_Reader = Callable[[Run, float], ProbeOutcome]
-"""Reads a run that took so many minutes."""
 _MINUTE: Final = 60.0
 _LONGEST_REASON: Final = 200
 
@@ -48,8 +55,7 @@ class Measurer:
     def contracts(self, label: str) -> ProbeOutcome:
         """Count the broken contracts of one build."""
         return self._read(
-            lambda: self.session((label,), {Phase.CONTRACT}),
-            lambda run, minutes: parse_contracts(run, 0, minutes),
+            (label,), Phase.CONTRACT, 0, lambda run, minutes: parse_contracts(run, 0, minutes)
         )
 
     def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> ProbeOutcome:
@@ -60,50 +66,52 @@ class Measurer:
         """
 
         def read(run: Run, minutes: float) -> ProbeOutcome:
-            metric = _clearest(run, verdict)
-            if metric is None:
-                label = run.builds[1].label
-                return ProbeOutcome(
-                    state=ProbeState.MEASURED, label=label, run=run.id, minutes=minutes
-                )
-            return timed_outcome(run, metric, minutes)
+            if metric := _clearest(run, verdict):
+                return timed_outcome(run, metric, minutes)
+            label, state = run.builds[1].label, ProbeState.MEASURED
+            return ProbeOutcome(state=state, label=label, run=run.id, minutes=minutes)
 
-        return self._timed((first, label), Phase.PERFORMANCE, blocks, read)
+        return self._read((first, label), Phase.PERFORMANCE, blocks, read)
 
     def times(self, first: str, label: str, metric: str, blocks: int) -> ProbeOutcome:
         """Time one build next to another, block by block."""
         wanted = find_metric(metric)
-
-        def read(run: Run, minutes: float) -> ProbeOutcome:
-            return timed_outcome(run, wanted, minutes)
-
-        return self._timed((first, label), find_phase(wanted), blocks, read)
+        return self._read(
+            (first, label),
+            find_phase(wanted),
+            blocks,
+            lambda run, minutes: timed_outcome(run, wanted, minutes),
+        )
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
         """Measure one or two builds.
 
         ``blocks`` are timed trials a side; as many as the scenario counts when 0.
-
-        Raises:
-            BuildError: A build is not there, or does not fit the scenario.
-            EngineError: An engine does not come up.
         """
-        scenario = _counted(self.scenario, blocks) if blocks else self.scenario
+        scenario = self.scenario
+        if blocks:
+            counts = {"performance": blocks, "host_sync": blocks}
+            trials = scenario.trials.model_copy(update=counts)
+            scenario = scenario.model_copy(update={"trials": trials})
         sides = tuple(_installed(label) for label in labels)
         # Which release stopped to serve it may be what the search is about.
         make_ready(scenario.without_bounds(), sides, self.models)
         return run_session(SessionRequest(scenario, sides, self.models, self.tell, phases))
 
-    def _timed(
-        self, labels: tuple[str, str], phase: Phase, blocks: int, read: _Reader
+    def _read(
+        self,
+        labels: tuple[str, ...],
+        phase: Phase,
+        blocks: int,
+        read: Callable[[Run, float], ProbeOutcome],
     ) -> ProbeOutcome:
-        return self._read(lambda: self.session(labels, {phase}, blocks), read)
+        """Measure, and read a run that took so many minutes.
 
-    def _read(self, make: Callable[[], Run], read: _Reader) -> ProbeOutcome:
-        """Make a run and read it; a build or an engine that fails is an outcome as well."""
+        A build or an engine that fails is an outcome as well.
+        """
         begin = time.monotonic()
         try:
-            run = make()
+            run = self.session(labels, {phase}, blocks)
         except (BuildError, LateEngineError) as error:
             return ProbeOutcome(state=ProbeState.NOT_HAD, reason=_line(str(error)))
         except EngineError as error:
@@ -176,11 +184,6 @@ def _clearest(run: Run, verdict: Verdict) -> Metric | None:
     return best.metric if best else None
 
 
-def _counted(scenario: Scenario, blocks: int) -> Scenario:
-    counts = {"performance": blocks, "host_sync": blocks}
-    return scenario.model_copy(update={"trials": scenario.trials.model_copy(update=counts)})
-
-
 def _installed(label: str) -> BuildRequest:
     request = parse_label(label)
     require_installed(request.spec)
@@ -194,3 +197,51 @@ def _line(text: str) -> str:
 
 def _since(begin: float) -> float:
     return round((time.monotonic() - begin) / _MINUTE, 3)
+
+
+def value_words(metric: str, outcome: ProbeOutcome) -> str:
+    """Say what a measurement of contracts gave."""
+    match outcome.state:
+        case ProbeState.NO_VALUE | ProbeState.MEASURED if is_of_life(metric):
+            return "lives"
+        case ProbeState.NOT_HAD | ProbeState.NO_VALUE:
+            return f"{outcome.state.value}: {first_line(outcome.reason)}"
+        case ProbeState.DIES | ProbeState.NOT_UP:
+            why = f" ({first_line(outcome.reason)})" if outcome.reason else ""
+            return f"{outcome.state.value}{why}"
+        case ProbeState.MEASURED:
+            if not metric:
+                return "measured"
+            return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
+
+
+def exact_words(question: ExactQuestion, outcome: ProbeOutcome, answer: ProbeAnswer) -> str:
+    """Say what a measurement of contracts gave, and what follows."""
+    said = value_words(question.metric, outcome)
+    if answer is ProbeAnswer.SKIPPED:
+        return f"skipped, {said}"
+    return f"{said}, as the {'later' if answer is ProbeAnswer.CHANGED else 'earlier'} end"
+
+
+def timed_words(outcome: ProbeOutcome) -> str:
+    """Say what a measurement of times gave."""
+    if outcome.state is not ProbeState.MEASURED:
+        return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
+    size = compute_effect([outcome.ratios]).size
+    return f"{change_words(size)} in {plural(len(outcome.ratios), 'block')}"
+
+
+def unchanged_words(metric: str, first: ProbeOutcome, last: ProbeOutcome) -> str:
+    """Say that the ends do not differ in the way that was wanted; an empty metric is everything."""
+    said = " -> ".join(value_words(metric, one) for one in (first, last))
+    return f"{metric or 'contracts'} did not change between the ends as wanted: {said}"
+
+
+def change_words(log_ratio: float) -> str:
+    """Write a log ratio as a change."""
+    return f"{math.expm1(log_ratio):+.1%}"
+
+
+def first_line(text: str) -> str:
+    """Give the first line of a text, which may be empty."""
+    return text.partition("\n")[0]

@@ -1,15 +1,150 @@
-"""What is looked for, and on which side of it a measurement lies."""
+"""The state of one measurement, what is looked for, and on which side of it a measurement lies."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from hybridwatch.errors import ComparisonError
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybridwatch.errors import ComparisonError, LostProbeError
 from hybridwatch.metrics import METRICS, Kind, find_metric
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.posterior.exact import ProbeAnswer
 from hybridwatch.scenarios.validation import closest
+
+
+class ProbeState(Enum):
+    """How a measurement ended."""
+
+    MEASURED = "measured"
+    NOT_UP = "does not start"
+    """The engine does not come up for the scenario."""
+    DIES = "dies"
+    """It comes up, and ends in the scenario."""
+    NO_VALUE = "gave no measurement"
+    """The engine lives, and a trial could not be measured."""
+    NOT_HAD = "cannot be had"
+    """There is no such build here, or its engine was not up in time."""
+
+
+class ProbeOutcome(BaseModel):
+    """One measurement.
+
+    Attributes:
+        reason: Why there is none, in a line.
+        label: The build, as its engine reported it.
+        run: Id of the run that it was read from; empty when there is none.
+        counts: Worst trial of each exact metric.
+        metric: Of a timed one, what was timed.
+        ratios: Of that, the log ratio of each block against the first candidate.
+        block_minutes: What a block took, and of a duet the start of its engines.
+        doubts: Of a timed one, what is held against the machine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: ProbeState
+    reason: str = ""
+    label: str = ""
+    run: str = ""
+    counts: dict[str, float] = Field(default_factory=dict)
+    metric: str = ""
+    ratios: tuple[float, ...] = ()
+    minutes: float = 0.0
+    block_minutes: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+
+class ProbeAnswer(Enum):
+    """On which side of the change a position lies."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    SKIPPED = "skipped"
+    """It cannot be measured, or says neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """What is known of where the change is.
+
+    Attributes:
+        good: The last position that is known to be unchanged.
+        bad: The first that is known to be changed.
+        skipped: Positions that gave no answer.
+    """
+
+    good: int
+    bad: int
+    skipped: frozenset[int] = frozenset()
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the change is one position."""
+        return self.bad - self.good == 1
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Positions that would say more."""
+        return tuple(at for at in range(self.good + 1, self.bad) if at not in self.skipped)
+
+    def after(self, at: int, answer: ProbeAnswer) -> "Bracket":
+        """Learn the answer of an open position."""
+        match answer:
+            case ProbeAnswer.UNCHANGED:
+                return replace(self, good=at)
+            case ProbeAnswer.CHANGED:
+                return replace(self, bad=at)
+            case ProbeAnswer.SKIPPED:
+                return replace(self, skipped=self.skipped | {at})
+
+
+def next_position(place: Bracket) -> int | None:
+    """Give the position to ask next; ``None`` when none would say more.
+
+    Of two in the middle the later one: what was wrong for long is rarely looked for.
+    """
+    return place.open[len(place.open) // 2] if place.open else None
+
+
+def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
+    """Give the position to ask next, then those that may come after it, whatever it answers.
+
+    At most ``most`` can be measured at a time; those that are certain to be worth more come first.
+    """
+    found: list[int] = []
+    level = [place]
+    while level and len(found) < most:
+        asked = [(one, at) for one in level if (at := next_position(one)) is not None]
+        found += [at for _, at in asked]
+        level = [one.after(at, side) for one, at in asked for side in _SIDES]
+    return tuple(found[:most])
+
+
+_SIDES = (ProbeAnswer.CHANGED, ProbeAnswer.UNCHANGED)
+
+
+def find_exact(
+    last: int,
+    ask: Callable[[int], ProbeAnswer],
+    may_go_on: Callable[[], bool] = lambda: True,
+    expect: Callable[[Bracket], None] = lambda _: None,
+) -> Bracket:
+    """Find a change between position 0, which is unchanged, and the last one, which is changed.
+
+    ``last``, the bad end, is 1 or more. ``ask`` measures a position; it raises ``LostProbeError``
+    when nothing can be measured any more. ``expect`` is given what is known before each position is
+    asked for, so that what may come next can be measured meanwhile. The change is at one position,
+    or at more if what lies between gave no answer.
+    """
+    place = Bracket(0, last)
+    while (at := next_position(place)) is not None and may_go_on():
+        try:
+            expect(place)
+            place = place.after(at, ask(at))
+        except LostProbeError:
+            break
+    return place
+
 
 STARTS: Final = "starts"
 """Whether the engine comes up for the scenario; asked for like a metric."""
@@ -61,11 +196,7 @@ class ExactQuestion:
 
 
 def require_metric(metric: str) -> None:
-    """Refuse what a search cannot look for.
-
-    Raises:
-        ComparisonError: No such metric, or one of answers, which a search does not measure.
-    """
+    """Refuse what a search cannot look for."""
     if is_of_life(metric):
         return
     try:
@@ -113,7 +244,9 @@ def exact_question(
     An empty ``metric`` is whatever changed that way. Contracts of ``order`` come before others.
     ``None`` comes when nothing changed that way.
     """
-    for name in (metric,) if metric else _metrics(first.counts, last.counts, order):
+    both = sorted(first.counts.keys() & last.counts.keys())
+    ordered = [one for one in order if one in both], [one for one in both if one not in order]
+    for name in (metric,) if metric else (*_DEAD, *ordered[0], *ordered[1]):
         values = find_value(first, name), find_value(last, name)
         if None in values:
             continue
@@ -122,14 +255,3 @@ def exact_question(
         if old != new and worse is (wanted is ChangeDirection.REGRESSION):
             return ExactQuestion(name, wanted, old, new)
     return None
-
-
-def _metrics(
-    first: Mapping[str, float], last: Mapping[str, float], order: Sequence[str]
-) -> tuple[str, ...]:
-    both = sorted(first.keys() & last.keys())
-    return (
-        *_DEAD,
-        *(one for one in order if one in both),
-        *(one for one in both if one not in order),
-    )

@@ -9,24 +9,18 @@ from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.metrics import find_metric
-from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.candidates import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.journal import SearchJournal
-from hybridwatch.orchestration.bisect.measurer import Measurer
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.outcome_words import (
+from hybridwatch.orchestration.bisect.measurer import (
+    Measurer,
     change_words,
     exact_words,
     timed_words,
     unchanged_words,
 )
-from hybridwatch.orchestration.bisect.posterior.belief import CONFIDENCE, Belief
-from hybridwatch.orchestration.bisect.posterior.exact import (
-    Bracket,
-    ProbeAnswer,
-    find_exact,
-    next_positions,
-)
-from hybridwatch.orchestration.bisect.posterior.timed import (
+from hybridwatch.orchestration.bisect.posterior import (
+    CONFIDENCE,
+    Belief,
     Costs,
     Effect,
     NextProbe,
@@ -34,10 +28,16 @@ from hybridwatch.orchestration.bisect.posterior.timed import (
     find_timed,
 )
 from hybridwatch.orchestration.bisect.question import (
+    Bracket,
     ChangeDirection,
     ExactQuestion,
+    ProbeAnswer,
+    ProbeOutcome,
+    ProbeState,
     exact_question,
+    find_exact,
     is_exact,
+    next_positions,
 )
 from hybridwatch.records.run import Phase
 from hybridwatch.system.stopping import require_wanted
@@ -108,9 +108,7 @@ class SearchResult:
     Attributes:
         question: What changed; ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
-        measured: What was measured between the ends, in order.
         belief: How likely each position is; of times.
-        why_not: Why there is no question.
     """
 
     candidates: CandidateList
@@ -191,9 +189,9 @@ class BisectSearch:
             self._expect((first, last))
             ends = self.contracts(first), self.contracts(last)
             for candidate, outcome in zip((first, last), ends, strict=True):
-                _require_had(candidate, outcome)
-            goal = self.goal
-            question = exact_question(*ends, goal.wanted, metric, goal.order)
+                if outcome.state is ProbeState.NOT_HAD:  # without it there is nothing to search
+                    raise BuildError(f"{candidate.title}: {outcome.reason}")
+            question = exact_question(*ends, self.goal.wanted, metric, self.goal.order)
             if question is not None:
                 return self._search_exact(candidates, question)
             if metric or {end.state for end in ends} != {ProbeState.MEASURED}:
@@ -202,7 +200,9 @@ class BisectSearch:
         if timed is None:
             what = metric or "contract, and no time or rate,"
             return _nothing(candidates, f"no {what} changed between the ends as wanted")
-        return self._search_timed(candidates, timed)
+        self.say(f"{timed.metric}: {change_words(timed.effect.size)} between the ends")
+        weights = [candidate.weight for candidate in candidates.entries[1:]]
+        return self._go_on(candidates, timed, timed.effect.belief(weights), ())
 
     def contracts(self, candidate: Candidate) -> ProbeOutcome:
         """Measure the contracts of a candidate."""
@@ -320,11 +320,6 @@ class BisectSearch:
             raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
         return outcome.metric
 
-    def _search_timed(self, candidates: CandidateList, question: TimedQuestion) -> SearchResult:
-        self.say(f"{question.metric}: {change_words(question.effect.size)} between the ends")
-        weights = [candidate.weight for candidate in candidates.entries[1:]]
-        return self._go_on(candidates, question, question.effect.belief(weights), ())
-
     def reconsider(self, finding: SearchResult, ratios: Sequence[float]) -> SearchResult:
         """Learn what the pair that a search by times named gave side by side, and go on."""
         question, belief, place = finding.question, finding.belief, finding.place
@@ -356,12 +351,6 @@ class BisectSearch:
         found = best if best.mass >= CONFIDENCE else belief.credible()
         place = Bracket(found.good, found.bad, belief.skipped)
         return SearchResult(candidates, question, place, tuple(made), belief)
-
-
-def _require_had(candidate: Candidate, outcome: ProbeOutcome) -> None:
-    """Refuse an end that cannot be measured: without it there is nothing to search for."""
-    if outcome.state is ProbeState.NOT_HAD:
-        raise BuildError(f"{candidate.title}: {outcome.reason}")
 
 
 def _nothing(candidates: CandidateList, why: str) -> SearchResult:

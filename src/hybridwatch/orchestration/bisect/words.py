@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hybridwatch.orchestration.bisect.bisector import BisectResult
-from hybridwatch.orchestration.bisect.candidate import Candidate
-from hybridwatch.orchestration.bisect.outcome import ProbeState
-from hybridwatch.orchestration.bisect.outcome_words import first_line
+from hybridwatch.orchestration.bisect.candidates import Candidate
+from hybridwatch.orchestration.bisect.measurer import first_line
+from hybridwatch.orchestration.bisect.question import ProbeState
 from hybridwatch.orchestration.bisect.search import SearchResult, TimedQuestion
 
 _BAR: Final = 40

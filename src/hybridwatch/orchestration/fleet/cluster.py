@@ -1,12 +1,126 @@
 """What a fleet needs of whatever runs it: hosts, orders to them, and how those end."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from statistics import median
+from typing import Final, Protocol
 
-from hybridwatch.orchestration.fleet.health import HealthReport
-from hybridwatch.orchestration.fleet.hosts import Node
+from hybridwatch.orchestration.fleet.job import HostKind
+
+SLOWER: Final = 0.04
+"""A host whose calibration kernel takes this much longer than before is another machine: half of
+the change that must never pass, and several times what the fastest of many repetitions scatters."""
+NOISY: Final = 0.05
+"""Its two like halves may differ by so much."""
+REMEMBERED: Final = 20
+"""Earlier checks that count; a machine that ages over months is no liar."""
+_PEERS: Final = 3
+"""So many hosts of a kind say how fast another one of it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """What a health check of a host found.
+
+    Attributes:
+        facts: What it is: driver, kernel, version of hybridwatch, and so on.
+        sides: Seconds of the calibration kernel, as an A/A: repetitions in turn for two like sides.
+    """
+
+    facts: Mapping[str, str]
+    sides: tuple[Sequence[float], Sequence[float]] = field(default=((), ()))
+
+    @property
+    def kernel_s(self) -> float | None:
+        """The fastest repetition, which others disturb least."""
+        every = [*self.sides[0], *self.sides[1]]
+        return min(every, default=None)
+
+    @property
+    def a_a(self) -> float | None:
+        """Ratio of the medians of the two sides: near 1 on a steady machine."""
+        first, second = self.sides
+        return median(second) / median(first) if first and second else None
+
+
+@dataclass(frozen=True, slots=True)
+class HealthVerdict:
+    """Whether a host may measure.
+
+    Attributes:
+        reason: Why it may not measure; empty when it may.
+        again: Whether it is checked once more first: one time may be chance, a fact is none.
+    """
+
+    reason: str = ""
+    again: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether it may measure."""
+        return not self.reason
+
+
+def judge_health(
+    report: HealthReport, testbeds: Sequence[HostKind], own: Sequence[float], peers: Sequence[float]
+) -> HealthVerdict:
+    """Judge what a host showed.
+
+    ``own`` has the kernel seconds of the host's earlier checks that passed, the newest last;
+    ``peers`` those of other hosts of its kind, which stand in where it has no past.
+    """
+    wrong = [
+        f"{key}: expected {expected}, found {report.facts.get(key) or 'none'} (testbed {bed.name})"
+        for bed in testbeds
+        for key, expected in bed.expect.items()
+        if report.facts.get(key) != expected
+    ]
+    if wrong:
+        return HealthVerdict("; ".join(wrong))
+    return _timely(report, own, peers)
+
+
+def _timely(report: HealthReport, own: Sequence[float], peers: Sequence[float]) -> HealthVerdict:
+    if report.kernel_s is None or report.a_a is None:
+        return HealthVerdict("it timed no calibration kernel")
+    if abs(report.a_a - 1) > NOISY:
+        return HealthVerdict(
+            f"noisy: the same work took {report.a_a - 1:+.1%} in the other half of an A/A, more "
+            f"than {NOISY:.0%}",
+            again=True,
+        )
+    past = own or (peers if len(peers) >= _PEERS else ())
+    if not past:
+        return HealthVerdict()
+    usual = median(past[-REMEMBERED:])
+    change = report.kernel_s / usual - 1
+    if change > SLOWER:
+        whose = "before" if own else "other hosts of its kind"
+        return HealthVerdict(
+            f"slower: the calibration kernel takes {change:+.1%} of {whose}, more than "
+            f"{SLOWER:.0%}",
+            again=True,
+        )
+    return HealthVerdict()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A host as a cluster sees it.
+
+    Attributes:
+        labels: What it says of itself; ``machine`` names the machine that several hosts share.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    gpus: int = 0
+
+    @property
+    def machine(self) -> str:
+        """Hosts of one machine measure in turn."""
+        return self.labels.get("machine") or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +154,6 @@ class JobResult:
         record: Bytes of the record; empty when there is none.
         bulk: Those of the file next to it, if there is one.
         log: What the commands printed; the end of it when that is much.
-        reason: Why there is no record.
     """
 
     log: bytes
@@ -98,21 +211,13 @@ class Cluster(Protocol):
     """Hosts that take orders."""
 
     def nodes(self) -> Sequence[Node]:
-        """Give the hosts that are there now.
-
-        Raises:
-            FleetError: The cluster is gone.
-        """
+        """Give the hosts that are there now."""
 
     def start(self, order: HostOrder) -> None:
         """Let a host begin; it takes one order at a time."""
 
     def ended(self, wait_s: float) -> Sequence[Ended]:
-        """Give the orders that ended, each once; waits for one, but no longer than asked.
-
-        Raises:
-            FleetError: The cluster is gone.
-        """
+        """Give the orders that ended, each once; waits for one, but no longer than asked."""
 
     def stop(self, order_id: str) -> None:
         """End an order, if it goes on; it then ends as stopped."""

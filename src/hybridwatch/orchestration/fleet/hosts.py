@@ -3,19 +3,56 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from hybridwatch.database.connection import Database
-from hybridwatch.database.schema import ATTEMPT, DRIVER, HOST, PROOF
+from hybridwatch.database.schema import ATTEMPT, DRIVER, HOST, PLACEMENT, PROOF, TESTBED
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.health import REMEMBERED, HealthReport, HealthVerdict
-from hybridwatch.orchestration.fleet.placing import Host, HostStatus
-from hybridwatch.orchestration.fleet.rights import is_free
+from hybridwatch.orchestration.fleet.cluster import REMEMBERED, HealthReport, HealthVerdict, Node
+from hybridwatch.orchestration.fleet.job import Host, HostStatus, Start
+
+
+def is_free(connection: Connection, name: str, *standings: HostStatus) -> bool:
+    """Whether a host stands so, and nothing is done on its machine; locks what says so."""
+    machine = select(HOST.c.machine).where(HOST.c.name == name).scalar_subquery()
+    those = select(HOST).where(HOST.c.machine == machine).order_by(HOST.c.name)
+    rows = connection.execute(those.with_for_update()).fetchall()
+    fits = any(row.name == name and HostStatus(row.state) in standings for row in rows)
+    return fits and not any(row.job for row in rows)
+
+
+def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
+    """Whether a series may be measured on a host, which becomes its keeper if it has none.
+
+    What belongs to no series may be measured anywhere.
+    """
+    series = start.job.series
+    if not series:
+        return True
+    keepers = _keepers(connection, series)
+    if start.host in keepers:
+        return True
+    if keepers and not start.job.options.stand_in:
+        still = HOST.c.name.in_(keepers), HOST.c.state != HostStatus.RETIRED.value
+        if connection.scalar(select(func.count()).select_from(HOST).where(*still)):
+            return False
+    # Two drivers that both find no keeper take turns here; the second one finds the first one's.
+    bed = select(TESTBED.c.name).where(TESTBED.c.name == start.job.testbed).with_for_update()
+    connection.execute(bed)
+    if set(_keepers(connection, series)) != set(keepers):
+        return False
+    row = {"series": series, "host": start.host, "since": now}
+    connection.execute(insert(PLACEMENT), [row])
+    return True
+
+
+def _keepers(connection: Connection, series: str) -> list[str]:
+    return list(connection.scalars(select(PLACEMENT.c.host).where(PLACEMENT.c.series == series)))
+
 
 HEALTH_CHECK_HOLDS: Final = timedelta(hours=6)
 """How long a host measures before its next health check."""
@@ -25,24 +62,6 @@ _CHECKED_BY: Final = "proof for "
 """Stands in the place of a job while a host is checked, with the driver that reserved it."""
 DEAD_AFTER: Final = timedelta(seconds=60)
 """A driver without a heartbeat for so long has expired."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A host as a cluster sees it.
-
-    Attributes:
-        labels: What it says of itself; ``machine`` names the machine that several hosts share.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    gpus: int = 0
-
-    @property
-    def machine(self) -> str:
-        """Hosts of one machine measure in turn."""
-        return self.labels.get("machine") or self.name
 
 
 class HostRegistry:
@@ -65,7 +84,10 @@ class HostRegistry:
                     "seen_at": now,
                 }
                 if node.name in known:
-                    _see_again(connection, node.name, about, now)
+                    was_away = HOST.c.name == node.name, HOST.c.seen_at < now - ABSENT
+                    again = update(HOST).where(*was_away, HOST.c.state == HostStatus.READY.value)
+                    connection.execute(again.values(state=HostStatus.NEW.value))
+                    _set_host(connection, node.name, **about)
                 else:
                     new = {"name": node.name, "state": HostStatus.NEW.value, "since": now}
                     row = {**new, "reason": "", "job": "", **about}
@@ -142,11 +164,7 @@ class HostRegistry:
                 _set_status(connection, name, HostStatus.QUARANTINED, judged.reason, now)
 
     def set_status(self, name: str, standing: HostStatus, reason: str) -> None:
-        """Let a host measure or not, whatever it showed.
-
-        Raises:
-            FleetError: There is no such host.
-        """
+        """Let a host measure or not, whatever it showed."""
         with self._database.changing() as connection:
             if name not in (known := read_hosts(connection)):
                 names = ", ".join(sorted(known)) or "none"
@@ -154,11 +172,7 @@ class HostRegistry:
             _set_status(connection, name, standing, reason, self._clock())
 
     def join(self, driver: str) -> None:
-        """Note that a driver drains the queue.
-
-        Raises:
-            FleetError: The database is a SQLite file, and another driver does.
-        """
+        """Note that a driver drains the queue."""
         now = self._clock()
         with self._database.writing() as connection:
             others = [row for row in _drivers(connection) if row.beat_at > now - DEAD_AFTER]
@@ -198,14 +212,11 @@ class HostRegistry:
             connection.execute(update(DRIVER).where(*silent).values(ended=True))
             gone = select(DRIVER.c.name).join(ATTEMPT, ATTEMPT.c.driver == DRIVER.c.name)
             names = list(connection.scalars(gone.where(*left).distinct()))
-            self._release_reserved(connection)
+            reserved = {_CHECKED_BY + row.name for row in _drivers(connection)}
+            for host in read_hosts(connection).values():
+                if host.job.startswith(_CHECKED_BY) and host.job not in reserved:
+                    _set_host(connection, host.name, job="")
         return names
-
-    def _release_reserved(self, connection: Connection) -> None:
-        reserved = {_CHECKED_BY + row.name for row in _drivers(connection)}
-        for host in read_hosts(connection).values():
-            if host.job.startswith(_CHECKED_BY) and host.job not in reserved:
-                _set_host(connection, host.name, job="")
 
 
 def read_hosts(connection: Connection) -> dict[str, Host]:
@@ -225,13 +236,6 @@ def _kind(host: Host) -> tuple[frozenset[tuple[str, str]], int]:
 
 def _drivers(connection: Connection) -> list[Any]:
     return list(connection.execute(select(DRIVER).where(~DRIVER.c.ended)).fetchall())
-
-
-def _see_again(connection: Connection, name: str, about: Mapping[str, Any], now: datetime) -> None:
-    was_away = HOST.c.name == name, HOST.c.seen_at < now - ABSENT
-    again = HOST.c.state == HostStatus.READY.value
-    connection.execute(update(HOST).where(*was_away, again).values(state=HostStatus.NEW.value))
-    _set_host(connection, name, **about)
 
 
 def _set_status(

@@ -16,19 +16,20 @@ from sqlalchemy import Connection, Row, insert, select, update
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
-from hybridwatch.orchestration.fleet.hosts import read_hosts
+from hybridwatch.orchestration.fleet.hosts import is_free, is_kept_there, read_hosts
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
     AttemptEnd,
+    Fleet,
     HostKind,
+    HostStatus,
     Job,
     JobState,
     Purpose,
+    Start,
     build_job_row,
     parse_job_row,
 )
-from hybridwatch.orchestration.fleet.placing import Fleet, HostStatus, Start
-from hybridwatch.orchestration.fleet.rights import is_free, is_kept_there
 
 DEADLY: Final = 3
 """A job that took so many workers with it is set aside."""
@@ -134,7 +135,10 @@ class JobQueue:
             number = row.attempt + 1
             _set_job(connection, job.key, state=JobState.RUNNING.value, attempt=number, reason="")
             connection.execute(update(HOST).where(HOST.c.name == start.host).values(job=job.key))
-            connection.execute(insert(ATTEMPT), [self._attempt_row(start, number, driver)])
+            tried = {"job": job.key, "number": number, "host": start.host, "driver": driver}
+            open_ = dict.fromkeys(("end", "reason", "record", "log"), "")
+            began = tried | open_ | {"started_at": self.clock(), "ended_at": None}
+            connection.execute(insert(ATTEMPT), [began])
         return Attempt(job, number, start.host, driver)
 
     def name_record(self, attempt: Attempt, record: str) -> bool:
@@ -159,15 +163,11 @@ class JobQueue:
             RecordError: It could not be written; the attempt goes on.
         """
         with self.database.changing() as connection:
-            row = _locked(connection, attempt)
-            if row is None:
+            if _locked(connection, attempt) is None:
                 return False
             put()
             record = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
-            _close(connection, attempt, (AttemptEnd.STORED, ""), self.clock(), log)
-            _set_job(
-                connection, attempt.job.key, state=JobState.DONE.value, record=record, reason=""
-            )
+            self._finish(connection, attempt, record, "", log)
         return True
 
     def end(self, attempt: Attempt, end: AttemptEnd, reason: str, log: str = "") -> JobState | None:
@@ -190,14 +190,12 @@ class JobQueue:
             row = _locked(connection, attempt)
             if row is None:
                 return None
-            named = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
-            if not named or not is_stored(named):
-                return self._end(
-                    connection, row, attempt, (AttemptEnd.LOST, "its driver went away"), ""
-                )
-            _close(connection, attempt, (AttemptEnd.STORED, "found in the store"), self.clock(), "")
-            _set_job(connection, row.key, state=JobState.DONE.value, record=named, reason="")
-            return JobState.DONE
+            record = connection.scalar(select(ATTEMPT.c.record).where(*_is(attempt)))
+            if record and is_stored(record):
+                self._finish(connection, attempt, record, "found in the store", "")
+                return JobState.DONE
+            how = AttemptEnd.LOST, "its driver went away"
+            return self._end(connection, row, attempt, how, "")
 
     def running(self, driver: str = "") -> list[Attempt]:
         """List what is measured now, by every driver or by one."""
@@ -254,19 +252,12 @@ class JobQueue:
                     stale = some, JOB.c.state == JobState.WAITING.value, JOB.c.reason != reason
                     connection.execute(update(JOB).where(*stale).values(reason=reason))
 
-    def _attempt_row(self, start: Start, number: int, driver: str) -> dict[str, Any]:
-        return {
-            "job": start.job.key,
-            "number": number,
-            "host": start.host,
-            "driver": driver,
-            "started_at": self.clock(),
-            "ended_at": None,
-            "end": "",
-            "reason": "",
-            "record": "",
-            "log": "",
-        }
+    def _finish(
+        self, connection: Connection, attempt: Attempt, record: str | None, reason: str, log: str
+    ) -> None:
+        _close(connection, attempt, (AttemptEnd.STORED, reason), self.clock(), log)
+        done = {"state": JobState.DONE.value, "record": record, "reason": ""}
+        _set_job(connection, attempt.job.key, **done)
 
     def _end(
         self,

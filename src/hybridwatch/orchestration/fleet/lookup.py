@@ -1,18 +1,33 @@
-"""Finding jobs and their logs: by what a person types, or by the comment that asked for them."""
+"""Finding jobs and their logs, and what a suspected change asks for: the pair again, then between.
+
+Each answer to an alert is a job like any other, on the host that keeps the series. So a search for
+the build that brought a change goes on from night to night, half of what is left each time.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 
+from hybridwatch.analysis.alerts import Alert, Status
 from hybridwatch.database.schema import ATTEMPT, JOB
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.job import KEY_DIGITS, OPEN, Job, JobState, parse_job_row
+from hybridwatch.orchestration.fleet.job import (
+    KEY_DIGITS,
+    OPEN,
+    Job,
+    JobState,
+    Purpose,
+    compute_job_key,
+    parse_job_row,
+)
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.records.identity import LONGEST_LINE
+from hybridwatch.records.store.layout import read_run_id
 
 _REQUEST_BATCH: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
 
@@ -22,7 +37,6 @@ class RequestedJobs:
     """The jobs of one comment.
 
     Attributes:
-        comment: The comment that asked.
         records: Of those that are done, below the results folder.
     """
 
@@ -67,11 +81,7 @@ def requested_jobs(job_queue: JobQueue, repository: str) -> Iterator[RequestedJo
 
 
 def key_like(job_queue: JobQueue, beginning: str) -> str:
-    """Give the key of the one job that begins so.
-
-    Raises:
-        FleetError: None does, or several.
-    """
+    """Give the key of the one job that begins so."""
     fits = JOB.c.key.startswith(beginning, autoescape=True)
     with job_queue.database.reading() as connection:
         found = list(connection.scalars(select(JOB.c.key).where(fits).limit(2)))
@@ -100,9 +110,6 @@ def find_job_log(job_queue: JobQueue, job: str, attempt: int | None) -> Path:
     """Give the log of a job, named by the beginning of its key, below the results folder.
 
     ``attempt`` ``None`` is the last one that left a log.
-
-    Raises:
-        FleetError: There is none.
     """
     key = key_like(job_queue, job)
     mine = [ATTEMPT.c.job == key]
@@ -163,3 +170,104 @@ def find_job_history(job_queue: JobQueue, key: str) -> JobHistory | None:
         mine = asked.where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
         attempts = tuple(AttemptRecord(*one) for one in connection.execute(mine))
     return JobHistory(parse_job_row(row), JobState(row.state), row.reason, row.record, attempts)
+
+
+_PAIR: Final = 2
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPair:
+    """A job of two builds, and the run that it gave; empty as long as it gave none."""
+
+    job: Job
+    run_id: str
+
+
+def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
+    """Give every job of two builds that is no A/A and no search's."""
+    wanted = select(JOB).where(JOB.c.purpose.not_in([Purpose.A_A.value, Purpose.PROBE.value]))
+    with job_queue.database.reading() as connection:
+        rows = connection.execute(wanted.order_by(JOB.c.planned_at)).fetchall()
+    found = [
+        PlannedPair(parse_job_row(row), read_run_id(Path(row.record)) if row.record else "")
+        for row in rows
+    ]
+    return [one for one in found if len(one.job.builds) == _PAIR]
+
+
+def asked(
+    alerts: Sequence[Alert], known: Sequence[PlannedPair], order: Sequence[str], now: datetime
+) -> list[Job]:
+    """Give the next job of each alert that has no answer.
+
+    Alerts come the most urgent first; ``order`` has the builds, the oldest first, to say which lie
+    between two. There is at most one job for each alert; none while an earlier one is open, and
+    none for what this queue did not measure.
+    """
+    unanswered = [alert for alert in alerts if alert.status is Status.OPEN]
+    bad = {alert.bad.run_id for alert in unanswered}
+    by_run = {one.run_id: one.job for one in known if one.run_id}
+    jobs = []
+    for alert in unanswered:
+        job = by_run.get(alert.bad.run_id)
+        batch_id = f"confirm {alert.subject.key[:8]}"
+        if job is None or (job.purpose is Purpose.CONFIRM and job.batch_id != batch_id):
+            continue  # what lies between two builds is another alert's search
+        mine = {one.job.builds: one.run_id for one in known if one.job.batch_id == batch_id}
+        builds = _next(job.builds, mine, order, bad)
+        if builds is not None and builds not in mine:
+            jobs.append(_again(job, builds, batch_id, now))
+    return jobs
+
+
+def left_today(job_queue: JobQueue, per_day: int) -> int:
+    """How many more jobs may be asked for by alerts and searches, of those that a day has.
+
+    What was cancelled before it began does not count.
+    """
+    asked_for = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
+    recent = JOB.c.planned_at > job_queue.clock() - _DAY
+    counts = or_(JOB.c.attempt > 0, JOB.c.state != JobState.CANCELLED.value)
+    wanted = select(func.count()).select_from(JOB).where(asked_for, recent, counts)
+    with job_queue.database.reading() as connection:
+        return max(0, per_day - int(connection.scalar(wanted) or 0))
+
+
+def _next(
+    pair: tuple[str, ...], mine: Mapping[tuple[str, ...], str], order: Sequence[str], bad: set[str]
+) -> tuple[str, ...] | None:
+    """Give the builds to measure next: the pair itself, then the middle of those between."""
+    if pair not in mine:
+        return pair
+    first, last = pair
+    if mine[pair] not in bad or first not in order or last not in order:
+        return None
+    good, wrong = order.index(first), order.index(last)
+    for place in range(good + 1, wrong):
+        run = mine.get((first, order[place]))
+        if run == "":
+            return None
+        if run in bad:
+            wrong = min(wrong, place)
+        elif run is not None:
+            good = max(good, place)
+    return (first, order[(good + wrong) // 2]) if wrong - good > 1 else None
+
+
+def _again(job: Job, builds: tuple[str, ...], batch_id: str, now: datetime) -> Job:
+    # A build from before is no news of the line that it once was the newest of.
+    line = job.options.line
+    if builds != job.builds:  # a line of the label: switches keep one apart by themselves
+        name = re.split(r"[~+]", builds[-1], maxsplit=1)[0]
+        line = re.sub(r"[^A-Za-z0-9._+-]", "-", name)[:LONGEST_LINE]
+    return replace(
+        job,
+        options=replace(job.options, line=line),
+        key=compute_job_key(job.scenario, builds, job.testbed, batch_id),
+        batch_id=batch_id,
+        purpose=Purpose.CONFIRM,
+        builds=builds,
+        planned_at=now,
+        until=now + (job.until - job.planned_at),
+    )

@@ -120,7 +120,6 @@ class Matrix(Part):
 
     Attributes:
         hours: How long after it was planned a job may be begun.
-        testbeds: The kinds of hosts.
         confirm: What alerts may ask for; ``None`` for nothing.
         ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
     """
@@ -162,9 +161,6 @@ class Matrix(Part):
         """Give every job of a batch, each once; of two entries for one job the more urgent counts.
 
         ``now`` is UTC.
-
-        Raises:
-            FleetError: The file names no scenario or build, or some that do not go together.
         """
         found: dict[str, Job] = {}
         for place, measure in enumerate(self.measures):
@@ -185,9 +181,6 @@ class Matrix(Part):
 
         ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
         ``now`` is UTC.
-
-        Raises:
-            FleetError: There is no ``[ask]``, or the builds can run none of the scenarios.
         """
         if self.ask is None:
             raise FleetError(f"{self.path}: ask: missing; expected a table with testbed")

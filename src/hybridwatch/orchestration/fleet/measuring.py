@@ -1,25 +1,41 @@
-"""What a host does for an order: measure in a process family of its own, or show what it is."""
+"""What a host does for an order, in a process family of its own; and this machine as a cluster."""
 
 import os
+import platform
+import queue
 import shutil
+import socket
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from hybridwatch.database.connection import DATABASE_VARIABLE
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.errors import FleetError, RecordError
-from hybridwatch.measurement.testbed import HOST_VARIABLE
-from hybridwatch.orchestration.fleet.cluster import JobCommand, JobResult, Result, Work
+from hybridwatch.errors import FleetError, GpuError, HybridwatchError, RecordError
+from hybridwatch.measurement.machine_state import kernel_seconds
+from hybridwatch.measurement.testbed import HOST_VARIABLE, probe_testbed
+from hybridwatch.orchestration.fleet.cluster import (
+    Ended,
+    Fate,
+    HealthReport,
+    HostOrder,
+    JobCommand,
+    JobResult,
+    Node,
+    Result,
+    Work,
+)
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file
+from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import GuardedProcess
 
 RESULTS_WORD: Final = "{results}"
@@ -61,36 +77,18 @@ def _preparations(job: Job) -> Iterator[tuple[str, ...]]:
         if name not in options.commits:
             yield "install", name
             continue
-        source = (
-            "--source",
-            options.clone,
-            "--commit",
-            options.commits[name],
-            "--base",
-            options.base,
-        )
-        yield "add", name, *source
+        source = "add", name, "--source", options.clone, "--commit", options.commits[name]
+        yield *source, "--base", options.base
 
 
-def always() -> bool:
-    """Whether work is still wanted: where only ending us can say otherwise."""
-    return True
-
-
-def perform(work: Work, is_wanted: Callable[[], bool] = always) -> Result:
-    """Do what was ordered; on the host, in a worker that may be killed at any moment.
-
-    Raises:
-        FleetError: A process could not be started.
-    """
+def perform(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
+    """Do what was ordered; on the host, in a worker that may be killed at any moment."""
     if isinstance(work, JobCommand):
         return measure(work, is_wanted)
-    from hybridwatch.orchestration.fleet.probing import probe  # needs what measures
-
     return probe()
 
 
-def measure(work: JobCommand, is_wanted: Callable[[], bool] = always) -> JobResult:
+def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> JobResult:
     """Measure, and give the record as bytes.
 
     Everything that is started ends with this process, however that ends (``system.guard``). Until
@@ -124,8 +122,9 @@ def _measured(
     # and a record counts whatever its status was: it says itself what failed.
     reason = ""
     for command, seconds in stages:
-        alone = _Alone((*_turn_at(turn), *command), log, work.testbed_host)
-        reason = alone.run(seconds, is_wanted)
+        variables = {DATABASE_VARIABLE: "", HOST_VARIABLE: work.testbed_host}
+        process = GuardedProcess((*_turn_at(turn), *command), log, variables)
+        reason = _wait_for(process, seconds, is_wanted)
     return _read_result(results, log, reason or "it ended well, but left no record")
 
 
@@ -136,38 +135,24 @@ def _turn_at(lock: Path) -> tuple[str, ...]:
     return ("flock", "--no-fork", f"--wait={_TURN_S}", conflict, str(lock))
 
 
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    """A command of a measurement."""
-
-    words: Sequence[str]
-    log: Path
-    host: str
-
-    def run(self, seconds: float, is_wanted: Callable[[], bool]) -> str:
-        """Run it to its end, or for so long; gives why it failed."""
-        variables = {DATABASE_VARIABLE: "", HOST_VARIABLE: self.host}
-        process = GuardedProcess(self.words, self.log, variables)
-        deadline = time.monotonic() + seconds
-        try:
-            while (status := _status(process)) is None:
-                if not is_wanted():
-                    return "it was stopped"
-                if time.monotonic() > deadline:
-                    return f"it was not done after {seconds / _MINUTE:g} minutes"
-        finally:
-            process.stop()
-        if status == _NOT_MY_TURN:
-            return f"something else measured on this machine for {_TURN_S} s"
-        said = process.log_tail(1).strip()
-        return f"it ended with status {status}: {said}" if status else ""
-
-
-def _status(process: GuardedProcess) -> int | None:
+def _wait_for(process: GuardedProcess, seconds: float, is_wanted: Callable[[], bool]) -> str:
+    """Wait for a command's end, or for so long; gives why it failed."""
+    deadline = time.monotonic() + seconds
     try:
-        return process.wait(_LOOK_S)
-    except TimeoutError:
-        return None
+        while True:
+            with suppress(TimeoutError):
+                status = process.wait(_LOOK_S)
+                break
+            if not is_wanted():
+                return "it was stopped"
+            if time.monotonic() > deadline:
+                return f"it was not done after {seconds / _MINUTE:g} minutes"
+    finally:
+        process.stop()
+    if status == _NOT_MY_TURN:
+        return f"something else measured on this machine for {_TURN_S} s"
+    said = process.log_tail(1).strip()
+    return f"it ended with status {status}: {said}" if status else ""
 
 
 def _read_result(results: Path, log: Path, reason: str) -> JobResult:
@@ -186,3 +171,97 @@ def _read_result(results: Path, log: Path, reason: str) -> JobResult:
     except RecordError as error:
         return JobResult(printed, reason=f"{record.name}: {error}")
     return JobResult(printed, content, beside)
+
+
+_ROUNDS = 12
+"""Times that each side of the A/A has its turn: with five repetitions each, 0.01 s apiece, a host
+has shown itself within two seconds."""
+
+
+def probe() -> HealthReport:
+    """Read the facts of this machine, and time the calibration kernel for two like sides."""
+    try:
+        devices = nvidia.devices()
+    except GpuError:
+        devices = ()  # whether it should have some, its testbeds say
+    testbed = probe_testbed(devices)
+    sides: tuple[list[float], list[float]] = ([], [])
+    for turn in range(2 * _ROUNDS):
+        sides[turn % 2].extend(kernel_seconds())
+    facts = {
+        "hybridwatch": version("hybridwatch"),
+        "python": platform.python_version(),
+        "testbed": testbed.id,
+        "processor": testbed.cpu_model,
+        "cores": str(testbed.cores),
+        "kernel": testbed.kernel,
+        "driver": testbed.driver or "",
+        "gpus": ", ".join(testbed.gpus),
+    }
+    return HealthReport(facts, sides)
+
+
+_PATIENCE_S: Final = 30.0
+
+Do = Callable[[Work, Callable[[], bool]], Result]
+"""Does work as long as it is wanted."""
+
+
+class LocalCluster:
+    """Hosts of this process: one as a rule, several in tests."""
+
+    def __init__(self, nodes: Sequence[Node], do: Do = perform) -> None:
+        self._nodes = tuple(nodes)
+        self._do = do
+        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._unwanted: dict[str, threading.Event] = {}
+
+    @classmethod
+    def of_this_machine(cls, labels: Mapping[str, str], gpus: int) -> "LocalCluster":
+        """Make one host of this machine, called as the machine is."""
+        return cls([Node(socket.gethostname(), labels, gpus)])
+
+    def nodes(self) -> Sequence[Node]:
+        """Give them all."""
+        return self._nodes
+
+    def start(self, order: HostOrder) -> None:
+        """Begin in a thread."""
+        unwanted = self._unwanted[order.id] = threading.Event()
+        arguments = order, unwanted
+        threading.Thread(target=self._obey, args=arguments, name=order.id, daemon=True).start()
+
+    def ended(self, wait_s: float) -> Sequence[Ended]:
+        """Give what ended."""
+        found: list[Ended] = []
+        with suppress(queue.Empty):
+            found.append(self._ended.get(timeout=wait_s))
+            while True:
+                found.append(self._ended.get_nowait())
+        for one in found:
+            del self._unwanted[one.order.id]
+        return found
+
+    def stop(self, order_id: str) -> None:
+        """Signal its thread, which ends what it started."""
+        if unwanted := self._unwanted.get(order_id):
+            unwanted.set()
+
+    def close(self) -> None:
+        """Signal every thread, and wait until they have ended what they started."""
+        for unwanted in self._unwanted.values():
+            unwanted.set()
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._unwanted and time.monotonic() < deadline:
+            self.ended(_PATIENCE_S)
+
+    def _obey(self, order: HostOrder, unwanted: threading.Event) -> None:
+        try:
+            result = self._do(order.work, lambda: not unwanted.is_set())
+        except HybridwatchError as error:
+            self._ended.put(Ended(order, Fate.DIED, reason=str(error)))
+        except KeyboardInterrupt:  # this process is stopped: ``system.stopping``
+            self._ended.put(Ended(order, Fate.STOPPED))
+        else:
+            fate = Fate.STOPPED if unwanted.is_set() else Fate.GAVE
+            self._ended.put(Ended(order, fate, result))

@@ -10,9 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, select
 
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, PROOF
-from hybridwatch.orchestration.fleet.job import AttemptEnd, Job, JobState, parse_job_row
+from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState, parse_job_row
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.placing import HostStatus
 
 SEEN: Final = timedelta(minutes=2)
 """A host that was seen within this time is there."""
@@ -61,7 +60,6 @@ class HostLine:
 
     Attributes:
         is_there: Whether it was seen within ``SEEN``.
-        reason: Why it stands so.
         series: How many it keeps.
         job: What it measures now; empty when nothing.
         proven_at: When it last showed itself; ``None`` if it never did.
@@ -91,7 +89,6 @@ class Overview:
         underway: What is measured now, the longest first.
         waiting: How many jobs wait, by reason; empty for those whose turn will come.
         troubles: Of the newest batches.
-        hosts: By name.
         ends_at: When the last job that can be measured will be, going by earlier ones; ``None``
             when nothing is open, or nothing was ever measured.
     """
@@ -142,11 +139,16 @@ def read_overview(job_queue: JobQueue) -> Overview:
     with job_queue.database.reading() as connection:
         times = _Times.read(connection)
         underway = tuple(_underway(connection, times))
+        waiting = select(JOB.c.reason, func.count().label("n")).where(
+            JOB.c.state == JobState.WAITING.value
+        )
+        rows = connection.execute(waiting.group_by(JOB.c.reason))
+        reasons = {row.reason: row.n for row in rows}
         return Overview(
             at=now,
             batches=tuple(_batches(connection)),
             underway=underway,
-            waiting=_reasons(connection),
+            waiting=reasons,
             troubles=tuple(_troubles(connection)),
             hosts=tuple(_hosts(connection, now)),
             ends_at=_end(connection, now, times, underway),
@@ -198,12 +200,6 @@ def _underway(connection: Connection, times: _Times) -> Iterator[Underway]:
         seconds = times.series.get(row.series)
         end = None if seconds is None else row.started_at + timedelta(seconds=seconds)
         yield Underway(parse_job_row(row), row.host, row.started_at, end)
-
-
-def _reasons(connection: Connection) -> dict[str, int]:
-    waiting = JOB.c.state == JobState.WAITING.value
-    counted = select(JOB.c.reason, func.count().label("n")).where(waiting)
-    return {row.reason: row.n for row in connection.execute(counted.group_by(JOB.c.reason))}
 
 
 def _troubles(connection: Connection) -> Iterator[Trouble]:

@@ -17,8 +17,7 @@ from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hybridwatch.errors import FleetError
-from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, Result, Work
-from hybridwatch.orchestration.fleet.hosts import Node
+from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, Node, Result, Work
 from hybridwatch.orchestration.fleet.measuring import perform
 
 TURN: Final = "measurement"
@@ -46,9 +45,6 @@ class RayCluster:
 
     Args:
         address: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
-
-    Raises:
-        FleetError: Nothing answers there.
     """
 
     def __init__(self, address: str, do: Callable[[Work], Result] = perform) -> None:

@@ -18,10 +18,8 @@ from sqlalchemy import select
 from hybridwatch.database.schema import JOB
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError, LostProbeError
-from hybridwatch.orchestration.bisect.candidate import CandidateList
-from hybridwatch.orchestration.bisect.candidate_lists import BuildFactory
+from hybridwatch.orchestration.bisect.candidates import BuildFactory, CandidateList
 from hybridwatch.orchestration.bisect.measurer import Measurer
-from hybridwatch.orchestration.fleet.confirming import left_today
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
     HostKind,
@@ -32,7 +30,7 @@ from hybridwatch.orchestration.fleet.job import (
     compute_job_key,
 )
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.lookup import find_job_history
+from hybridwatch.orchestration.fleet.lookup import find_job_history, left_today
 from hybridwatch.orchestration.fleet.overview import read_overview
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run
@@ -55,9 +53,7 @@ class FleetSearch:
     """What a search wants of a fleet.
 
     Attributes:
-        testbed: The kind of host.
         per_day: How many jobs a day alerts and searches may ask for.
-        batch_id: Names the search.
         until: No probe of this call begins later.
         read: Ids of runs that the search has read.
         clone: Folder of a clone of vLLM, on every host.
@@ -81,12 +77,7 @@ class FleetSearch:
     """Keys of jobs that were asked for because they may be wanted."""
 
     def measured(self, job: Job) -> Run:
-        """Wait for a job that was planned, and read its record.
-
-        Raises:
-            BuildError: It was tried as often as it may be, and gave nothing.
-            LostProbeError: It will give nothing.
-        """
+        """Wait for a job that was planned, and read its record."""
         self.say(f"  waiting for job {job.key}: {job.title}")
         while True:
             require_wanted()
@@ -187,12 +178,7 @@ class FleetMeasurer(Measurer):
         self.search.ahead.update(job.key for job in there)
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
-        """Have builds measured, and wait for it.
-
-        Raises:
-            BuildError: The job was tried as often as it may be, and gave nothing.
-            LostProbeError: It will give nothing, or is of another host than what was timed before.
-        """
+        """Have builds measured, and wait for it."""
         search = self.search
         job = self._job(labels, phases, blocks, _FIRST)
         if not search.planned([job]):

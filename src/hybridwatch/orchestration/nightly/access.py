@@ -13,10 +13,10 @@ import ipaddress
 import re
 import socket
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hybridwatch.errors import HybridwatchError
 
@@ -72,7 +72,8 @@ def read_hosts(words: str) -> Hosts:
     One that stands for every address of this machine allows each of them, and the machine's name.
     """
     names = {_plain(word) for word in words.split()}
-    everywhere = any(_is_any(name) for name in names)
+    addresses = map(_address, names)
+    everywhere = any(address is not None and address.is_unspecified for address in addresses)
     if everywhere:
         names.add(_plain(socket.gethostname()))
     return Hosts(frozenset(names), everywhere)
@@ -83,11 +84,6 @@ def _plain(name: str) -> str:
     name = name.lower().strip("[]").removesuffix(".")
     address = _address(name)
     return name if address is None else str(address)
-
-
-def _is_any(name: str) -> bool:
-    address = _address(name)
-    return address is not None and address.is_unspecified
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -103,12 +99,7 @@ class AccessError(HybridwatchError):
 
 @dataclass(frozen=True, slots=True)
 class NightlyAccess:
-    """What stands between a reader and the dashboard.
-
-    Attributes:
-        password: Whether a password is needed.
-        login: Whether one has to log in.
-    """
+    """What stands between a reader and the dashboard."""
 
     password: bool
     login: bool
@@ -117,13 +108,8 @@ class NightlyAccess:
 def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> NightlyAccess:
     """Find out what is set up.
 
-    Args:
-        folder: Where Streamlit is started; it reads ``.streamlit/secrets.toml`` there.
-        home: The user's home, where Streamlit reads the same.
-        environment: Of this process.
-
-    Raises:
-        AccessError: Something is set up that would not hold.
+    Streamlit reads ``.streamlit/secrets.toml`` in ``folder``, where it is started, and in ``home``,
+    the user's.
     """
     password = environment.get(PASSWORD)
     if password is not None and len(password) < SHORTEST:
@@ -160,14 +146,8 @@ def _has_login(path: Path) -> bool:
         raise AccessError(f"{path}: cannot be read: {error}") from error
     if "auth" not in secrets:
         return False
-    if lacking := list(_lacking(secrets["auth"])):
+    auth = secrets["auth"] if isinstance(secrets["auth"], dict) else {}
+    given = {name for name in _NEEDED if auth.get(name) and isinstance(auth[name], str)}
+    if lacking := [name for name in _NEEDED if name not in given]:
         raise AccessError(f"{path}: [auth] lacks {', '.join(lacking)}")
     return True
-
-
-def _lacking(auth: Any) -> Iterator[str]:
-    """Name what a login of one provider needs and lacks."""
-    for name in _NEEDED:
-        found = auth.get(name) if isinstance(auth, dict) else None
-        if not isinstance(found, str) or not found:
-            yield name

@@ -36,8 +36,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
     render_module_name,
 )
 from hybridwatch.measurement.testbed import probe_testbed
-from hybridwatch.orchestration.nightly.suite import STATS_MARK
-from hybridwatch.orchestration.nightly.suite_session import CONSOLE_VARIABLE, can_run, contender
+from hybridwatch.orchestration.nightly.suite import CONSOLE_VARIABLE, STATS_MARK, can_run, contender
 from hybridwatch.scenarios.load import survey
 from hybridwatch.system import nvidia
 from hybridwatch.system.home import home
@@ -169,8 +168,7 @@ def _remote(repository: Path) -> str:
 def list_commits(remote: str) -> str:
     """Give where a host shows the commits of a repository, ``#`` where that is not known.
 
-    Args:
-        remote: The address that it is fetched from; a password in it is left out.
+    A password in ``remote``, the address that it is fetched from, is left out.
     """
     found = _REMOTE.fullmatch(remote)
     return f"https://{found[1]}/{found[2]}/commit/" if found else "#"

@@ -18,7 +18,7 @@ from hybridwatch.history.alerts import find_alerts, find_gaps
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.runs import latest_comparisons
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.overview import Overview, read_overview
+from hybridwatch.orchestration.fleet.overview import read_overview
 
 _OF_PAIR = ("scenario", "testbed", "baseline", "contender", "verdict")
 _OF_RUN = ("scenario", "testbed")
@@ -30,21 +30,11 @@ _Values = Mapping[Any, float]
 def to_openmetrics(
     results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
 ) -> bytes:
-    """Write how a results folder stands.
+    """Write how a results folder stands, as text of OpenMetrics 1.0.
 
-    Args:
-        results: The folder.
-        index: What it holds.
-        checkout: The scenarios and the policy that judge it.
-        now: Ages count back from here; aware.
-        triage: As for ``find_alerts``.
-
-    Returns:
-        Text of OpenMetrics 1.0: verdicts of the newest runs, when each scenario was measured last,
-        alerts, what is missing, records that cannot be read, and a fleet's queue and hosts.
-
-    Raises:
-        TriageError: What people decided, or the queue, cannot be read.
+    Verdicts of the newest runs, when each scenario was measured last, alerts, what is missing,
+    records that cannot be read, and a fleet's queue and hosts. Ages count back from ``now``, which
+    is aware; ``triage`` is as for ``find_alerts``.
     """
     registry = CollectorRegistry()
 
@@ -55,8 +45,15 @@ def to_openmetrics(
 
     gaps = find_gaps(results, index, checkout, now)
     job_queue = JobQueue(Database(find_database_url(results)), lambda: now)
-    show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, _verdicts(index))
-    show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, _newest(index))
+    latest = latest_comparisons(index)
+    rows = latest.loc[~latest["stale"], list(_OF_PAIR)].itertuples(index=False)
+    verdicts = Counter(tuple(map(str, row)) for row in rows)
+    show("verdicts", "Metrics of a newest comparison that say so.", _OF_PAIR, verdicts)
+    runs = index.runs()  # oldest first
+    places = zip(runs["scenario"], runs["testbed"], strict=True)
+    moments = (moment.timestamp() for moment in runs["started_at"])
+    newest = dict(zip(places, moments, strict=True))
+    show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, newest)
     standings = Counter(
         (one.subject.scenario, one.subject.testbed, one.status.value, one.rank.value)
         for one in find_alerts(results, index, checkout, now, triage)
@@ -68,27 +65,11 @@ def to_openmetrics(
     show("unreadable_records", "Records that cannot be read.", (), {(): len(index.broken())})
     if job_queue.is_made():
         overview = read_overview(job_queue)
-        show("fleet_jobs", "Jobs of the newest nights.", ("state",), _jobs(overview))
+        jobs = Counter[tuple[str, ...]]()
+        for batch in overview.batches:
+            jobs.update({(state.value,): n for state, n in batch.states.items()})
+        show("fleet_jobs", "Jobs of the newest nights.", ("state",), jobs)
         hosts = Counter((one.standing.value, str(one.is_there).lower()) for one in overview.hosts)
         show("fleet_hosts", "Hosts of the fleet.", ("standing", "there"), hosts)
     written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return written
-
-
-def _verdicts(index: Index) -> _Values:
-    latest = latest_comparisons(index)
-    rows = latest.loc[~latest["stale"], list(_OF_PAIR)].itertuples(index=False)
-    return Counter(tuple(map(str, row)) for row in rows)
-
-
-def _newest(index: Index) -> _Values:
-    runs = index.runs()  # oldest first
-    moments = (moment.timestamp() for moment in runs["started_at"])
-    return dict(zip(zip(runs["scenario"], runs["testbed"], strict=True), moments, strict=True))
-
-
-def _jobs(overview: Overview) -> _Values:
-    jobs = Counter[tuple[str, ...]]()
-    for batch in overview.batches:
-        jobs.update({(state.value,): n for state, n in batch.states.items()})
-    return jobs

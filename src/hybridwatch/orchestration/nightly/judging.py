@@ -23,14 +23,7 @@ from hybridwatch.records.store import (
 
 
 def save(results: Path, judged: JudgedReport) -> Path:
-    """Store a verdict with all it takes to have it again.
-
-    Returns:
-        Its path.
-
-    Raises:
-        RecordError: It cannot be written.
-    """
+    """Store a verdict with all it takes to have it again; gives its path."""
     baseline, contender = (
         refer(results, chosen.record, chosen.run.id, chosen.side)
         for chosen in (judged.baseline, judged.contender)
@@ -46,18 +39,9 @@ def save(results: Path, judged: JudgedReport) -> Path:
 
 
 def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
-    """Judge the records of a stored verdict again.
+    """Judge the records of a stored verdict again; gives today's, and how the two compare.
 
-    Args:
-        path: The verdict's file.
-        results: The folder its records are named relative to, unless the file lies in one itself.
-
-    Returns:
-        The verdict of today, and how the stored one stands beside it.
-
-    Raises:
-        RecordError: This is no verdict, or a record is gone or damaged.
-        ComparisonError: The records cannot be judged.
+    ``results`` is the folder its records are named relative to, unless the file lies in one itself.
     """
     verdict, untouched = read_verdict(path)
     folder = find_results(path, results)

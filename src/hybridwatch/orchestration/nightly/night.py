@@ -10,8 +10,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -26,7 +25,7 @@ from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge
 from hybridwatch.orchestration.nightly.judging import save
-from hybridwatch.orchestration.nightly.suite_session import (
+from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
     LINE_VARIABLE,
@@ -66,10 +65,6 @@ class NightPlan:
         build: Label of what is watched.
         baseline: Label of what it is measured in turn with; the same one for an A/A night.
         commit: Under which asv keeps the numbers, 40 hexadecimal digits.
-        results: The results folder.
-        policy: Rules of the gate.
-        asv: The words that call asv.
-        config: asv's configuration.
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
         line: The line of builds of what is watched, if it is stated.
@@ -89,23 +84,16 @@ class NightPlan:
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
-    """Hold tonight's night, or what is left of it.
+    """Hold tonight's night, or what is left of it; gives its folder and all that was found.
 
-    Args:
-        plan: What to do.
-        today: The date in UTC.
-        say: Gets a line for each thing done.
-
-    Returns:
-        The night's folder and all that was found.
-
-    Raises:
-        NightError: Another night is going on here, or the site could not be published.
+    ``today`` is the date in UTC; ``say`` gets a line for each thing done.
     """
     deadline = time.monotonic() + plan.seconds
     nights = plan.results.resolve() / NIGHTS
     nights.mkdir(parents=True, exist_ok=True)
-    with _alone(nights):
+    with claimed(nights / ".lock") as is_ours:
+        if not is_ours:
+            raise NightError(f"{nights}: another night is running; wait until it ends")
         folder = tonight(nights, today, plan)
         folder.mkdir(exist_ok=True)
         night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
@@ -124,14 +112,6 @@ def tonight(nights: Path, today: date, plan: NightPlan) -> Path:
     current = nights / f"{today}-{what}"
     unfinished = yesterday.is_dir() and not (yesterday / GATE).exists()
     return yesterday if unfinished and not current.exists() else current
-
-
-@contextmanager
-def _alone(nights: Path) -> Iterator[None]:
-    with claimed(nights / ".lock") as is_ours:
-        if not is_ours:
-            raise NightError(f"{nights}: another night is running; wait until it ends")
-        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.orchestration.fleet.job import Job, JobState
+from hybridwatch.orchestration.fleet.job import HostStatus, Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.lookup import AttemptRecord, JobHistory, load_job_history
 from hybridwatch.orchestration.fleet.overview import (
@@ -19,7 +19,6 @@ from hybridwatch.orchestration.fleet.overview import (
     Underway,
     read_overview,
 )
-from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,

@@ -14,7 +14,7 @@ from hybridwatch.integrations.github.our_comment import (
     write_comment,
 )
 from hybridwatch.integrations.github.suspicion import answer_text, suspicion_text
-from hybridwatch.orchestration.bisect.answer_file import SearchAnswer
+from hybridwatch.orchestration.bisect.journal import SearchAnswer
 from hybridwatch.reports.pull_request import ChangeNews
 from tests.github.test_suspects import answer, commit
 

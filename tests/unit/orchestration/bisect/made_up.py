@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 
 from hybridwatch.engines.commits import Commit
-from hybridwatch.orchestration.bisect.candidate import Candidate, CandidateList
+from hybridwatch.orchestration.bisect.candidates import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.journal import open_journal
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.question import ChangeDirection
+from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 
 METRIC = "contract.wrong_tokens"

@@ -4,7 +4,7 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.bisect.journal import open_journal, sole_journal
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
+from hybridwatch.orchestration.bisect.question import ProbeOutcome, ProbeState
 from tests.unit.orchestration.bisect.made_up import BAD, GOOD
 
 

@@ -9,9 +9,13 @@ import pytest
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect import measurer
-from hybridwatch.orchestration.bisect.measurer import Measurer, parse_contracts, timed_outcome
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.outcome_words import timed_words
+from hybridwatch.orchestration.bisect.measurer import (
+    Measurer,
+    parse_contracts,
+    timed_outcome,
+    timed_words,
+)
+from hybridwatch.orchestration.bisect.question import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Failure, MachineState, Phase
 from hybridwatch.scenarios.load import load_scenario
 from tests.builders import a_run, noisy, with_failures

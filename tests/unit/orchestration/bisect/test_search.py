@@ -3,8 +3,13 @@
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.outcome import ProbeOutcome, ProbeState
-from hybridwatch.orchestration.bisect.question import ALIVE, STARTS, ChangeDirection
+from hybridwatch.orchestration.bisect.question import (
+    ALIVE,
+    STARTS,
+    ChangeDirection,
+    ProbeOutcome,
+    ProbeState,
+)
 from hybridwatch.orchestration.bisect.words import doubt_lines
 from tests.unit.orchestration.bisect.made_up import (
     BAD,
@@ -45,19 +50,15 @@ def test_fix_is_where_the_contract_holds_again(tmp_path):
     )  # nothing got worse
 
 
-def test_engine_that_dies_is_an_answer_of_its_own(tmp_path):
-    measurer = MadeUpMeter(from_on(6, 8, DEAD))
-    found = a_bisect_search(tmp_path, measurer).search(a_list(8))
-    assert found.question.metric == ALIVE
-    assert found.pair[1].key == "6"
-
-
 def test_engine_that_no_longer_starts_is_not_one_that_dies_in_the_scenario(tmp_path):
     measurer = MadeUpMeter(from_on(6, 8, NOT_UP) | {"4": DEAD, "5": DEAD})
     found = a_bisect_search(tmp_path, measurer).search(a_list(8))
     assert (found.question.metric, found.pair[1].key) == (STARTS, "6")
     found = a_bisect_search(tmp_path / "b", measurer, metric=ALIVE).search(a_list(8))
     assert found.pair[1].key == "4"
+    dying = MadeUpMeter(from_on(6, 8, DEAD))
+    found = a_bisect_search(tmp_path / "c", dying).search(a_list(8))
+    assert (found.question.metric, found.pair[1].key) == (ALIVE, "6")
 
 
 def test_engine_without_a_measurement_lives(tmp_path):

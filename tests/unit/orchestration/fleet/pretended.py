@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from hybridwatch.database.connection import Database, find_database_url
-from hybridwatch.orchestration.fleet.cluster import HealthCheck, JobCommand, JobResult, Result, Work
-from hybridwatch.orchestration.fleet.driver import DriverDeps, DriverSettings, QueueDriver
-from hybridwatch.orchestration.fleet.health import HealthReport
-from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.cluster import (
+    HealthCheck,
+    HealthReport,
+    JobCommand,
+    JobResult,
+    Result,
+    Work,
+)
+from hybridwatch.orchestration.fleet.driver import DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
 from hybridwatch.records.codec import encode
+from hybridwatch.records.run import Phase, Sample, Trial
 from hybridwatch.system.stopping import stoppable
 from tests.unit.orchestration.fleet.pretended_run import a_record
 from tests.waiting import LIMIT_S
@@ -26,6 +32,8 @@ SECONDS = "HYBRIDWATCH_PRETENDED_SECONDS"
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ANY = HostKind(name="any")
 WISH = JobOptions(60.0)
+METRIC = "contract.wrong_tokens"
+BLOCKS = 20
 
 
 def a_job(
@@ -71,23 +79,58 @@ def job_result(work: JobCommand, started: datetime) -> JobResult:
     return JobResult(log=b"made up\n", record=encoded.record, bulk=encoded.bulk)
 
 
+def a_trial(side: int, phase: Phase, started: datetime, sample: Sample) -> Trial:
+    return Trial(
+        index=0, side=side, phase=phase, started_at=started, duration_s=1.0, samples=(sample,)
+    )
+
+
+def planted(
+    change: int, *, slower: float = 0.0, dumb: frozenset[str] = frozenset()
+) -> Callable[[JobCommand, datetime], JobResult]:
+    """Say what measurements bring home.
+
+    Args:
+        change: The first build that is bad.
+        slower: By how much its time is longer; without, its contract is broken.
+        dumb: Builds whose engine does not come up.
+    """
+
+    def trials(label: str, side: int, started: datetime, *, is_pair: bool) -> list[Trial]:
+        is_bad = int(label.rpartition("-")[2].rpartition(".")[2]) >= change
+        count = 7.0 if is_bad and not slower else 0.0
+        contract = a_trial(side, Phase.CONTRACT, started, Sample(METRIC, (count,)))
+        times = (0.05 * (1 + 0.002 * (at % 3)) * (1 + slower * is_bad) for at in range(BLOCKS))
+        timed = (a_trial(side, Phase.PERFORMANCE, started, Sample("ttft", (one,))) for one in times)
+        return [*timed] if is_pair and slower else [contract]
+
+    def bring(work: JobCommand, started: datetime) -> JobResult:
+        _, _, _, scenario, _, _, *labels = work.command
+        if dumb & set(labels):
+            return JobResult(b"made up\n", reason="it ended with status 2: no engine came up")
+        sides = [
+            trials(label, side, started, is_pair=len(labels) > 1)
+            for side, label in enumerate(labels)
+        ]
+        every = (trial for block in zip(*sides, strict=True) for trial in block)
+        numbered = tuple(replace(trial, index=index) for index, trial in enumerate(every))
+        run = replace(a_record(scenario, labels, work.testbed_host, started), trials=numbered)
+        encoded = encode(run)
+        return JobResult(b"made up\n", encoded.record, encoded.bulk)
+
+    return bring
+
+
 def main(address: str, results: str) -> None:
     """Drain a queue on a Ray cluster, as ``hybridwatch fleet run`` does, with pretended runs."""
     from hybridwatch.orchestration.fleet.ray_cluster import RayCluster
 
     folder = Path(results)
-    database = Database(find_database_url(folder))
-    job_queue = JobQueue(database)
-    deps = DriverDeps(
-        job_queue,
-        HostRegistry(database, job_queue.clock),
-        RayCluster(address, do),
-        folder,
-        print,
-        measurement,
-    )
+    job_queue = JobQueue(Database(find_database_url(folder)))
+    settings = DriverSettings(look_s=2.0, patience_s=120.0)
+    cluster = RayCluster(address, do)
     with stoppable():
-        QueueDriver(deps, DriverSettings(look_s=2.0, patience_s=120.0)).drain()
+        QueueDriver(job_queue, cluster, folder, print, settings, measurement).drain()
 
 
 def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:

@@ -25,18 +25,23 @@ from sqlalchemy import event, select
 
 from hybridwatch.database.connection import Database, file_url, parsed
 from hybridwatch.database.schema import ATTEMPT, JOB
-from hybridwatch.orchestration.fleet.cluster import Ended, Fate, HostOrder, JobCommand, Result
+from hybridwatch.orchestration.fleet.cluster import (
+    Ended,
+    Fate,
+    HealthReport,
+    HostOrder,
+    JobCommand,
+    Node,
+    Result,
+)
 from hybridwatch.orchestration.fleet.driver import (
-    DriverDeps,
     DriverSettings,
     DriverSummary,
     QueueDriver,
 )
-from hybridwatch.orchestration.fleet.health import HealthReport
-from hybridwatch.orchestration.fleet.hosts import HostRegistry, Node
-from hybridwatch.orchestration.fleet.job import HostKind, Job
+from hybridwatch.orchestration.fleet.hosts import HostRegistry
+from hybridwatch.orchestration.fleet.job import HostKind, HostStatus, Job
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.placing import HostStatus
 from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result, measurement
 
 DRIVER = "570.1"
@@ -184,11 +189,8 @@ class World:
         return HostRegistry(self.database, lambda: self.cluster.now)
 
     def driver(self) -> QueueDriver:
-        said = self.said.append
-        deps = DriverDeps(
-            self.job_queue, self.registry, self.cluster, self.results, said, measurement
-        )
-        return QueueDriver(deps, self.settings)
+        place = self.job_queue, self.cluster, self.results
+        return QueueDriver(*place, self.said.append, self.settings, measurement)
 
     def plan(self, jobs: Sequence[Job], *beds: HostKind) -> int:
         self.job_queue.make()

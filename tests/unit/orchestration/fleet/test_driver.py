@@ -11,8 +11,12 @@ import pytest
 from hybridwatch.errors import DatabaseError, FleetError
 from hybridwatch.orchestration.fleet.driver import QueueDriver, unsteady
 from hybridwatch.orchestration.fleet.hosts import DEAD_AFTER
-from hybridwatch.orchestration.fleet.job import AttemptEnd, HostKind, JobOptions, Purpose, Steady
-from hybridwatch.orchestration.fleet.placing import HostStatus
+from hybridwatch.orchestration.fleet.job import (
+    AttemptEnd,
+    HostStatus,
+    JobOptions,
+    Steady,
+)
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import a_run, noisy
 from tests.unit.orchestration.fleet.pretended import NOW, a_job, job_result
@@ -31,15 +35,9 @@ def test_every_job_has_its_record_from_the_host_that_measured_it(make_world) -> 
     measured = Counter((host, scenario) for host, scenario, _ in world.cluster.done)
     assert Counter((run.testbed.id[-2:], run.scenario.id) for run in runs) == measured
     assert set(world.states().values()) == {"done"}
-    assert world.drain().ends == {}
-
-
-def test_hosts_work_side_by_side(make_world) -> None:
-    world = make_world()
-    world.plan(JOBS)
-    world.drain()
     last = max(at for _, _, at in world.cluster.done)
-    assert last - NOW < timedelta(minutes=3 * 10 + 2)
+    assert last - NOW < timedelta(minutes=3 * 10 + 2)  # side by side
+    assert world.drain().ends == {}
 
 
 def test_the_next_night_every_series_stays_where_it_was(make_world) -> None:
@@ -280,9 +278,3 @@ def test_simulated_nights_end_in_time_or_say_what_is_missing(make_world) -> None
     assert total["missing"] <= 2 * 8
     assert all(len(hosts) == 1 for hosts in world.hosts_of_series().values())
     assert seconds
-
-
-def test_purposes_are_kept(make_world) -> None:
-    world = make_world(1)
-    world.plan([a_job(1, purpose=Purpose.CONFIRM)], HostKind(name="any"))
-    assert world.job_queue.snapshot(()).waiting[0].purpose is Purpose.CONFIRM

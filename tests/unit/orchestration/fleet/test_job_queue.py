@@ -9,17 +9,22 @@ from sqlalchemy import inspect, select
 from hybridwatch.database.migration import NEWEST, find_version
 from hybridwatch.database.schema import JOB, METADATA, PLACEMENT
 from hybridwatch.errors import FleetError, RecordError, TriageError
-from hybridwatch.orchestration.fleet.health import HealthVerdict
+from hybridwatch.orchestration.fleet.cluster import HealthVerdict, Node
 from hybridwatch.orchestration.fleet.hosts import (
     ABSENT,
     DEAD_AFTER,
     HEALTH_CHECK_HOLDS,
     HostRegistry,
-    Node,
 )
-from hybridwatch.orchestration.fleet.job import AttemptEnd, JobOptions, JobState
+from hybridwatch.orchestration.fleet.job import (
+    AttemptEnd,
+    HostStatus,
+    JobOptions,
+    JobState,
+    Purpose,
+    Start,
+)
 from hybridwatch.orchestration.fleet.job_queue import DEADLY, JobQueue
-from hybridwatch.orchestration.fleet.placing import HostStatus, Start
 from tests.unit.orchestration.fleet.pretended import ANY, NOW, STEADY, a_job
 
 
@@ -65,6 +70,15 @@ def attempt(job_queue, registry):
     return job_queue.claim(Start(a_job(), "a"), "driver")
 
 
+def at_once(call, *arguments) -> None:
+    """Call it in threads of their own."""
+    threads = [threading.Thread(target=call, args=some) for some in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def state_of(job_queue, job) -> str:
     with job_queue.database.reading() as connection:
         return str(connection.scalar(select(JOB.c.state).where(JOB.c.key == job.key)))
@@ -92,7 +106,8 @@ def test_planning_twice_adds_nothing(job_queue) -> None:
 
 
 def test_a_job_comes_back_as_it_was_planned(job_queue) -> None:
-    job = a_job(options=JobOptions(5.0, stand_in=True, trials=9, host="a"), priority=3)
+    options = JobOptions(5.0, stand_in=True, trials=9, host="a")
+    job = a_job(options=options, priority=3, purpose=Purpose.CONFIRM)
     job_queue.plan([job], [ANY])
     assert job_queue.snapshot(()).waiting == (job,)
 
@@ -155,46 +170,31 @@ def test_many_drivers_claim_each_job_once(job_queue, registry, database) -> None
             found = job_queue.claim(Start(job, f"n{number}"), name)
             claimed.extend([found.job.key] if found else [])
 
-    threads = [threading.Thread(target=claim, args=(f"d{number}",)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(claim, *((f"d{number}",) for number in range(4)))
     assert sorted(claimed) == sorted(job.key for job in jobs)
 
 
 def test_two_drivers_give_a_new_series_one_keeper(job_queue, registry) -> None:
     jobs = [a_job(1), a_job(1, builds=("cpu-0.28.0",))]
     job_queue.plan(jobs, [ANY])
-    threads = [
-        threading.Thread(target=job_queue.claim, args=(Start(job, host), host))
-        for job, host in zip(jobs, "ab", strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(
+        job_queue.claim, *((Start(job, host), host) for job, host in zip(jobs, "ab", strict=True))
+    )
     with job_queue.database.reading() as connection:
         assert len(connection.execute(select(PLACEMENT)).fetchall()) == 1
 
 
-def test_a_job_that_leaves_no_record_is_tried_so_often(job_queue, registry) -> None:
-    job_queue.plan([a_job()], [ANY])
-    states = []
-    for _ in range(3):
-        attempt = job_queue.claim(Start(a_job(), "a"), "driver")
-        states.append(job_queue.end(attempt, AttemptEnd.FAILED, "engine"))
-    assert states == [JobState.WAITING, JobState.WAITING, JobState.FAILED]
-    assert job_queue.claim(Start(a_job(), "a"), "driver") is None
-
-
-def test_a_job_that_kills_its_workers_is_set_aside(job_queue, registry) -> None:
+@pytest.mark.parametrize(
+    ("end", "last"), [(AttemptEnd.FAILED, JobState.FAILED), (AttemptEnd.DIED, JobState.POISONED)]
+)
+def test_a_job_is_tried_so_often_and_set_aside(job_queue, registry, end, last) -> None:
     job_queue.plan([a_job()], [ANY])
     states = []
     for _ in range(DEADLY):
         attempt = job_queue.claim(Start(a_job(), "a"), "driver")
-        states.append(job_queue.end(attempt, AttemptEnd.DIED, "signal 9"))
-    assert states == [JobState.WAITING, JobState.WAITING, JobState.POISONED]
+        states.append(job_queue.end(attempt, end, "engine"))
+    assert states == [JobState.WAITING, JobState.WAITING, last]
+    assert job_queue.claim(Start(a_job(), "a"), "driver") is None
 
 
 def test_a_job_whose_host_goes_away_is_no_worse_for_it(job_queue, registry) -> None:

@@ -9,13 +9,12 @@ from itertools import pairwise
 import psutil
 import pytest
 
-from hybridwatch.orchestration.fleet import local_cluster, measuring
-from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult
-from hybridwatch.orchestration.fleet.hosts import Node
+from hybridwatch.orchestration.fleet import measuring
+from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult, Node
 from hybridwatch.orchestration.fleet.job import JobOptions
-from hybridwatch.orchestration.fleet.local_cluster import LocalCluster
 from hybridwatch.orchestration.fleet.measuring import (
     RESULTS_WORD,
+    LocalCluster,
     build_job_command,
     measure,
     perform,
@@ -111,7 +110,7 @@ def test_two_measurements_of_a_machine_take_turns(place) -> None:
 
 
 def test_what_is_not_wanted_any_more_is_ended(place, monkeypatch) -> None:
-    monkeypatch.setattr(local_cluster, "_PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(measuring, "_PATIENCE_S", LIMIT_S)
     cluster = LocalCluster([Node("h1", {})])
     begun = place / "begun"
     work = saying(f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)")
@@ -136,7 +135,6 @@ def test_an_interrupt_ends_an_order() -> None:
 
 
 def test_a_proof_is_performed_too() -> None:
-    from hybridwatch.orchestration.fleet.cluster import HealthCheck
-    from hybridwatch.orchestration.fleet.health import HealthReport
+    from hybridwatch.orchestration.fleet.cluster import HealthCheck, HealthReport
 
     assert isinstance(perform(HealthCheck()), HealthReport)

@@ -12,16 +12,14 @@ from hybridwatch.errors import BuildError, LostProbeError
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
-from hybridwatch.orchestration.fleet.driver import DriverSettings
-from hybridwatch.orchestration.fleet.results import PROBES
+from hybridwatch.orchestration.fleet.driver import PROBES, DriverSettings
 from hybridwatch.orchestration.fleet.search import FleetMeasurer, FleetSearch, search_batch_id
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.unit.orchestration.bisect.made_up import a_list
-from tests.unit.orchestration.fleet.planted import METRIC, planted
-from tests.unit.orchestration.fleet.pretended import NOW
+from tests.unit.orchestration.fleet.pretended import METRIC, NOW, planted
 from tests.unit.orchestration.fleet.simulated import BED, Machine
 
 LAST, CHANGE = 16, 11

@@ -30,17 +30,17 @@ from hybridwatch.formats.write.asv_benchmarks import (
     tracked,
 )
 from hybridwatch.metrics import Direction, Kind, Unit
-from hybridwatch.orchestration.nightly.suite import STATS_MARK
-from hybridwatch.orchestration.nightly.suite import suites as suites_of
-from hybridwatch.orchestration.nightly.suite_session import (
+from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
     RECEIPT_VARIABLE,
+    STATS_MARK,
     can_run,
     enough_trials,
     list_values,
     measured,
 )
+from hybridwatch.orchestration.nightly.suite import suites as suites_of
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import find, load_scenario

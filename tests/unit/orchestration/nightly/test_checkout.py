@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import METRICS, find_metric
-from hybridwatch.orchestration.nightly.policy import DEFAULT, load_policy
+from hybridwatch.orchestration.nightly.checkout import DEFAULT, load_policy
 from hybridwatch.scenarios.load import find
 
 ROOT = Path(__file__).parents[4]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from hybridwatch.analysis.alerts import Status
-from hybridwatch.orchestration.fleet.confirming import PlannedPair, asked, known_pairs, left_today
 from hybridwatch.orchestration.fleet.job import Purpose
+from hybridwatch.orchestration.fleet.lookup import PlannedPair, asked, known_pairs, left_today
 from tests.unit.orchestration.fleet.pretended import NOW, a_job
 
 ORDER = ["v1", "v2", "v3", "v4", "v5"]
@@ -46,17 +46,28 @@ def test_the_pair_is_measured_again_first_by_the_same_wish_and_series() -> None:
     assert job.key != JOB.key
 
 
-def test_nothing_more_is_asked_while_the_answer_is_open() -> None:
-    assert builds([alert("first")], again("v5", "")) == []
+CONFIRMED, MIDDLE = again("v5", "second"), again("v3", "third")
 
 
-def test_a_change_that_was_not_seen_again_asks_no_more() -> None:
-    assert builds([alert("first")], again("v5", "second")) == []
+@pytest.mark.parametrize(
+    ("run_id", "known", "asked_for"),
+    [
+        pytest.param("first", [again("v5", "")], [], id="open"),
+        pytest.param("first", [CONFIRMED], [], id="not seen again"),
+        pytest.param("second", [CONFIRMED], [("v1", "v3")], id="confirmed: the middle"),
+        pytest.param("second", [CONFIRMED, again("v3", "")], [], id="the middle is open"),
+        pytest.param("second", [CONFIRMED, MIDDLE], [("v1", "v4")], id="the later half"),
+        pytest.param("second", [CONFIRMED, MIDDLE, again("v4", "4th")], [], id="neighbours"),
+        pytest.param("elsewhere", [], [], id="not measured by this queue"),
+    ],
+)
+def test_what_is_asked_next(run_id, known, asked_for) -> None:
+    assert builds([alert(run_id)], *known) == asked_for
 
 
-def test_of_a_confirmed_change_the_middle_is_next() -> None:
-    assert builds([alert("second")], again("v5", "second")) == [("v1", "v3")]
-    assert builds([alert("second")], again("v5", "second"), again("v3", "")) == []
+def test_the_half_with_the_change_is_searched() -> None:
+    alerts = [alert("second"), alert("third", key="other")]
+    assert builds(alerts, CONFIRMED, MIDDLE) == [("v1", "v2")]
 
 
 def test_a_build_from_before_is_no_news_of_the_line_that_is_watched() -> None:
@@ -71,26 +82,9 @@ def test_a_build_from_before_is_no_news_of_the_line_that_is_watched() -> None:
     assert (middle.builds[-1], middle.options.line) == (order[1], "mine-1a2b3c4d")
 
 
-def test_the_half_with_the_change_is_searched() -> None:
-    confirmed = again("v5", "second")
-    good = again("v3", "third")
-    assert builds([alert("second")], confirmed, good) == [("v1", "v4")]
-    other = alert("third", key="other")
-    assert builds([alert("second"), other], confirmed, good) == [("v1", "v2")]
-
-
-def test_a_search_ends_at_neighbours() -> None:
-    found = [again("v5", "second"), again("v3", "third"), again("v4", "fourth")]
-    assert builds([alert("second")], *found) == []
-
-
 @pytest.mark.parametrize("status", set(Status) - {Status.OPEN})
 def test_an_answered_alert_asks_nothing(status) -> None:
     assert builds([alert("first", status=status)]) == []
-
-
-def test_what_the_queue_did_not_measure_asks_nothing() -> None:
-    assert builds([alert("elsewhere")]) == []
 
 
 def test_builds_whose_order_is_unknown_are_only_confirmed() -> None:

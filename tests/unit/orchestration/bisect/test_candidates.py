@@ -9,16 +9,18 @@ from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commits import find_sha
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate import Candidate, changed_files, mixture
-from hybridwatch.orchestration.bisect.candidate_lists import (
+from hybridwatch.orchestration.bisect.candidates import (
     COLD_WEIGHT,
     HOT_WEIGHT,
     BuildFactory,
+    Candidate,
+    changed_files,
     compute_weight,
     list_builds,
     list_commits,
     list_files,
     list_releases,
+    mixture,
 )
 from hybridwatch.orchestration.bisect.ends import find_ends
 from hybridwatch.orchestration.bisect.question import ChangeDirection

@@ -1,6 +1,9 @@
-"""Lists what lies between two ends: releases, commits, or the files in which two builds differ."""
+"""What a search can measure: the ends, and releases, commits or files between them."""
 
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.code_tree import require_syntax
+from hybridwatch.engines.code_tree import COMPILED, files_below, require_syntax
 from hybridwatch.engines.commits import (
     PACKAGE,
     Commit,
@@ -19,14 +22,93 @@ from hybridwatch.engines.commits import (
     python_changes,
 )
 from hybridwatch.engines.install import InstallState, install, state
+from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
-from hybridwatch.orchestration.bisect.candidate import (
-    Candidate,
-    CandidateList,
-    changed_files,
-    mixture,
-)
+
+
+def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:
+    """List the files of the package in which two builds differ, compiled ones left out."""
+    old, new = (look_at(build.interpreter).package for build in (first, last))
+    paths = {path for package in (old, new) for path in files_below(package)}
+    return tuple(
+        path
+        for path in sorted(paths)
+        if path.suffix not in COMPILED and not _is_same(old / path, new / path)
+    )
+
+
+@contextmanager
+def mixture(first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> Iterator[Path]:
+    """Lay out the package of a build with some files as another has them.
+
+    A file that ``last`` lacks is left out; ``paths`` are relative to the package.
+    """
+    old, new = (look_at(build.interpreter).package for build in (first, last))
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-files-") as folder:
+        package = Path(folder) / "vllm"
+        for path in files_below(old):
+            if path.suffix not in COMPILED:
+                _take(old / path, package / path)
+        for path in paths:
+            (package / path).unlink(missing_ok=True)
+            if (new / path).is_file():
+                _take(new / path, package / path)
+        yield Path(folder)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if not (one.is_file() and other.is_file()):
+        return False
+    return one.samefile(other) or one.read_bytes() == other.read_bytes()
+
+
+def _take(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One position of a search.
+
+    Attributes:
+        key: What it is, the same in every call: a build, a commit.
+        title: How it is called in what a person reads.
+        make: Makes it, and gives the label of its build; raises ``BuildError`` if it cannot be had.
+        weight: How likely it is to be the change, against the others; for times.
+        commit: Of a clone, where it is one.
+    """
+
+    key: str
+    title: str
+    make: Callable[[], str]
+    weight: float = 1.0
+    commit: Commit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateList:
+    """Candidates in order, the ends included.
+
+    Attributes:
+        name: What they are: ``releases``, ``commits``, ``files`` or ``builds``.
+        entries: Two or more; the earlier end first.
+    """
+
+    name: str
+    entries: tuple[Candidate, ...]
+
+    @property
+    def ends(self) -> tuple[Candidate, Candidate]:
+        """The earlier and the later end."""
+        return self.entries[0], self.entries[-1]
+
+    @property
+    def last(self) -> int:
+        """Position of the later end."""
+        return len(self.entries) - 1
+
 
 HOT: Final = (
     "mamba",
@@ -97,11 +179,7 @@ class BuildFactory:
             self.say(f"left out, since not installed; --install installs what is needed:{made_by}")
 
     def release(self, spec: BuildSpec) -> str:
-        """Have a release, and give its label.
-
-        Raises:
-            BuildError: It is not installed, and is not to be.
-        """
+        """Have a release, and give its label."""
         if state(spec) is not InstallState.INSTALLED:
             if not self.installs:
                 raise BuildError(f"not installed; --install does, or: {spec.made_by}")
@@ -112,9 +190,6 @@ class BuildFactory:
         """Make the build of a commit, and give its label.
 
         ``good`` is an earlier commit whose engine comes up.
-
-        Raises:
-            BuildError: It cannot be laid over a release, or its Python cannot be read.
         """
         assert self.repo is not None  # noqa: S101 - a commit comes with its clone
         name = self.named(sha, good)
@@ -172,11 +247,7 @@ def list_releases(factory: BuildFactory, first: BuildSpec, last: BuildSpec) -> C
 
 
 def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
-    """List the commits from one to another; those that reach no engine are left out.
-
-    Raises:
-        BuildError: The first is not an ancestor of the last, or nothing lies between them.
-    """
+    """List the commits from one to another; those that reach no engine are left out."""
     assert factory.repo is not None  # noqa: S101 - a commit comes with its clone
     commits = commits_between(factory.repo, first, last)
     if not commits:
@@ -237,11 +308,7 @@ def compute_weight(paths: Sequence[str]) -> float:
 
 
 def release_tag(repo: Path, release: str) -> str:
-    """Give the commit of a release.
-
-    Raises:
-        BuildError: The clone does not have its tag.
-    """
+    """Give the commit of a release."""
     try:
         return find_sha(repo, f"refs/tags/v{release}")
     except BuildError as error:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridwatch.errors import LostProbeError
-from hybridwatch.orchestration.bisect.posterior.exact import (
+from hybridwatch.orchestration.bisect.question import (
     Bracket,
     ProbeAnswer,
     find_exact,

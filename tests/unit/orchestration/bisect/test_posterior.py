@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridwatch.orchestration.bisect.posterior.belief import build_belief
-from hybridwatch.orchestration.bisect.posterior.timed import (
+from hybridwatch.orchestration.bisect.posterior import (
     Costs,
     Effect,
+    build_belief,
     compute_effect,
     find_timed,
     next_choice,

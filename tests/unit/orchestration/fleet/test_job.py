@@ -5,8 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from hybridwatch.orchestration.fleet.job import HostKind, JobOptions, Purpose
-from hybridwatch.orchestration.fleet.placing import Fleet, Host, HostStatus, place, why_waiting
+from hybridwatch.orchestration.fleet.job import (
+    Fleet,
+    Host,
+    HostKind,
+    HostStatus,
+    JobOptions,
+    Purpose,
+    place,
+    why_waiting,
+)
 from tests.unit.orchestration.fleet.pretended import ANY, NOW, a_job
 
 GPU = HostKind(name="gpu", labels={"kind": "h100"}, gpus=2)
