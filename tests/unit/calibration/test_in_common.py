@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.records.store import write_run
-from hybridwatch_lab.calibration.in_common import correlations_in
+from hybridwatch_lab.calibration.families import correlations_in
 from tests.builders import a_run
 
 TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "metadata_build_time")

@@ -11,9 +11,9 @@ from hybridwatch.analysis.calibration.figure import at_least, part, percent
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.comparisons import found
-from hybridwatch_lab.calibration.field import ANSWER_RULES
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.reports import Judge, shipped
+from hybridwatch_lab.calibration.rivals import ANSWER_RULES
 from hybridwatch_lab.calibration.simulated import answers_run
 
 _SHARE_RIGHT: Final = 0.75

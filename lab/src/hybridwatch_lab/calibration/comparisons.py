@@ -15,11 +15,10 @@ from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, p
 from hybridwatch.analysis.multiplicity import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import find_metric
-from hybridwatch_lab.calibration.field import RATE_RULES, RateRule
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.noise import Array
 from hybridwatch_lab.calibration.reports import Judge, report_on, shipped
-from hybridwatch_lab.calibration.simulated import RATE, SimulatedSession, rates_run
+from hybridwatch_lab.calibration.rivals import RATE_RULES, RateRule
+from hybridwatch_lab.calibration.simulated import RATE, Array, SimulatedSession, rates_run
 
 _CV: Final = 0.03
 _CHANGE: Final = 0.05
