@@ -14,7 +14,7 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.live_engine import LiveEngine
 from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.table import catalogue
 from tests.engine.conftest import HEALTHY
 
 pytestmark = [

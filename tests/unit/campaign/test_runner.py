@@ -11,9 +11,8 @@ import pytest
 from hybridwatch.errors import CampaignError
 from hybridwatch.records.store import write_run
 from hybridwatch.system.guarded import GuardedProcess
-from hybridwatch_lab.gpu.campaign import CampaignJournal, End, run_campaign, runner
-from hybridwatch_lab.gpu.campaign.journal import alone
-from hybridwatch_lab.gpu.campaign.runner import describe
+from hybridwatch_lab.gpu.campaign import runner
+from hybridwatch_lab.gpu.campaign.runner import CampaignJournal, End, alone, describe, run_campaign
 from tests.builders import a_run
 from tests.unit.campaign.plans import a_campaign, a_stage
 from tests.waiting import wait_until

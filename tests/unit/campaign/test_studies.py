@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.analysis.cost import Cost, Ratio
 from hybridwatch.errors import CampaignError
-from hybridwatch_lab.gpu.campaign import CampaignJournal, End, StageEntry
+from hybridwatch_lab.gpu.campaign.runner import CampaignJournal, End, StageEntry
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 
 STEP_TIME = {"ratio": 1.01, "low": 0.99, "high": 1.03}

@@ -6,9 +6,15 @@ from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import home
-from hybridwatch_lab.fuzz.case import CaseRequest, FuzzCase, FuzzPhase
-from hybridwatch_lab.fuzz.scenario_file import build_waves, planned, render
-from hybridwatch_lab.fuzz.space import compute_space
+from hybridwatch_lab.fuzz.case import (
+    CaseRequest,
+    FuzzCase,
+    FuzzPhase,
+    build_waves,
+    compute_space,
+    planned,
+    render,
+)
 from tests.unit.fuzz.targets import RuledTarget, search
 
 CASE = FuzzCase(

@@ -2,7 +2,7 @@
 
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
-from hybridwatch_lab.fuzz.space import compute_space
+from hybridwatch_lab.fuzz.case import compute_space
 
 
 def test_where_a_hit_may_end_within_a_block_texts_part_there_too():

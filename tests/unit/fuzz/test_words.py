@@ -1,8 +1,7 @@
 """A failure is told so that a person can follow it."""
 
 from hybridwatch_lab.fuzz.case import CaseRequest, FuzzCase, FuzzPhase
-from hybridwatch_lab.fuzz.search import FuzzFailure
-from hybridwatch_lab.fuzz.words import case_lines, failure_lines
+from hybridwatch_lab.fuzz.search import FuzzFailure, case_lines, failure_lines
 
 COMMON = "80 of them the common text"
 CASE = FuzzCase(

@@ -14,8 +14,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
-from hybridwatch_lab.gpu.pack import read_left_out, read_machine
-from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, resolve
+from hybridwatch_lab.gpu.pack.pack import read_left_out
+from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, read_machine, resolve
 from tests.wheels import a_wheel
 
 BUILDS = """\

@@ -11,8 +11,7 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.own_faults import MECHANISMS, load_mutants
 from hybridwatch_lab.in_engine import MUTANTS, SETTINGS
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.score import halves
+from hybridwatch_lab.mutants.table import catalogue, halves
 
 THE_EIGHT = (
     "unzeroed-state",

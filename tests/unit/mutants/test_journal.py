@@ -3,8 +3,7 @@
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch_lab.mutants.cell import MutantState
-from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
+from hybridwatch_lab.mutants.table import MutantState, append_cell, read_cells, table_file
 from tests.unit.mutants.cells import a_cell
 
 

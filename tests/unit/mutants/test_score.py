@@ -2,10 +2,17 @@
 
 import pytest
 
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
 from hybridwatch_lab.mutants.judging import Kill, find_state
-from hybridwatch_lab.mutants.score import compute_score, false_alarms
-from hybridwatch_lab.mutants.words import MOST_COLUMNS, cell_words, markdown, score_lines
+from hybridwatch_lab.mutants.table import (
+    HEALTHY,
+    MOST_COLUMNS,
+    MutantState,
+    cell_words,
+    compute_score,
+    false_alarms,
+    markdown,
+    score_lines,
+)
 from tests.unit.mutants.cells import a_cell, a_mutant
 
 MUTANTS = {name: a_mutant() for name in "abcde"}

@@ -7,10 +7,14 @@ import pytest
 from hybridwatch_engine.fixes.fix import Finding
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
-from hybridwatch_engine_lab.studies import fix_cost, in_turn
+from hybridwatch_engine_lab.studies import fix_cost, stepping
 from hybridwatch_engine_lab.studies.fix_cost import adds_syncs, build_forms, costs, syncs_added
-from hybridwatch_engine_lab.studies.in_turn import compute_speeds, step_time_ratio, time_stretches
-from hybridwatch_engine_lab.studies.stepping import StepStretch
+from hybridwatch_engine_lab.studies.stepping import (
+    StepStretch,
+    compute_speeds,
+    step_time_ratio,
+    time_stretches,
+)
 
 
 def a_fix(state, *, can_revert=True):
@@ -61,7 +65,7 @@ def made(monkeypatch):
         order.append(name)
         return StepStretch((float(Engine.slow),) * 4, 4 * rows)
 
-    monkeypatch.setattr(in_turn, "stretch", stretch)
+    monkeypatch.setattr(stepping, "stretch", stretch)
     return order
 
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hybridwatch_engine_lab.studies.interval import paired_ratio
+from hybridwatch_engine_lab.studies.stepping import paired_ratio
 
 
 def test_what_drifts_hits_both_sides_alike():

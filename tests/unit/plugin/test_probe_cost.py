@@ -1,7 +1,7 @@
 """What the probe costs: it is on in its own stretches alone, and too dear only for a device."""
 
 import pytest
-from hybridwatch_engine_lab.studies import in_turn, probe_cost
+from hybridwatch_engine_lab.studies import probe_cost, stepping
 from hybridwatch_engine_lab.studies.stepping import StepStretch
 
 
@@ -24,7 +24,7 @@ def _engine(monkeypatch):
         assert Probe.on is name.endswith("-on")
         return StepStretch((1.5 if Probe.on else 1.0,) * 3, 3 * rows)
 
-    monkeypatch.setattr(in_turn, "stretch", stretch)
+    monkeypatch.setattr(stepping, "stretch", stretch)
     monkeypatch.setattr(probe_cost, "HostSyncProbe", Probe)
 
 

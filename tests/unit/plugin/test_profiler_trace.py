@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hybridwatch_engine_lab.studies.profiler_trace import read_steps
+from hybridwatch_engine_lab.studies.sync_check import read_steps
 
 TRACE = Path(__file__).parents[2] / "fixtures" / "profiler" / "trace.json"
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from hybridwatch_engine_lab.studies import sync_check
-from hybridwatch_engine_lab.studies.profiler_trace import TracedStep
-from hybridwatch_engine_lab.studies.sync_check import TOLERANCE, agreement, main
+from hybridwatch_engine_lab.studies.sync_check import TOLERANCE, TracedStep, agreement, main
 
 STEPS = 50
 

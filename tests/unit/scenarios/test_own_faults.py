@@ -13,8 +13,7 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.own_things import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.scenarios.own_faults import own_faults, own_folders
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.score import halves
+from hybridwatch_lab.mutants.table import catalogue, halves
 
 TABLE = """\
 [mutant.{name}]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine_lab.exercise.fitting import Plain, call_with_known
+from hybridwatch_engine_lab.exercise.trial import Plain, call_with_known
 
 BLOCK: Final = 16
 """Tokens of a cache block."""

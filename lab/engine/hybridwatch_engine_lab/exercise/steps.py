@@ -5,9 +5,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine_lab.exercise.builder import LAYER, build_spec, make_builder
+from hybridwatch_engine_lab.exercise.builder import DRAFTS, LAYER, build_spec, make_builder
 from hybridwatch_engine_lab.exercise.runner import real, stand_in
-from hybridwatch_engine_lab.exercise.speculation import DRAFTS
 
 _COLUMNS: Final = 18
 _INPUTS: Final = 2

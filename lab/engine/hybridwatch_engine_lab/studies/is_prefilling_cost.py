@@ -30,20 +30,18 @@ from hybridwatch_engine.probes.host_sync import runs_on_cuda
 from hybridwatch_engine.probes.joint import Probe
 from hybridwatch_engine.source import installed_tree
 
-from hybridwatch_engine_lab.studies.in_turn import (
-    Forms,
-    compute_speeds,
-    step_time_ratio,
-    time_stretches,
-)
 from hybridwatch_engine_lab.studies.stepping import (
     STEPS,
+    Forms,
+    compute_speeds,
     device_name,
     give,
     own_answer,
     say,
     start,
+    step_time_ratio,
     stretch,
+    time_stretches,
 )
 
 SITE: Final = "BaseMambaAttentionMetadataBuilder._compute_common_metadata"

@@ -27,14 +27,10 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
-from hybridwatch_lab.fuzz.counts import FuzzCounts, LiveTarget
-from hybridwatch_lab.fuzz.engine_target import EngineTarget
-from hybridwatch_lab.fuzz.judging import Judge
-from hybridwatch_lab.fuzz.scenario_file import render
-from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch
-from hybridwatch_lab.fuzz.space import compute_space
-from hybridwatch_lab.fuzz.words import failure_lines
-from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.fuzz.case import compute_space, render
+from hybridwatch_lab.fuzz.engine_target import EngineTarget, FuzzCounts, Judge, LiveTarget
+from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch, failure_lines
+from hybridwatch_lab.mutants.table import catalogue
 
 _DEFAULT: Final = "fuzz/tiny-hybrid"
 _MINUTE: Final = 60.0

@@ -27,13 +27,24 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
-from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
 from hybridwatch_lab.mutants.runner import Effort, MutantRunner
-from hybridwatch_lab.mutants.score import compute_score, false_alarms, halves
-from hybridwatch_lab.mutants.words import cell_words, grid, markdown, score_json
-from hybridwatch_lab.mutants.words import score_lines as lines_of
+from hybridwatch_lab.mutants.table import (
+    HEALTHY,
+    MutantCell,
+    MutantState,
+    append_cell,
+    catalogue,
+    cell_words,
+    compute_score,
+    false_alarms,
+    grid,
+    halves,
+    markdown,
+    read_cells,
+    score_json,
+    table_file,
+)
+from hybridwatch_lab.mutants.table import score_lines as lines_of
 
 _Say = Callable[[str], None]
 

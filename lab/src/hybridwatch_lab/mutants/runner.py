@@ -26,8 +26,8 @@ from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.own_faults import Mutant
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, find_kill, find_state
+from hybridwatch_lab.mutants.table import HEALTHY, MutantCell, MutantState
 
 SLOWEST: Final = 6.0
 """Times as long as the healthy engine may a trial last; then the engine counts as hung."""

@@ -1,9 +1,7 @@
 """Makes the lock of a release, for CPUs or for CUDA."""
 
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.releases.cpu_lock import cpu_lock
-from hybridwatch_lab.releases.cuda_lock import cuda_lock
-from hybridwatch_lab.releases.lock_file import Heard, unheard
+from hybridwatch_lab.releases.locks import Heard, cpu_lock, cuda_lock, unheard
 from hybridwatch_lab.releases.published import published
 
 

@@ -1,23 +1,143 @@
 """A new release becomes a build: lock, fixes, entry, a first look, and a branch with all of it."""
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from packaging.version import Version
 
+from hybridwatch.engines.git import git
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.system import nvidia
 from hybridwatch_lab.releases import builds_table, fixes_table
-from hybridwatch_lab.releases.cuda_lock import PYTHONS
 from hybridwatch_lab.releases.first_look import FirstLook
 from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
-from hybridwatch_lab.releases.lock_file import find_lock
+from hybridwatch_lab.releases.locks import PYTHONS, find_lock
 from hybridwatch_lab.releases.make_lock import make_lock
-from hybridwatch_lab.releases.outcome import Tracked, TrackOutcome, TrackStep
 from hybridwatch_lab.releases.progress import LockProgress
 from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
-from hybridwatch_lab.releases.repository import Repository, commit_as
+
+
+class TrackOutcome(Enum):
+    """How a step ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackStep:
+    """One step.
+
+    Attributes:
+        name: What was to be done.
+        outcome: How it ended.
+        says: What came of it, or why nothing did; the first line is enough to go on with.
+    """
+
+    name: str
+    outcome: TrackOutcome
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """What came of a release.
+
+    Attributes:
+        build: What its build is called.
+        branch: Of the change.
+        commit: The newest of the branch; empty where there is no branch.
+        steps: In the order in which they were taken.
+    """
+
+    build: str
+    branch: str
+    commit: str
+    steps: tuple[TrackStep, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a step failed."""
+        return any(step.outcome is TrackOutcome.FAILED for step in self.steps)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As docs/json.md has it."""
+        return {
+            "build": self.build,
+            "branch": self.branch if self.commit else None,
+            "commit": self.commit or None,
+            "steps": [
+                {"step": step.name, "outcome": step.outcome.value, "says": step.says}
+                for step in self.steps
+            ],
+        }
+
+
+class Repository:
+    """A git repository.
+
+    Args:
+        folder: Its working tree.
+
+    Raises:
+        BuildError: It is none, is only a part of one, or has no commit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        top = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+        if top != folder.resolve():
+            raise BuildError(f"{folder}: expected the top of a git repository, which is {top}")
+        self.head = self.resolve_commit("HEAD")
+
+    def resolve_commit(self, name: str) -> str:
+        """Give the commit that a name stands for.
+
+        Raises:
+            BuildError: There is none of this name.
+        """
+        return git(self._folder, "rev-parse", "--verify", f"{name}^{{commit}}").strip()
+
+    def has_branch(self, name: str) -> bool:
+        """Whether there is a branch of this name."""
+        return bool(git(self._folder, "branch", "--list", name).strip())
+
+    def text_at(self, commit: str, path: Path) -> str:
+        """Read a file as a commit has it.
+
+        Raises:
+            BuildError: It has none.
+        """
+        return git(self._folder, "show", f"{commit}:./{path.as_posix()}")
+
+    @contextmanager
+    def checked_out(self, commit: str) -> Iterator[Path]:
+        """Check a commit out into a temporary folder, which is gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="hybridwatch-track-") as name:
+            folder = Path(name) / "checkout"
+            git(self._folder, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+            try:
+                yield folder
+            finally:
+                git(self._folder, "worktree", "remove", "--force", str(folder))
+
+
+def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> None:
+    """Commit files of a checked-out folder, and give the commit a branch.
+
+    Raises:
+        BuildError: git refuses, as it does where it does not know who commits.
+    """
+    git(folder, "add", "--", *map(str, paths))
+    git(folder, "commit", "--quiet", "--no-verify", "--message", message)
+    git(folder, "branch", branch)
+
 
 Say = Callable[[str], None]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import Kernels
+from hybridwatch_engine_lab.studies.kernels.draw import Kernels
 from hybridwatch_engine_lab.studies.kernels.operands import AlignAfter, Caches, OneHead
 
 _OF_STATE_UPDATE: Final = ("state", "x", "dt", "a", "b", "c", "d", "dt_bias")

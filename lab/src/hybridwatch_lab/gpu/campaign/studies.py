@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.analysis.cost import Cost, Ratio
 from hybridwatch.errors import CampaignError
-from hybridwatch_lab.gpu.campaign.journal import JOURNAL, CampaignJournal
+from hybridwatch_lab.gpu.campaign.runner import JOURNAL, CampaignJournal
 
 CAMPAIGNS: Final = "campaigns"
 """Folder of the campaigns in a results folder."""

