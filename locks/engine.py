@@ -10,8 +10,7 @@ release that has no build yet.
 import sys
 from pathlib import Path
 
-from hybridwatch_lab.releases.locks import find_lock
-from hybridwatch_lab.releases.make_lock import make_lock
+from hybridwatch_lab.releases.locks import find_lock, make_lock
 
 ROOT = Path(__file__).parents[1]
 

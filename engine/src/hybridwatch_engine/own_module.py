@@ -11,11 +11,6 @@ _PACKAGE: Final = "hybridwatch_own"
 def load_own(folder: Path, name: str, place: str) -> ModuleType:
     """Load ``name.py`` from a folder, alone: it cannot import what lies beside it.
 
-    Args:
-        folder: Where it lies.
-        name: Of the module.
-        place: The file and key that name it, for messages.
-
     Raises:
         ValueError: There is no such file, or its code cannot be loaded.
     """

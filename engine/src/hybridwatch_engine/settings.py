@@ -48,11 +48,7 @@ class Settings:
 
 
 def from_environment() -> Settings:
-    """Read the settings of this process.
-
-    Raises:
-        ValueError: The variable holds something else than the JSON object described above.
-    """
+    """Read the settings of this process."""
     text = os.environ.get(VARIABLE)
     if not text:
         return Settings()

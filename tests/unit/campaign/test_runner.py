@@ -135,7 +135,7 @@ import sys
 from pathlib import Path
 from tests.struck import strike_at
 from tests.unit.campaign.plans import a_campaign, a_stage
-from hybridwatch_lab.gpu.campaign import run_campaign
+from hybridwatch_lab.gpu.campaign.runner import run_campaign
 folder, ended, step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 code = "open({!r}, 'a').write('x'); print(1)"
 stages = [a_stage(f"stage-{n}", code.format(str(folder / f"count-{n}"))) for n in range(12)]

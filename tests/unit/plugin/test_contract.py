@@ -6,10 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hybridwatch_engine.graphs_v2 import BUILT
 from hybridwatch_engine.probes import contract
 from hybridwatch_engine.probes.scheduled import ScheduledRow
-from hybridwatch_engine.replays import Replay
+from hybridwatch_engine.replays import BUILT, Replay
 
 # Two requests that decode and a padded row, in blocks of 16: attention has group 0, Mamba group 1.
 ROWS = {

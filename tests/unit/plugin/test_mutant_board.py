@@ -5,8 +5,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hybridwatch_engine.mutants.board import MutantBoard
-from hybridwatch_engine.mutants.headers import MutantHeader
+from hybridwatch_engine.mutants.board import MutantBoard, MutantHeader
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.scheduler_side import _answered_here_too
 from hybridwatch_engine_lab.mutants import cost

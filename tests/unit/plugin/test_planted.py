@@ -5,12 +5,20 @@ from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hybridwatch_engine.host_read import host_read
 from hybridwatch_engine.model_runner import work_of_steps
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.planted import FAULTS, Fault, Planter
-from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step, slow_step
-from hybridwatch_engine.unzeroed_state import _all_continue
+from hybridwatch_engine.planted import (
+    EXTRA,
+    FAULTS,
+    SMALL_PERCENTS,
+    Drag,
+    Fault,
+    Planter,
+    _all_continue,
+    busy_step,
+    host_read,
+    slow_step,
+)
 
 from hybridwatch.engines.builds import FAULTS as LABEL_FAULTS
 from hybridwatch.scenarios import FIXES
@@ -77,7 +85,7 @@ def test_a_busy_step_works_its_share_of_what_its_thread_worked(monkeypatch, runn
         clock.now += 0.125  # looking is work, too: so the busy loop comes to its end
         return clock.now
 
-    monkeypatch.setattr("hybridwatch_engine.slow_step.time.thread_time", look)
+    monkeypatch.setattr("hybridwatch_engine.planted.time.thread_time", look)
     patches = busy_step(0.25)
     monkeypatch.setattr(runners.classes[0], "execute_model", lambda _, seconds: clock.work(seconds))
     patches.install()

@@ -4,8 +4,7 @@ import json
 import sys
 
 import pytest
-from hybridwatch_engine.mutants.headers import mutant_headers
-from hybridwatch_engine.mutants.mutant import patches_of
+from hybridwatch_engine.mutants.board import mutant_headers, patches_of
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planter import planter
 

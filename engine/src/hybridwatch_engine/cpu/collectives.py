@@ -55,11 +55,7 @@ def _reduce_scatterv(_: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def collectives() -> PatchSet:
-    """The operations, made once per process.
-
-    Raises:
-        AttributeError: This release has renamed the communicator's methods.
-    """
+    """The operations, made once per process."""
     from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator
 
     return PatchSet(

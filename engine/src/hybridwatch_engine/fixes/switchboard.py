@@ -9,12 +9,7 @@ from hybridwatch_engine.source import SourceTree, installed_tree
 
 
 class Switchboard:
-    """The fixes of one process.
-
-    Args:
-        tree: The vLLM that this process runs.
-        fixes: The fixes to look after.
-    """
+    """The fixes of one process."""
 
     def __init__(self, tree: SourceTree, fixes: Mapping[str, Fix] = FIXES) -> None:
         self._fixes = fixes
@@ -42,13 +37,6 @@ class Switchboard:
 
     def switch(self, fix_id: str, wanted: bool) -> str:
         """Make a fix present or absent from now on.
-
-        Args:
-            fix_id: Id of a known fix.
-            wanted: Whether the fix shall be in.
-
-        Returns:
-            The new state.
 
         Raises:
             ValueError: There is no such fix, or it cannot be switched that way in this release.

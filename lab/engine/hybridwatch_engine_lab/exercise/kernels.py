@@ -51,9 +51,6 @@ def window_after_short_step() -> dict[str, Any]:
 
     Returns:
         The first inputs in its window afterwards, as many as the next step looks at.
-
-    Raises:
-        NotBuiltError: This engine has no such layer on a CPU.
     """
     from vllm.platforms import current_platform
 
@@ -100,11 +97,7 @@ _TOKENS, _HEADS, _HEAD_SIZE = 4, 2, 32
 
 
 def heads_apart() -> dict[str, Any]:
-    """Rotate tokens with their heads in one row, and apart: of which is the outcome the same?
-
-    Raises:
-        NotBuiltError: This engine's kernel is not a CPU's.
-    """
+    """Rotate tokens with their heads in one row, and apart: of which is the outcome the same?"""
     import torch
     from vllm import _custom_ops
     from vllm.platforms import current_platform
@@ -172,9 +165,6 @@ def states_behind_tokens() -> dict[str, Any]:
 
     The state is read from slot 1, where the last accepted token left it; behind the tokens it
     belongs into the slots 1, 2 and 3.
-
-    Raises:
-        NotBuiltError: This engine has no compiled kernel for a CPU.
     """
     import torch
     from vllm.model_executor.layers.mamba.ops.ssu_dispatch import CPUSSUBackend

@@ -116,13 +116,7 @@ def state_copied_in_a_step_that_loads() -> dict[str, Any]:
 
 
 def dummy_run(runner: Any, build: Callable[..., Any], *, is_graph_capturing: bool = False) -> None:
-    """Let a stand-in go through a dummy run of four rows until its metadata is built.
-
-    Args:
-        runner: The stand-in.
-        build: What it builds metadata with.
-        is_graph_capturing: Whether the run captures a graph or replays one.
-    """
+    """Let a stand-in go through a dummy run of four rows until its metadata is built."""
 
     def build_and_leave(**arguments: Any) -> None:
         build(**arguments)
@@ -142,9 +136,6 @@ def stand_in(**differing: Any) -> Any:
     """A runner that has whatever the engine's functions ask for.
 
     What they read differs from release to release, and most of it makes no difference here.
-
-    Args:
-        differing: Attributes that do make a difference.
     """
     import torch
 

@@ -23,7 +23,6 @@ class Pool:
         budget: Most tokens of a step.
         mamba_groups: Cache groups of Mamba layers; attention has one more.
         drafts: Tokens that a request may be drafted; each needs a block in every Mamba group.
-        policy: Who goes first.
         longest: Most tokens of a request.
         unit: A prefix is found at multiples of so many tokens. Where that is finer than a block, a
             step stores the state at the last of them besides, as Mamba2's layers do from 0.32.0 on.
@@ -39,11 +38,7 @@ class Pool:
 
 
 class Office:
-    """A scheduler in mode ``align`` with a prefix cache, and the steps that it makes.
-
-    Args:
-        pool: What there is to share out.
-    """
+    """A scheduler in mode ``align`` with a prefix cache, and the steps that it makes."""
 
     def __init__(self, pool: Pool) -> None:
         from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
@@ -91,11 +86,7 @@ class Office:
         )
 
     def step(self) -> Any:
-        """Schedule, compute nothing, and give a token to each request that is due one.
-
-        Returns:
-            What was scheduled.
-        """
+        """Schedule, compute nothing, and give a token to each request that is due one."""
         from vllm.v1.outputs import ModelRunnerOutput
 
         scheduled = self.scheduler.schedule()

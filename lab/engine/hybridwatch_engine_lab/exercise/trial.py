@@ -75,13 +75,7 @@ class ExerciseOutcome:
 
 
 def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> ExerciseOutcome:
-    """Exercise a fix and leave the release as it was.
-
-    Args:
-        board: Switches the fixes of this process.
-        fix_id: Id of a fix that is not made of parts.
-        exercise: How to see it.
-    """
+    """Exercise a fix and leave the release as it was."""
     native = board.states()[fix_id]
     if native == "not-applicable":
         return ExerciseOutcome(native, ok=True)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, moved_in_time, slots_of
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, moved_in_time, slots_of
 
 
 def continued_window(original: Callable[..., Any], tally: Tally, *, by: int) -> Callable[..., Any]:

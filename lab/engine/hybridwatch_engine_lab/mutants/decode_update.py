@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, of_precision, slots_of
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, of_precision, slots_of
 
 
 def dt_bias(original: Callable[..., Any], tally: Tally, *, plus: float) -> Callable[..., Any]:

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, of_precision
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, of_precision
 
 
 def seed_ignored(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.caches import clear_states
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, clear_states
 
 
 def miscounted_chunk(

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable[..., Any]:

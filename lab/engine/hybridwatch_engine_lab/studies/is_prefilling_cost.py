@@ -24,10 +24,9 @@ from typing import Any, Final
 
 from hybridwatch_engine.fixes import single_token_extend
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import Probe
 from hybridwatch_engine.probes.device_waits import DeviceWaitsProbe
-from hybridwatch_engine.probes.host_reads import HostReadsProbe
-from hybridwatch_engine.probes.host_sync import runs_on_cuda
-from hybridwatch_engine.probes.joint import Probe
+from hybridwatch_engine.probes.host_sync import HostReadsProbe, runs_on_cuda
 from hybridwatch_engine.source import installed_tree
 
 from hybridwatch_engine_lab.studies.stepping import (

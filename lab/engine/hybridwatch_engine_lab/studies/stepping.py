@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final, TextIO
 
-from hybridwatch_engine.every_rank import every_rank
+from hybridwatch_engine.connections import every_rank
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
 
@@ -134,11 +134,6 @@ def device_name() -> str:
 
 def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
     """Start the engine; on a CPU its FULL graphs are replayed.
-
-    Args:
-        model: Folder of the model.
-        rows: The largest batch that it will be given.
-        more: Arguments that differ from those here, or come on top.
 
     Raises:
         RuntimeError: vLLM went on without our plugin.

@@ -78,6 +78,12 @@ class _Wait:
 def read_steps(trace: Mapping[str, Any]) -> tuple[TracedStep, ...]:
     """Read the steps of a trace, in order.
 
+    A trace is what ``export_chrome_trace`` writes: kineto's form of the Chrome trace format, times
+    in microseconds. Calls of the CUDA runtime are events of the category ``cuda_runtime`` on the
+    thread that made them; a copy is one of the category ``gpu_memcpy`` too, tied to its call by
+    ``correlation``, and its name says whether the host's memory was pinned. A step begins with a
+    range of ``torch.profiler.record_function``, of the category ``user_annotation``.
+
     Raises:
         ValueError: No step is marked in it, or steps of several threads are.
     """

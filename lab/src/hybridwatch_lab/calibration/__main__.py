@@ -78,9 +78,6 @@ def read_histories(file: Path) -> Mapping[str, Array]:
 
     Args:
         file: CSV with a header, columns ``series`` and ``value``, oldest first within a series.
-
-    Raises:
-        HistoryError: The file cannot be read, lacks a column, or a value is no positive number.
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     try:

@@ -46,6 +46,11 @@ def find_by_bayesect(
 ) -> Belief:
     """Search until one commit is likely enough.
 
+    This is the rule of git-bayesect, written from the description of its version 1.2. Nobody knows
+    how often a commit before the change says yes, nor one behind it; both shares have a Beta
+    distribution (Jeffreys' prior), which is integrated out. Next comes the commit whose answer is
+    expected to leave the least entropy. One that gives no answer is no longer suspected.
+
     Args:
         weights: How likely each commit is before, from position 1; position 0 said no, and the last
             one yes.
@@ -186,9 +191,6 @@ class BisectionOutcome:
     Attributes:
         right: Whether it named the culprit alone.
         holds: Whether what it named holds the culprit.
-        width: How many commits it named.
-        sessions: How many were made.
-        minutes: What they took.
     """
 
     right: bool

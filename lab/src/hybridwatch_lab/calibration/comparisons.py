@@ -54,7 +54,6 @@ class ComparisonQuestion:
     """What is simulated.
 
     Attributes:
-        session: How the two sides are measured.
         cv: Spread of the trials of a side.
         change: contender / baseline - 1 of the true levels.
     """

@@ -39,8 +39,8 @@ _FEWEST_BLOCKS: Final = 7
 def correlations_in(results: Path) -> Iterator[float]:
     """Give for each run of a store how strongly its times and rates move together.
 
-    Args:
-        results: Folder of the records.
+    Metrics of one trial see the same steps. A family of metrics that move together costs each of
+    them less power.
 
     Yields:
         The mean absolute correlation of two metrics' log ratios within blocks, from 0 to 1; nothing

@@ -15,13 +15,7 @@ from hybridwatch.analysis.calibration.figure import CONFIDENCE, Figure, FigureFo
 
 @dataclass(frozen=True, slots=True)
 class Laboratory:
-    """Where an experiment is made.
-
-    Attributes:
-        seed: Of the whole calibration.
-        quick: Whether few simulations must do.
-        tell: Takes one line of progress.
-    """
+    """Where an experiment is made."""
 
     seed: int
     quick: bool
@@ -38,13 +32,7 @@ class Laboratory:
 
 @dataclass(frozen=True, slots=True)
 class LabTable:
-    """Figures side by side.
-
-    Attributes:
-        caption: What the table tells, one line.
-        header: Names of the columns; the first is that of the rows.
-        rows: Text of the cells.
-    """
+    """Figures side by side."""
 
     caption: str
     header: tuple[str, ...]

@@ -32,9 +32,6 @@ class SyntheticCase:
     """One series asked about twice: as it is, and with a step.
 
     Attributes:
-        noise: Its kind.
-        cv: Its spread.
-        n: Its length.
         change: Size of the step, without sign.
         hit: Whether the step was named.
         luck: Whether its place was named without it.

@@ -51,15 +51,7 @@ _Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class _MutantOptions:
-    """What the command line wants to be measured.
-
-    Attributes:
-        build: Label of the engine.
-        only: Names of mutants; none for all.
-        half: Which half of them; None for both.
-        effort: How much of a scenario is measured for each.
-        anew: Whether what the table has is measured again.
-    """
+    """What the command line wants to be measured."""
 
     build: str
     only: tuple[str, ...]
@@ -78,11 +70,7 @@ class _MutantOptions:
         return found if self.pains is Effort.THOROUGH else [briefly(one) for one in found]
 
     def mutants(self) -> Mapping[str, Mutant]:
-        """Give the mutants that are wanted.
-
-        Raises:
-            BuildError: One is not known.
-        """
+        """Give the mutants that are wanted."""
         known = catalogue()
         for name in self.only:
             if name not in known:

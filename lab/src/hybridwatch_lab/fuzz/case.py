@@ -141,8 +141,6 @@ class SearchSpace:
     """What a case may be made of; each row from the simplest to the nastiest.
 
     Attributes:
-        inputs: Lengths of prompts.
-        outputs: Lengths of answers.
         shares: Lengths of shared prefixes; a prompt takes what is shorter than itself.
         budgets: Most tokens of a step; None for the engine's own.
         idle_batches: Dummy batches whenever the engine comes to rest.

@@ -32,7 +32,6 @@ class Played:
     """What an engine did with a case.
 
     Attributes:
-        requests: What was asked.
         answers: To each; without tokens where its logarithms are no numbers, and where the request
             was to be aborted.
         counters: What the contract probe counted.
@@ -69,11 +68,7 @@ class Judge:
     _known: dict[Prompt, Completion] = field(default_factory=dict)
 
     def faults(self, played: Played) -> tuple[str, ...]:
-        """Say what was wrong, in a line each; nothing if all was right.
-
-        Raises:
-            BuildError: The oracle has ended.
-        """
+        """Say what was wrong, in a line each; nothing if all was right."""
         if played.trouble:
             return (f"the engine did not come to the end: {played.trouble}",)
         self._learn(played)
@@ -137,11 +132,6 @@ class EngineTarget:
     """A build with the engine of a scenario, on which cases are played; a context manager.
 
     Attributes:
-        scenario: Gives model and engine arguments.
-        build: Which engine.
-        models: Folder of the models.
-        work: Folder for logs.
-        say: Called with a line about what is going on.
         mutant: A fault that is on all the time; None for none.
     """
 
@@ -168,12 +158,7 @@ class EngineTarget:
         self._is_open = False
 
     def open_anew(self) -> None:
-        """End the engine and start another one.
-
-        Raises:
-            EngineError: It does not come up.
-            BuildError: The mutant does not fit this release.
-        """
+        """End the engine and start another one."""
         # An engine pool starts an engine only so often.
         self.close()
         self._pool = EnginePool(
@@ -187,11 +172,7 @@ class EngineTarget:
         self._is_open = True
 
     def play(self, case: FuzzCase) -> Played:
-        """Play a case from a fresh state on; an engine that does not survive it is replaced.
-
-        Raises:
-            EngineError: The next engine does not come up.
-        """
+        """Play a case from a fresh state on; an engine that does not survive it is replaced."""
         engine = self._engine()
         with ended_after(engine, LONGEST_S) as expired:
             try:
@@ -259,14 +240,7 @@ class FuzzCounts:
 
 @dataclass(slots=True)
 class LiveTarget:
-    """Plays cases on a live engine and holds them against an oracle.
-
-    Attributes:
-        engine_target: Has the engine.
-        judge: Has the oracle.
-        tell: Called after each case with the counts.
-        counts: What was played so far.
-    """
+    """Plays cases on a live engine and holds them against an oracle."""
 
     engine_target: EngineTarget
     judge: Judge
@@ -274,13 +248,7 @@ class LiveTarget:
     counts: FuzzCounts = field(default_factory=FuzzCounts)
 
     def verdict(self, case: FuzzCase) -> tuple[str, ...]:
-        """Play a case, and say what was wrong with it.
-
-        Raises:
-            EngineError: The engine does not come up again.
-            BuildError: The oracle has ended.
-            KeyboardInterrupt: A stop was requested.
-        """
+        """Play a case, and say what was wrong with it."""
         require_wanted()
         played = self.engine_target.play(case)
         counts = self.counts

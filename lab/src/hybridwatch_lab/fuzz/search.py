@@ -39,7 +39,6 @@ class CaseMachine(RuleBasedStateMachine):
     """Tells one case; a subclass says of what and to whom.
 
     Attributes:
-        space: What cases are made of.
         play: Plays one; raises an exception when something was wrong.
     """
 
@@ -99,12 +98,7 @@ class CaseMachine(RuleBasedStateMachine):
 
 
 def build_machine(space: SearchSpace, play: Callable[[FuzzCase], None]) -> type[CaseMachine]:
-    """Make the class of state machines that make cases.
-
-    Args:
-        space: What they are made of.
-        play: Plays one; raises an exception when something was wrong.
-    """
+    """Make the class of state machines that make cases."""
     return type("Fuzzer", (CaseMachine,), {"space": space, "play": staticmethod(play)})
 
 
@@ -162,11 +156,8 @@ class FuzzSearch:
     """One search.
 
     Attributes:
-        target: Plays the cases.
-        space: What they are made of.
         limit_s: After so long no case is begun.
         most: Cases that are made at most; None for as many as there is time for.
-        clock: Seconds.
     """
 
     target: FuzzTarget

@@ -71,8 +71,6 @@ class Questions:
     """What a page is to tell.
 
     Attributes:
-        engines: Whose figures.
-        controls: Which controls.
         accelerator: On what the engines must have computed.
         out_of_reach: Releases into which a scenario's fix cannot be put, by its id.
     """
@@ -99,7 +97,6 @@ class Quantity:
     """A column of figures.
 
     Attributes:
-        name: For a person.
         metrics: Whether a metric belongs here, by its id.
         inverse: Whether one over the metric is shown.
     """
@@ -131,11 +128,9 @@ class GpuFigure:
     """A number with where it comes from.
 
     Attributes:
-        metric: What was measured.
         value: Over the trials of one side, or over its documents; base units. Of an inverse
             quantity one over it.
         n: How many trials, or documents.
-        record: Where they are.
     """
 
     metric: Metric
@@ -149,8 +144,6 @@ class FindingRow:
     """One scenario on one engine.
 
     Attributes:
-        scenario: What was measured.
-        wanted: Of which engine.
         figures: By the name of the quantity; empty where they are owed, and a quantity that the
             scenario or the engine cannot have is left out.
     """
@@ -165,10 +158,7 @@ class JudgedFinding:
     """A control of a scenario.
 
     Attributes:
-        scenario: Which one.
-        wanted: Which control.
         control: How it went; ``None`` while it is owed.
-        record: Its record.
         possible: Whether there is a healthy engine of that release at all.
     """
 

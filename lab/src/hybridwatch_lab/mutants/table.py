@@ -22,11 +22,7 @@ _CALLED: Final = f"{MUTANTS.parent.name}/{MUTANTS.name}"
 
 
 def catalogue() -> Mapping[str, Mutant]:
-    """Every mutant by its name, in the order of tables: the first half first, own ones last.
-
-    Raises:
-        ScenarioError: A file is wrong, or an own mutant is called as one that is shipped.
-    """
+    """Every mutant by its name, in the order of tables: the first half first, own ones last."""
     shipped, own = _shipped(), own_faults()
     for name in own.keys() & shipped.keys():
         raise ScenarioError(
@@ -65,20 +61,15 @@ class MutantCell(JournalEntry):
 
     Attributes:
         mutant: Its name, or ``HEALTHY``.
-        scenario: Id.
-        build: Label of the build.
         mutant_digest: Of what the mutant did; empty for the healthy engine.
         scenario_digest: Of the work that the engine got.
-        state: What became of it.
         metrics: What killed it, the clearest first; ``engine_died``, ``timeout`` and
             ``failed_trial`` stand for a trial that gave no measurement.
         detail: How clearly, in one line.
         seconds: Of trials until it was killed, or until all were over.
         reached: How often its code ran; None when the engine took the count with it.
         changed: How often it changed something, likewise.
-        trials: How many were made.
         measured_at: UTC.
-        release: Of the engine.
         revision: Commit of hybridwatch, None outside a checkout.
     """
 

@@ -24,7 +24,6 @@ class NewestBuild:
 
     Attributes:
         name: ``cpu-`` or ``cuda-`` and the release.
-        release: Its version.
         torch: The requirement that is installed first.
     """
 
@@ -34,11 +33,7 @@ class NewestBuild:
 
 
 def newest_build(text: str, accelerator: str) -> NewestBuild:
-    """Find the build of the newest release in a file.
-
-    Raises:
-        BuildError: There is none for the accelerator.
-    """
+    """Find the build of the newest release in a file."""
     builds = tomllib.loads(text)["builds"]
     whole = {name: {**builds.get(entry.get("like"), {}), **entry} for name, entry in builds.items()}
     found = [

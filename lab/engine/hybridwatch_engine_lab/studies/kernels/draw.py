@@ -72,12 +72,7 @@ NULL_BLOCK = 0
 
 
 class Draw:
-    """A seeded source of everything a case is made of.
-
-    Args:
-        seed: Says all that comes out.
-        dtype: Type of inputs.
-    """
+    """A seeded source of everything a case is made of."""
 
     def __init__(self, seed: int, dtype: torch.dtype) -> None:
         self.dtype = dtype

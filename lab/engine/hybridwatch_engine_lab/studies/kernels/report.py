@@ -18,8 +18,6 @@ class CompareError:
     """How far one tensor of a case is off.
 
     Attributes:
-        name: Which tensor.
-        dtype: Its type.
         relative: Largest difference over the largest value that the reference has; infinite where
             one has a number and the other none, or where something was written that the reference
             has left as it was.
@@ -85,10 +83,8 @@ class Worst:
     """The largest error of one kernel in one type against one reference.
 
     Attributes:
-        kernel: Which.
         dtype: Type of the tensor that is off.
         reference: ``plain loop`` or ``Triton``.
-        cases: Cases compared.
         error: Largest relative error.
         number: Case that has it.
     """
@@ -119,8 +115,6 @@ class KernelReport:
     """Errors as they come in.
 
     Attributes:
-        seed: Seed of the cases.
-        cases: Cases drawn.
         worst: By kernel, type and reference.
         failures: What no limit covers.
     """

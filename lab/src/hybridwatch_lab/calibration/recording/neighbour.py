@@ -54,11 +54,7 @@ class Habits:
 
 
 class Neighbours:
-    """Noisy neighbours, as long as the context lasts.
-
-    Args:
-        habits: One process for each.
-    """
+    """Noisy neighbours, as long as the context lasts."""
 
     def __init__(self, habits: tuple[Habits, ...]) -> None:
         self._habits = habits
@@ -66,11 +62,7 @@ class Neighbours:
         self.pids: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
-        """Start them.
-
-        Raises:
-            OSError: A process cannot be started.
-        """
+        """Start them."""
         with ExitStack() as on_error:
             started = [on_error.enter_context(_started(one)) for one in self._habits]
             # Popen waits for the end of a process when its context ends; the pipe goes first.

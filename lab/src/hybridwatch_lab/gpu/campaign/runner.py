@@ -42,10 +42,6 @@ class StageEntry(BaseModel):
     """One line of the journal.
 
     Attributes:
-        stage: Its id.
-        end: How it ended.
-        seconds: How long it took.
-        command: What was run.
         left: Files that it left, records relative to the results folder.
         reason: In one line why it did not answer; empty otherwise.
         tail: The end of its log when it did not answer.
@@ -69,9 +65,6 @@ class CampaignJournal:
 
     Args:
         folder: The campaign's folder; it is made where it is not there.
-
-    Raises:
-        CampaignError: The folder cannot be made or read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -109,11 +102,7 @@ def _parsed(line: bytes) -> StageEntry | None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a campaign's folder.
-
-    Raises:
-        CampaignError: Another campaign is going on in it.
-    """
+    """Hold a campaign's folder."""
     with claimed(folder / ".lock") as is_ours:
         if not is_ours:
             raise CampaignError(f"{folder}: another campaign is going on here; let it end")
@@ -137,9 +126,7 @@ class Campaign:
     """One campaign.
 
     Attributes:
-        plan: Its stages.
         folder: Gets the journal, and of each stage what it printed and its log.
-        results: The results folder that the stages write into.
         seconds: After so long nothing more is begun or left running.
     """
 
@@ -163,9 +150,6 @@ def run_campaign(
 
     Returns:
         What became of each stage, in the plan's order.
-
-    Raises:
-        CampaignError: The folder cannot be written, or another campaign is going on in it.
     """
     deadline = clock() + campaign.seconds
     journal = CampaignJournal(campaign.folder)

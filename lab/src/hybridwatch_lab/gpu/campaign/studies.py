@@ -66,11 +66,7 @@ class _ReadCost(_Answer):
 
 
 def costs_in(results: Path) -> list[Cost]:
-    """Read what the campaigns of a results folder measured; of each study the newest answer.
-
-    Raises:
-        CampaignError: An answer is not what its study prints.
-    """
+    """Read what the campaigns of a results folder measured; of each study the newest answer."""
     newest: dict[tuple[str, str], list[Cost]] = {}
     for path in sorted((results / CAMPAIGNS).glob(f"*/{JOURNAL}")):
         for study, answer in _answers(path.parent):

@@ -112,9 +112,6 @@ def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[st
         home: The home or checkout of the builds.
         keep: Entries that are packed all the same, by id.
         also: Entries that are left out besides the usual ones, by id.
-
-    Raises:
-        BuildError: The file is not valid, or no entry has such an id.
     """
     path = shipped_engine(home) / _FILE.name
     with refusing_toml(path, _LeaveOutFile, BuildError, _FILE):
@@ -151,9 +148,6 @@ class PackRequest:
     """What is to be packed.
 
     Attributes:
-        build: The build.
-        machine: What the machine has.
-        left_out: What stays behind.
         out: Folder for everything; made when missing.
         piece_bytes: The size of a piece, at most.
         python: An interpreter of the machine's version, on this one.
@@ -176,9 +170,6 @@ class Pack:
     """What was made.
 
     Attributes:
-        folder: What to carry over.
-        pieces: Its pieces.
-        packages: What is in them.
         left_behind: Unpacked bytes of files that were left out, by distribution.
     """
 

@@ -35,7 +35,6 @@ class Machine:
     """What is installed there.
 
     Attributes:
-        source: The file that says so, by its name.
         packages: Version by name; names as pip compares them.
         python: Its Python, such as ``3.12``; empty where the file does not say.
     """
@@ -51,9 +50,6 @@ def read_machine(path: Path) -> Machine:
     Args:
         path: What ``pip list`` printed (as a table, ``--format json`` or ``freeze``), ``pip
             freeze`` or ``pip inspect``.
-
-    Raises:
-        BuildError: It cannot be read, or a line of it names no package and version.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -118,7 +114,6 @@ class WantedWheel:
 
     Attributes:
         name: As pip compares names.
-        version: Which.
         because: Who requires it, and how.
         instead_of: The version that the machine has; empty when it has none.
     """
@@ -135,7 +130,6 @@ class ResolveQuestion:
 
     Attributes:
         requirements: What shall run there, such as ``vllm==0.23.0``.
-        machine: What is there.
         lock: By name a line ``name==version``: which, where the machine has none.
         left_out: Packages that are not wanted, nor what only they require.
         as_it_is: Packages that are good in any version.
@@ -159,10 +153,6 @@ def resolve(question: ResolveQuestion) -> list[WantedWheel]:
 
     Returns:
         In the order of their names.
-
-    Raises:
-        BuildError: Requirements contradict each other, or a package cannot be had; with pip's
-            words for it.
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-pack-") as folder:
         site = _Stub(question, Path(folder))

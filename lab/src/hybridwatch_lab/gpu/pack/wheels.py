@@ -38,11 +38,7 @@ class Target:
     glibc: str
 
     def options(self) -> list[str]:
-        """What pip gets to know of it.
-
-        Raises:
-            BuildError: The version of glibc is none.
-        """
+        """What pip gets to know of it."""
         found = _GLIBC.fullmatch(self.glibc)
         if not found:
             raise BuildError(f"glibc: expected a version such as 2.34, found {self.glibc!r}")
@@ -62,12 +58,6 @@ def fetch(
         target: For which machine.
         into: The folder; made when missing.
         wheels: Folders to look in, and no index then.
-
-    Returns:
-        Path by name of the package.
-
-    Raises:
-        BuildError: One cannot be had; with pip's words for it.
     """
     into.mkdir(parents=True, exist_ok=True)
     missing = [name for name in versions if name not in _found(versions, into)]
@@ -82,16 +72,7 @@ def fetch(
 
 
 def build(versions: Mapping[str, str], into: Path, wheels: Sequence[Path] = ()) -> None:
-    """Make the wheels of packages that are released as source only, and are pure Python.
-
-    Args:
-        versions: What to build, by name.
-        into: The folder; made when missing.
-        wheels: Folders to look in, and no index then.
-
-    Raises:
-        BuildError: One cannot be had or built; with pip's words for it.
-    """
+    """Make the wheels of packages that are released as source only, and are pure Python."""
     into.mkdir(parents=True, exist_ok=True)
     missing = [name for name in versions if name not in _found(versions, into)]
     if missing:

@@ -1,19 +1,48 @@
-"""Where a row's state lies in gated delta nets: with drafts, without, and in a batch of both.
-
-NumPy's arrays stand for torch's.
-"""
+"""Where recurrent states lie, read off the metadata of made-up builders."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
-from hybridwatch_engine.probes.state_slots import SlotPlace, list_layers, slots_in
+from hybridwatch_engine.probes.state_slots import (
+    DeltaNetGroup,
+    MambaGroup,
+    SlotPlace,
+    list_layers,
+    slots_in,
+)
+
+TABLE = [[10, 11, 12, 13]]
+
+
+def group(**fields):
+    """One speculating row in mode ``all``, whose last step wrote from column 1 on."""
+    cache = SimpleNamespace(mamba_cache_mode="all")
+    builder = SimpleNamespace(vllm_config=SimpleNamespace(cache_config=cache), use_spec_decode=True)
+    metadata = SimpleNamespace(
+        num_accepted_tokens=[2],
+        state_indices_tensor_d=TABLE,
+        block_idx_last_computed_token=[1],
+        num_decodes=1,
+        **fields,
+    )
+    return MambaGroup("a", builder, metadata, (), 1)
+
+
+def test_an_anchor_says_where_the_step_before_has_written():
+    found = group(block_idx_last_scheduled_token_prev_step=[1]).read(0)
+    assert found == SlotPlace(state=12, window=11, offset=1)
+
+
+@pytest.mark.parametrize("fields", [{}, {"block_idx_last_scheduled_token_prev_step": None}])
+def test_without_one_the_metadata_cannot_tell(fields):
+    assert group(**fields).read(0) is None
+
 
 BUILDER = SimpleNamespace(num_spec=2)
 
 
-def group(rows: int, **fields: object) -> DeltaNetGroup:
+def delta_net_group(rows: int, **fields: object) -> DeltaNetGroup:
     """A batch; what is not named is as in one without drafts."""
     nothing = {"spec_sequence_masks": None, "spec_state_indices_tensor": None}
     counts = {"num_decodes": 0, "num_spec_decodes": 0, "num_accepted_tokens": None}
@@ -21,7 +50,7 @@ def group(rows: int, **fields: object) -> DeltaNetGroup:
 
 
 def test_without_drafts_a_row_has_one_slot_whether_it_decodes_or_begins():
-    batch = group(3, num_decodes=2, non_spec_state_indices_tensor=np.array([7, 8, 9]))
+    batch = delta_net_group(3, num_decodes=2, non_spec_state_indices_tensor=np.array([7, 8, 9]))
     assert batch.decodes == 2
     assert [batch.read(row) for row in range(2)] == [SlotPlace(7, 7, 0), SlotPlace(8, 8, 0)]
     assert batch.written(2, 5) == SlotPlace(9, 9, 0)
@@ -29,12 +58,15 @@ def test_without_drafts_a_row_has_one_slot_whether_it_decodes_or_begins():
 
 def test_padding_is_no_request():
     assert (
-        group(1, num_decodes=4, non_spec_state_indices_tensor=np.array([7, 0, 0, 0])).decodes == 1
+        delta_net_group(
+            1, num_decodes=4, non_spec_state_indices_tensor=np.array([7, 0, 0, 0])
+        ).decodes
+        == 1
     )
 
 
 def test_with_drafts_a_row_goes_on_behind_what_was_accepted():
-    batch = group(
+    batch = delta_net_group(
         1,
         num_spec_decodes=1,
         num_accepted_tokens=np.array([3]),
@@ -46,7 +78,7 @@ def test_with_drafts_a_row_goes_on_behind_what_was_accepted():
 
 
 def test_in_a_batch_of_both_each_kind_is_counted_by_itself():
-    batch = group(
+    batch = delta_net_group(
         4,
         num_spec_decodes=2,
         num_accepted_tokens=np.array([1, 2]),

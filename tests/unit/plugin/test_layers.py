@@ -4,7 +4,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hybridwatch_engine.probes.block_copies import BlockCopiesProbe
+from hybridwatch_engine.probes.layers import BlockCopiesProbe
 
 BLOCKS = 3
 COPY = "copy_kv_cache_blocks_inplace"
