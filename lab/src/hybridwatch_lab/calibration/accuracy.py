@@ -9,10 +9,11 @@ from numpy.random import Generator
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, part, percent
 from hybridwatch.analysis.paired_proportion import Pairs
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.comparisons import found
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.reports import Judge, shipped
+from hybridwatch_lab.calibration.reports import Judge
 from hybridwatch_lab.calibration.rivals import ANSWER_RULES
 from hybridwatch_lab.calibration.simulated import answers_run
 
@@ -37,7 +38,7 @@ def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequenc
     return [tuple(((right & ~won) | lost).tolist()), tuple(((right & ~lost) | won).tolist())]
 
 
-def of_answers(lab: Laboratory, judge: Judge = shipped) -> LabSection:
+def of_answers(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """The promised power, and false alarms over numbers of questions and churn."""
     lab.tell("accuracy: 1319 questions")
     rng = lab.rng("accuracy")
@@ -75,7 +76,9 @@ def of_answers(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     return LabSection("Accuracy", text, figures, tables)
 
 
-def ask(rng: Generator, n: int, churn: float, drop: float, judge: Judge = shipped) -> Comparison:
+def ask(
+    rng: Generator, n: int, churn: float, drop: float, judge: Judge = build_report
+) -> Comparison:
     """Simulate one accuracy task and have it judged."""
     (comparison,) = judge(answers_run(two_sides(rng, n, churn, drop))).comparisons
     return comparison

@@ -20,6 +20,7 @@ from hybridwatch.orchestration.bisect.posterior.timed import (
     NextProbe,
     find_timed,
 )
+from hybridwatch_lab.calibration.laboratory import write_page
 from hybridwatch_lab.calibration.made_history import (
     BROKEN,
     BUDGET,
@@ -33,7 +34,6 @@ from hybridwatch_lab.calibration.made_history import (
     Timing,
     made_history,
 )
-from hybridwatch_lab.calibration.page_command import write_page
 
 _JEFFREYS: Final = 0.5
 _MOST: Final = 200

@@ -48,11 +48,6 @@ _MIXED_SPREADS: Final = (0.01, 0.03, 0.05)
 _BOUND: Final = at_most(0.05)
 
 
-def shipped(run: Run) -> Report:
-    """Judge as every command does."""
-    return build_report(run)
-
-
 def together(drafts: Sequence[Comparison], level: float) -> tuple[Comparison, ...]:
     """Judge all metrics of a report as it ships."""
     return judge_together(drafts, level)[0]

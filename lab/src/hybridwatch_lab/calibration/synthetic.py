@@ -129,10 +129,13 @@ def on_finished_series(lab: Laboratory, detector: Detector = ours) -> LabSection
     )
     tables = (
         _table(
-            "By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases, _kind_of
+            *("By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases),
+            lambda case: case.noise.value,
         ),
-        _table("By spread", "CV", list(map(percent, SPREADS)), cases, _write_spread),
-        _table("By length", "points", [str(n) for n in LENGTHS], cases, _write_length),
+        _table(
+            "By spread", "CV", list(map(percent, SPREADS)), cases, lambda case: percent(case.cv)
+        ),
+        _table("By length", "points", [str(n) for n in LENGTHS], cases, lambda case: str(case.n)),
     )
     return LabSection("Histories, finished series", text, figures, tables)
 
@@ -165,18 +168,6 @@ def _cells(cases: Sequence[SyntheticCase]) -> tuple[str, ...]:
         found.append(f"{gained / len(some):.2f}" if some else "-")
     alerting = part([case.alerting for case in cases])
     return (*found, alerting, part([case.sure_alerting for case in cases]))
-
-
-def _kind_of(case: SyntheticCase) -> str:
-    return case.noise.value
-
-
-def _write_spread(case: SyntheticCase) -> str:
-    return percent(case.cv)
-
-
-def _write_length(case: SyntheticCase) -> str:
-    return str(case.n)
 
 
 def _names(alarms: Iterable[Alarm], place: int) -> bool:
