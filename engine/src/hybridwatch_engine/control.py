@@ -7,7 +7,7 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 from typing import Any
 
 from hybridwatch_engine.check import identity
-from hybridwatch_engine.fixes.switchboard import switchboard
+from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planter import planter

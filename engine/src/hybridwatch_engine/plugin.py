@@ -20,11 +20,11 @@ def register() -> None:
     from vllm.platforms import current_platform
 
     from hybridwatch_engine.connections import every_rank, loopback_rendezvous, resting_progress
-    from hybridwatch_engine.cpu.collectives import collectives
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.cpu.graph_replay_v2 import replay_v2
+    from hybridwatch_engine.cpu.platform_gaps import collectives
     from hybridwatch_engine.fixes import cpu_speculative_states
-    from hybridwatch_engine.fixes.switchboard import switchboard
+    from hybridwatch_engine.fixes.registry import switchboard
     from hybridwatch_engine.scheduler_side import scheduler_side
 
     loopback_rendezvous().install()
@@ -33,8 +33,8 @@ def register() -> None:
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():
-        from hybridwatch_engine.cpu.conv_weights import unpacked_conv_weights
         from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+        from hybridwatch_engine.cpu.platform_gaps import unpacked_conv_weights
 
         collectives().install()
         unpacked_conv_weights().install()

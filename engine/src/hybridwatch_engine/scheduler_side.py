@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
-from hybridwatch_engine.fixes.switchboard import switchboard
+from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import UNSUPPORTED, JointProbe

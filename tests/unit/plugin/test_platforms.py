@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from hybridwatch_engine import plugin, settings, steering
-from hybridwatch_engine.cpu import collectives, conv_weights, graph_replay, graph_replay_v2
-from hybridwatch_engine.fixes import switchboard
+from hybridwatch_engine.cpu import graph_replay, graph_replay_v2, platform_gaps
+from hybridwatch_engine.fixes import registry
 
 PARTS = (
     "connections.loopback_rendezvous",
@@ -45,8 +45,8 @@ def put_in(monkeypatch):
 
     for place in PARTS:
         monkeypatch.setattr(f"hybridwatch_engine.{place}", part(place.rpartition(".")[2]))
-    monkeypatch.setattr(collectives, "collectives", part("collectives"))
-    monkeypatch.setattr(conv_weights, "unpacked_conv_weights", part("unpacked_conv_weights"))
+    monkeypatch.setattr(platform_gaps, "collectives", part("collectives"))
+    monkeypatch.setattr(platform_gaps, "unpacked_conv_weights", part("unpacked_conv_weights"))
     # The module itself needs PyTorch, which only engines have.
     kernels = {"speculation_kernels": part("speculation_kernels")}
     stand_in(monkeypatch, "hybridwatch_engine.cpu.kernels.install", **kernels)
@@ -56,7 +56,7 @@ def put_in(monkeypatch):
         states=lambda: {"cpu-speculative-states": "lacking"},
         switch=lambda fix, wanted: done.append(f"{'+' if wanted else '~'}{fix}"),
     )
-    monkeypatch.setattr(switchboard, "switchboard", lambda: board)
+    monkeypatch.setattr(registry, "switchboard", lambda: board)
     return done
 
 

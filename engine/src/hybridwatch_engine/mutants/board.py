@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hybridwatch_engine.mutants.tally import Tally
-from hybridwatch_engine.own_module import load_own
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.settings import from_environment
+from hybridwatch_engine.settings import from_environment, load_own
 
 OWN: Final = "own"
 """The half of those that are the user's own."""

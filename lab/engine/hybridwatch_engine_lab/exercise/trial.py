@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from hybridwatch_engine.fixes.fix import Behaviour, Exercise
-from hybridwatch_engine.fixes.registry import FIXES
-from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.fixes.registry import FIXES, Switchboard
 
 
 def call_with_known(function: Callable[..., Any], **arguments: Any) -> Any:

@@ -16,7 +16,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.home import HOME_VARIABLE
-from hybridwatch_lab.releases.fixes_table import Probed
+from hybridwatch_lab.releases.tables import Probed
 
 GROUP: Final = "smoke"
 """The scenarios whose contracts are looked at."""

@@ -13,12 +13,11 @@ from packaging.version import Version
 from hybridwatch.engines.git import git
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.system import nvidia
-from hybridwatch_lab.releases import builds_table, fixes_table
+from hybridwatch_lab.releases import tables
 from hybridwatch_lab.releases.first_look import FirstLook
-from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
-from hybridwatch_lab.releases.locks import PYTHONS, find_lock, make_lock
-from hybridwatch_lab.releases.progress import LockProgress
+from hybridwatch_lab.releases.locks import PYTHONS, LockProgress, find_lock, make_lock
 from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
+from hybridwatch_lab.releases.tables import Probed, probe_release, with_release
 
 
 class TrackOutcome(Enum):
@@ -137,8 +136,8 @@ def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
         The newest build, and the releases, the oldest first.
     """
     repository = Repository(home)
-    newest = builds_table.newest_build(
-        repository.text_at(repository.head, builds_table.FILE), accelerator
+    newest = tables.newest_build(
+        repository.text_at(repository.head, tables.BUILDS_FILE), accelerator
     )
     known = Version(newest.release)
     found = [one.release for one in published(accelerator) if Version(one.release) > known]
@@ -186,8 +185,8 @@ class _Release:
         self._release = release
         self._build = f"{accelerator}-{release}"
         self._say = say
-        self._newest = builds_table.newest_build(
-            (checkout / builds_table.FILE).read_text(encoding="utf-8"), accelerator
+        self._newest = tables.newest_build(
+            (checkout / tables.BUILDS_FILE).read_text(encoding="utf-8"), accelerator
         )
         self._probed: dict[str, Probed] = {}
         self._steps: list[TrackStep] = []
@@ -227,10 +226,10 @@ class _Release:
     def _fixes(self) -> str:
         distribution = DISTRIBUTIONS[self._accelerator]
         self._probed = probe_release(self._checkout, distribution, self._release)
-        file = self._checkout / fixes_table.FILE
+        file = self._checkout / tables.FIXES_FILE
         text = with_release(file.read_text(encoding="utf-8"), self._release, self._probed)
         file.write_text(text, encoding="utf-8")
-        moved = fixes_table.moved(text, self._newest.release, self._release)
+        moved = tables.moved(text, self._newest.release, self._release)
         since = "; ".join(moved) or "none"
         return f"{len(self._probed)} asked; other than in {self._newest.release}: {since}"
 
@@ -239,9 +238,9 @@ class _Release:
         torch = next((line for line in _pins(lock) if line.startswith("torch==")), "")
         if not torch:
             raise BuildError(f"{find_lock(self._build)}: expected torch in it, found none")
-        file = self._checkout / builds_table.FILE
+        file = self._checkout / tables.BUILDS_FILE
         text = file.read_text(encoding="utf-8")
-        changed = builds_table.with_build(text, self._newest, self._release, torch)
+        changed = tables.with_build(text, self._newest, self._release, torch)
         file.write_text(changed, encoding="utf-8")
         other = "" if torch == self._newest.torch else f", but with {torch}"
         return f"as {self._newest.name}{other}"
@@ -261,7 +260,7 @@ class _Release:
         title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"
         lines = [f"{step.name}, {step.outcome.value}: {step.says}" for step in self._steps]
         message = "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
-        paths = (find_lock(self._build), builds_table.FILE, fixes_table.FILE)
+        paths = (find_lock(self._build), tables.BUILDS_FILE, tables.FIXES_FILE)
         commit_as(self._checkout, branch, paths, message)
         return branch
 
