@@ -433,7 +433,6 @@ def test_no_engine_of_a_cuda_build_takes_flashinfer_which_is_left_out() -> None:
     assert {build.flags.get("gdn-prefill-backend") for build in builds} == {"triton"}
 
 
-@pytest.mark.slow
 @pytest.mark.slow  # a package index answers hundreds of questions; it changes with builds.toml only
 @pytest.mark.timeout(1200)
 def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:

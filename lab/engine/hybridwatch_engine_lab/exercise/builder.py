@@ -209,11 +209,8 @@ def blocks_of_convolution() -> dict[str, Any]:
 def _decodes(builder: Any, *, columns: int = 0, padding: int = 0, **others: Any) -> Any:
     """Metadata of two requests, 40 and 64 tokens long with their drafts.
 
-    Args:
-        builder: Makes them.
-        columns: Blocks of each request; as many as the builder has room for when left out.
-        padding: Rows of padding.
-        others: Whatever else the builder is given.
+    ``columns``: blocks of each request; as many as the builder has room for when left out.
+    ``others``: whatever else the builder is given.
     """
     import torch
 

@@ -59,11 +59,7 @@ class Office:
     def come(self, name: str, prompt: Sequence[int], answer: int, priority: int = 0) -> Any:
         """Let a request arrive.
 
-        Args:
-            name: Its id.
-            prompt: Token ids.
-            answer: Tokens of its answer.
-            priority: The lower number goes first.
+        ``priority``: the lower number goes first.
         """
         request = self.made(name, prompt, answer, priority)
         self.scheduler.add_request(request)

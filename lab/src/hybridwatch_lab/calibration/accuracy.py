@@ -25,12 +25,8 @@ _CHURNS: Final = (0.01, 0.06, 0.20)
 def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequence[bool]]:
     """Draw the answers of two sides.
 
-    Args:
-        rng: Where from.
-        n: Questions.
-        churn: Share of questions that only one side gets right although nothing changed, half of
-            them lost and half won.
-        drop: Share of questions that are lost on top.
+    ``churn``: share of questions that only one side gets right although nothing changed, half of
+    them lost and half won. ``drop``: share of questions that are lost on top.
     """
     fate, right = rng.random(n), rng.random(n) < _SHARE_RIGHT
     lost = fate < churn / 2 + drop

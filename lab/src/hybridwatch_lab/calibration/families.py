@@ -85,10 +85,8 @@ _GATE: Final = "gate"
 def unchanged(rng: Generator, spread: float) -> Report:
     """Simulate a report on two equal sides.
 
-    Args:
-        rng: Where from.
-        spread: Standard deviation of the logarithm of each timed trial; metrics are independent,
-            which gives the most false alarms.
+    ``spread``: standard deviation of the logarithm of each timed trial; metrics are independent,
+    which gives the most false alarms.
     """
     answers = [_draft(rng) for _ in range(TASKS)]
 
@@ -133,11 +131,7 @@ class DetectionCounts:
 def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> DetectionCounts:
     """Slow one of nine timed metrics down by 5 %, CV 3 % a side, and judge the report.
 
-    Args:
-        rng: Where from.
-        blocks: Of the run.
-        shared: Share of the noise that all metrics of a trial have in common; 0 is the hardest.
-        reports: How many.
+    ``shared``: share of the noise that all metrics of a trial have in common; 0 is the hardest.
     """
     found = others = unchanged_red = 0
     for _ in range(reports):

@@ -196,11 +196,8 @@ Page = Callable[[int, int, Callable[[str], None]], str]
 def write_page(about: str | None, counted: str, default: int, page: Page) -> None:
     """Read the words of the command line, simulate, and write the page or print it.
 
-    Args:
-        about: What ``--help`` says.
-        counted: What is simulated so many times; the name of the option.
-        default: How many times without it.
-        page: Makes the text.
+    ``counted``: what is simulated so many times; the name of the option. ``default``: how many
+    times without it.
     """
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--seed", type=int, default=1)

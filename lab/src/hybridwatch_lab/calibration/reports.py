@@ -221,10 +221,7 @@ def of_two_runs(lab: Laboratory) -> LabSection:
 def unchanged(rng: Generator, between: float, trials: int) -> tuple[Array, Array, Array]:
     """Draw two runs and what came before them.
 
-    Args:
-        rng: Where from.
-        between: Standard deviation of a metric's logarithm from run to run.
-        trials: Of a run.
+    ``between``: standard deviation of a metric's logarithm from run to run.
 
     Returns:
         A metric a row: the trials of either run, and the levels of the runs before.

@@ -189,9 +189,7 @@ def _trial(row: Mapping[str, str | None], where: str) -> RecordedTrial:
 def as_run(trials: Sequence[RecordedTrial], contender: str) -> Run:
     """Make the run that a session of the baseline and one other side would have been.
 
-    Args:
-        trials: Of one session, or of several, one after the other.
-        contender: Name of the other side.
+    ``trials``: of one session, or of several, one after the other.
     """
     kept = [trial for trial in trials if trial.side in {BASELINE, contender}]
     made = Counter((trial.session, trial.block) for trial in kept)

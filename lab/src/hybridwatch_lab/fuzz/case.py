@@ -196,10 +196,8 @@ def planned(case: FuzzCase, seed: int) -> tuple[PlannedWave, ...]:
 def render(scenario: Scenario, case: FuzzCase, why: Sequence[str]) -> str:
     """Write a case as a scenario file.
 
-    Args:
-        scenario: Whose engine it was told to; gives all that the case does not say.
-        case: What happens.
-        why: Lines about what was wrong.
+    ``scenario``: whose engine it was told to; gives all that the case does not say. ``why``: lines
+    about what was wrong.
     """
     engine = scenario.engine.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     workload = scenario.workload

@@ -203,10 +203,8 @@ def gather_evidence(
 ) -> tuple[Evidence, ...]:
     """Gather what records tell of scenarios as they are now; of two records the newer counts.
 
-    Args:
-        scenarios: In the order of the page.
-        kept: Runs of any scenario; those of another one, or of an older version, do not count.
-        questions: What is to be answered.
+    ``scenarios``: in the order of the page. ``kept``: runs of any scenario; those of another one,
+    or of an older version, do not count.
 
     Returns:
         One for each testbed, by its id; a single empty one if no record tells anything.

@@ -258,11 +258,7 @@ _AHEAD: Final = 2
 class LockProgress:
     """Hears what pip prints, and says how many packages it has looked at.
 
-    Args:
-        say: Takes each line.
-        title: What each begins with.
-        expected: How many there will be, about; as many as the newest build has.
-        clock: Seconds.
+    ``expected``: how many there will be, about; as many as the newest build has.
     """
 
     def __init__(

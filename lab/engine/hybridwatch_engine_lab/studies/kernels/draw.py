@@ -40,9 +40,7 @@ class KernelCase:
     def run(self, kernels: Kernels, *, precise: bool = False) -> dict[str, Tensor]:
         """Call the kernel on a copy of the arguments.
 
-        Args:
-            kernels: Where the kernel is.
-            precise: Whether it gets states and outputs in 64 bits.
+        ``precise``: whether it gets states and outputs in 64 bits.
 
         Returns:
             States and outputs by name, the outputs of tokens of rows only.
@@ -114,11 +112,7 @@ class Draw:
 
         The null block and the space hold no numbers: who reads them is found out.
 
-        Args:
-            slots: How many.
-            shape: Shape of one.
-            dtype: Type of the cache.
-            values: Type that the values were in before; that of the cache when absent.
+        ``values``: type that the values were in before; that of the cache when absent.
         """
         numbers = 1
         for size in shape:

@@ -95,9 +95,7 @@ def _started(habits: Habits) -> "subprocess.Popen[bytes]":
 def disturb(habits: Habits, gone: Callable[[float], bool]) -> None:
     """Rest and work in turn until nobody wants it any more.
 
-    Args:
-        habits: How long each time.
-        gone: Waits for at most so many seconds, and says whether its caller is gone.
+    ``gone``: waits for at most so many seconds, and says whether its caller is gone.
     """
     source = np.ones(_BYTES, dtype=np.uint8)
     target = source.copy()

@@ -53,11 +53,7 @@ def fetch(
 ) -> dict[str, Path]:
     """Bring the wheel of each package into a folder; one that is there is not fetched again.
 
-    Args:
-        versions: What to fetch, by name.
-        target: For which machine.
-        into: The folder; made when missing.
-        wheels: Folders to look in, and no index then.
+    ``into``: the folder; made when missing. ``wheels``: folders to look in, and no index then.
     """
     into.mkdir(parents=True, exist_ok=True)
     missing = [name for name in versions if name not in _found(versions, into)]
@@ -170,10 +166,8 @@ def write_archive(
 ) -> dict[str, int]:
     """Write the files of wheels as they will lie on the machine.
 
-    Args:
-        wheels: Distribution and its wheel.
-        left_out: Says of a distribution's file, by its path in the wheel, whether it stays behind.
-        splitter: Where to.
+    ``wheels``: distribution and its wheel. ``left_out``: says of a distribution's file, by its path
+    in the wheel, whether it stays behind.
 
     Returns:
         For each distribution how many bytes, unpacked, were left out of its wheel.
