@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from hybridwatch_lab.calibration.recording.neighbour import Habits, Neighbours, disturb
+from hybridwatch_lab.calibration.recording.neighbour import Habits, disturb, neighbours
 from tests.waiting import has_ended, wait_until
 
 COMMAND = (sys.executable, "-m", "hybridwatch_lab.calibration.recording.neighbour")
@@ -40,8 +40,8 @@ def test_a_burst_ends_when_its_owner_is_gone() -> None:
 
 
 def test_neighbours_end_with_their_context() -> None:
-    with Neighbours((Habits(1), Habits(2))) as here:
-        processes = [psutil.Process(pid) for pid in here.pids]
+    with neighbours((Habits(1), Habits(2))) as pids:
+        processes = [psutil.Process(pid) for pid in pids]
         assert all(process.is_running() for process in processes)
     assert all(map(has_ended, processes))
 

@@ -52,9 +52,9 @@ class WantedFinding:
             return False  # the user's own, with other variables or flags
         if not self.patched:
             return not _SWITCHED & set(build.fixes.values())
-        states_found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
+        found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
         # A part that means nothing to a release is not missed in it.
-        states = states_found - {None, FixState.NOT_APPLICABLE}
+        states = found - {None, FixState.NOT_APPLICABLE}
         return bool(states) and states <= AT_WORK
 
 
@@ -263,8 +263,8 @@ def _figures(
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
             continue
-        states_found = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
-        yield quantity.name, next((found for found in states_found if found), ())
+        told = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
+        yield quantity.name, next(filter(None, told), ())
 
 
 def _read_figures(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
@@ -296,13 +296,10 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
         return False
     if any(build.flags.get("planted") for build in run.builds):
         return False
+    role = name_role(*run.builds, known_bad=run.known_bad)
     if wanted.kind is ControlKind.A_A:
-        return name_role(*run.builds, known_bad=run.known_bad) is Role.A_A
-    lost = (
-        lost_fixes(*run.builds)
-        if name_role(*run.builds, known_bad=run.known_bad) is Role.KNOWN_BAD
-        else ()
-    )
+        return role is Role.A_A
+    lost = lost_fixes(*run.builds) if role is Role.KNOWN_BAD else ()
     return bool({*_parts(scenario.fix)} & {*lost})
 
 
@@ -311,10 +308,7 @@ def _parts(fix: str) -> tuple[str, ...]:
 
 
 def _remarks(run: Run) -> Iterator[str]:
-    laid_out = dict.fromkeys(build.flags.get("stand_in") for build in run.builds)
-    yield from (
-        f"Not laid out as the scenario says, but {states_found}."
-        for states_found in laid_out
-        if states_found
-    )
+    for layout in dict.fromkeys(build.flags.get("stand_in") for build in run.builds):
+        if layout:
+            yield f"Not laid out as the scenario says, but {layout}."
     yield from machine_doubts(run)

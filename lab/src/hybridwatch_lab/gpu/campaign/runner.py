@@ -1,6 +1,5 @@
 """Run the stages of a campaign, each within its limit, each with its answer on disk at its end."""
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, override
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from hybridwatch.errors import CampaignError
 from hybridwatch.records.store import list_records
+from hybridwatch.records.store.journal import JournalEntry, append_entry, read_entries
 from hybridwatch.system.file_lock import claimed
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch_lab.gpu.campaign.plan import CampaignPlan, Stage
@@ -38,7 +38,7 @@ class End(StrEnum):
         return self in {End.ANSWERED, End.BAD_NEWS}
 
 
-class StageEntry(BaseModel):
+class StageEntry(JournalEntry):
     """One line of the journal.
 
     Attributes:
@@ -57,47 +57,10 @@ class StageEntry(BaseModel):
     reason: str = ""
     tail: str = ""
 
-
-class CampaignJournal:
-    """The journal of a campaign's folder.
-
-    A line that the end of the machine has cut is no entry: its stage is run again.
-
-    Args:
-        folder: The campaign's folder; it is made where it is not there.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / JOURNAL
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        except OSError as error:
-            raise CampaignError(f"{folder}: {error.strerror or error}") from error
-        self._cut = bool(lines) and not lines[-1].endswith(b"\n")
-        self.entries = [one for line in lines if (one := _parsed(line)) is not None]
-
-    def last(self) -> dict[str, StageEntry]:
-        """What became of each stage the last time."""
-        return {entry.stage: entry for entry in self.entries}
-
-    def add(self, entry: StageEntry) -> None:
-        """Write a line, and return when it would survive a power cut."""
-        with self.path.open("ab") as file:
-            # What a cut line was about is lost; it must not take this one with it.
-            file.write(b"\n" if self._cut else b"")
-            file.write(entry.model_dump_json().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self._cut = False
-        self.entries.append(entry)
-
-
-def _parsed(line: bytes) -> StageEntry | None:
-    try:
-        return StageEntry.model_validate_json(line)
-    except ValidationError:
-        return None
+    @property
+    @override
+    def key(self) -> str:
+        return self.stage
 
 
 @contextmanager
@@ -152,16 +115,20 @@ def run_campaign(
         What became of each stage, in the plan's order.
     """
     deadline = clock() + campaign.seconds
-    journal = CampaignJournal(campaign.folder)
+    journal = campaign.folder / JOURNAL
+    try:
+        campaign.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CampaignError(f"{campaign.folder}: {error.strerror or error}") from error
     with alone(campaign.folder):
-        before = journal.last() if resume else {}
+        before = {one.stage: one for one in read_entries(journal, StageEntry)} if resume else {}
         ends = {name: entry for name, entry in before.items() if entry.end.is_final}
         pending = [stage for stage in campaign.plan.stages if stage.id not in ends]
         # What was never tried comes before what has failed already and may fail again.
         pending.sort(key=lambda stage: _was_tried(before.get(stage.id)))
         for number, stage in enumerate(pending, 1):
             entry = _run_stage(campaign, stage, deadline - clock() - _ENDING_S, clock)
-            journal.add(entry)
+            append_entry(journal, entry)
             ends[stage.id] = entry
             minutes = max(deadline - clock(), 0) / 60
             say(f"[{number}/{len(pending)}] {describe(entry)}; {minutes:.0f} min left")

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.analysis.cost import Cost, Ratio
 from hybridwatch.errors import CampaignError
-from hybridwatch_lab.gpu.campaign.runner import JOURNAL, CampaignJournal
+from hybridwatch.records.store.journal import read_entries
+from hybridwatch_lab.gpu.campaign.runner import JOURNAL, StageEntry
 
 CAMPAIGNS: Final = "campaigns"
 """Folder of the campaigns in a results folder."""
@@ -78,7 +79,7 @@ def costs_in(results: Path) -> list[Cost]:
 
 def _answers(folder: Path) -> Iterator[tuple[str, Path]]:
     """The answered studies of a campaign, each with the file of what it printed."""
-    for entry in CampaignJournal(folder).last().values():
+    for entry in read_entries(folder / JOURNAL, StageEntry):
         module = next((word for word in entry.command if word.startswith(_MODULES)), "")
         name = f"{entry.stage}.out"
         if module and name in entry.left and (folder / name).is_file():
