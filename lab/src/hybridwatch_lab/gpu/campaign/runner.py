@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, override
+from typing import Final
 
 from pydantic import ConfigDict
 
@@ -58,7 +58,6 @@ class StageEntry(JournalEntry):
     tail: str = ""
 
     @property
-    @override
     def key(self) -> str:
         return self.stage
 
