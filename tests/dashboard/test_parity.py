@@ -19,7 +19,7 @@ from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import cells_file
-from hybridwatch_lab.mutants.journal import append_cell, table_file
+from hybridwatch_lab.mutants.table import append_cell, table_file
 from tests.dashboard.live import Text, files_of, page_of, said_by
 from tests.dashboard.parity import blocks_of, words_of
 from tests.store_builders import REGRESSED, STARTED, TESTBED, Plan, run, scenario

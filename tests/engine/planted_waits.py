@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import torch
 from hybridwatch_engine.probes.device_waits import DeviceWaitsProbe, cuda_surface
-from hybridwatch_engine.probes.watchable_events import can_be_watched, watchable_events
+from hybridwatch_engine.probes.wait_rules import can_be_watched, watchable_events
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 LOAD = """
 import torch
 from vllm.model_executor.layers import utils
-from hybridwatch_engine.cpu.conv_weights import unpacked_conv_weights
+from hybridwatch_engine.cpu.platform_gaps import unpacked_conv_weights
 
 torch.cpu._is_amx_tile_supported = lambda: True
 

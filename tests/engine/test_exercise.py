@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from hybridwatch_engine.fixes.registry import FIXES
-from hybridwatch_engine_lab.exercise.exercises import EXERCISES
+from hybridwatch_engine_lab.exercise.trial import EXERCISES
 
 from hybridwatch.engines.builds import load_builds, parse_label
 from hybridwatch_lab.in_engine import variables

@@ -48,7 +48,7 @@ import vllm._custom_ops
 from hybridwatch_engine.cpu.kernels import fault
 from hybridwatch_engine_lab.studies.kernels import plain
 from hybridwatch_engine_lab.studies.kernels.checking import check
-from hybridwatch_engine_lab.studies.kernels.planted import DEFECTS
+from hybridwatch_engine_lab.studies.kernels.checking import DEFECTS
 
 def demonstrated():
     said = io.StringIO()

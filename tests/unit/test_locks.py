@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch_lab.releases.cuda_lock import PYTHONS, for_python, gaps, pinned, wanted_by
+from hybridwatch_lab.releases.locks import PYTHONS, for_python, gaps, pinned, wanted_by
 
 ROOT = Path(__file__).parents[2]
 

@@ -62,10 +62,6 @@ def _code(listing: str) -> dict[str, Any]:
 def changed_files(listing: str, hashes: Mapping[str, str]) -> list[str] | None:
     """Name the Python files that are changed, added or missing, compared with a wheel's list.
 
-    Args:
-        listing: The wheel's ``RECORD``.
-        hashes: As ``SourceTree.hashes`` gives them.
-
     Returns:
         Paths relative to the package; ``None`` where the list has no Python file of vLLM, as that
         of an installation that is there to be edited.

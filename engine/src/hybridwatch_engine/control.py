@@ -7,24 +7,20 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 from typing import Any
 
 from hybridwatch_engine.check import identity
-from hybridwatch_engine.draft_gate import draft_gate
-from hybridwatch_engine.fixes.switchboard import switchboard
-from hybridwatch_engine.idle_rank import idle_rank
+from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planter import planter
-from hybridwatch_engine.probes.block_copies import BlockCopiesProbe
 from hybridwatch_engine.probes.contract import ContractProbe
-from hybridwatch_engine.probes.draft_writes import DraftWritesProbe
+from hybridwatch_engine.probes.counting import JointProbe, Probe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
-from hybridwatch_engine.probes.joint import JointProbe, Probe
+from hybridwatch_engine.probes.layers import BlockCopiesProbe, DraftWritesProbe, ReplayedLayersProbe
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
-from hybridwatch_engine.probes.metadata_time import MetadataTimeProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
-from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
-from hybridwatch_engine.probes.step_phases import StepPhasesProbe
+from hybridwatch_engine.probes.step_phases import MetadataTimeProbe, StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 from hybridwatch_engine.replays import REPLAYS
+from hybridwatch_engine.steering import draft_gate, idle_rank
 
 _OF_BOTH = (
     ContractProbe(),

@@ -5,9 +5,9 @@ import os
 import signal
 from typing import Final
 
+from hybridwatch_engine.connections import loopback_rendezvous
 from hybridwatch_engine.cpu.runner_kernels.launch import stand_ins
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
-from hybridwatch_engine.loopback import loopback_rendezvous
 from hybridwatch_engine.settings import from_environment
 from hybridwatch_engine.source import engine_distribution
 

@@ -22,11 +22,7 @@ Ids = list[int]
 
 
 class EngineOracle:
-    """One model in float32 on the processor, one request at a time.
-
-    Args:
-        folder: Configuration and weights.
-    """
+    """One model in float32 on the processor, one request at a time."""
 
     def __init__(self, folder: str) -> None:
         import torch

@@ -55,9 +55,6 @@ class Patch:
         name: Attribute to replace; must exist, so that a renamed target fails at once.
         make: Gets what is there without this patch, returns the replacement; called again when
             another patch of the name goes in or out.
-
-    Raises:
-        AttributeError: The owner has no such name.
     """
 
     def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -77,11 +74,7 @@ class Patch:
         self.in_place = True
 
     def remove(self) -> None:
-        """Take the replacement out; nothing happens when it is out already.
-
-        Raises:
-            RuntimeError: Other code has replaced the name since.
-        """
+        """Take the replacement out; nothing happens when it is out already."""
         if not self.in_place:
             return
         seam = _SEAMS[self._key]

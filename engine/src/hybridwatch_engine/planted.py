@@ -2,31 +2,201 @@
 
 They are what taking a fix out cannot be: slowness, and a fault that no release has had. Each can be
 planted (``+slow-step`` behind a build's name) and taken out again, on a live engine.
+
+With a quarter more time for a step, tokens per second fall by a fifth, but for what a step costs
+outside the model runner. On a GPU a read on the host waits until the device has done all that it
+was asked for, so what the host would have prepared meanwhile comes after it. An engine that is
+compared with itself alone cannot show faults of decode that are the same with graphs and without;
+tokens beside those of another engine, and beside those of an oracle outside of it, do. Unzeroed
+states are not wrong while every slot is fresh: whether a scenario sees them says whether its slots
+are used again.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from hybridwatch_engine.decode_faults import shifted_decay, unwritten_state
-from hybridwatch_engine.host_read import host_read
-from hybridwatch_engine.patch import PatchSet
-from hybridwatch_engine.slow_step import BUSY_PERCENTS, SMALL_PERCENTS, busy_step, slow_step
-from hybridwatch_engine.unzeroed_state import unzeroed_state
+from hybridwatch_engine.model_runner import is_step, steps, work_of_steps
+from hybridwatch_engine.patch import Patch, PatchSet
+
+EXTRA: Final = 0.25
+"""Share of its own time that a step lasts longer: 1 / 1.25 is 20 % less throughput."""
+
+SMALL_PERCENTS: Final = (2, 5, 10)
+"""Shares of the smaller faults (``slow-step-2`` ...), in percent: how small a change is seen?"""
+
+BUSY_PERCENTS: Final = (5, 10)
+"""Shares of the faults that work and do not sleep (``busy-step-5`` ...), in percent."""
+
+
+class Drag:
+    """Sleeps after every call that it wraps, a share of what the call took.
+
+    It sleeps and does not spin, so that neighbours on the machine lose nothing. A sleep lasts
+    longer than asked for, on a busy machine much longer beside a step of milliseconds; the next
+    ones are shorter by that.
+
+    Args:
+        settle: Waits until the device has done what the call has asked of it; without that a call
+            on a GPU is over before its work is, and a sleep would pass beside it.
+        extra: Share of its own time that a call lasts longer.
+        clock: Tells the time, in seconds.
+        sleep: Sleeps this many seconds.
+    """
+
+    def __init__(
+        self,
+        settle: Callable[[], None],
+        extra: float = EXTRA,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settle, self._clock, self._sleep = settle, clock, sleep
+        self._extra = extra
+        self._inside = False
+        self._owed = 0.0
+
+    def slowed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function of the model runner."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:  # a dummy run makes steps, a step dummy runs: slowed as a whole
+                return original(*args, **kwargs)
+            self._inside, begin = True, self._clock()
+            try:
+                answer = original(*args, **kwargs)
+                self._settle()
+            finally:
+                self._inside = False
+            self._rest(self._extra * (self._clock() - begin))
+            return answer
+
+        return call
+
+    def _rest(self, seconds: float) -> None:
+        self._owed += seconds
+        if self._owed > 0:
+            begin = self._clock()
+            self._sleep(self._owed)
+            self._owed -= self._clock() - begin
+
+
+def slow_step(extra: float = EXTRA) -> PatchSet:
+    """Patches that make steps slow, in either model runner."""
+    import torch
+
+    def settle() -> None:
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+
+    drag = Drag(settle, extra)
+    return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))
+
+
+def busy_step(extra: float) -> PatchSet:
+    """Patches that make steps more work, in either model runner.
+
+    Time is the processor time of the thread that makes the steps, so that work which waits for a
+    processor is not made longer by its waiting, and as much is added on a busy machine as on a
+    quiet one.
+    """
+    drag = Drag(lambda: None, extra, time.thread_time, _work)
+    return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))
+
+
+def _work(seconds: float) -> None:
+    """Keep this thread's processor busy for so long."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def host_read() -> PatchSet:
+    """Patches that read a number before each step of either model runner."""
+    return PatchSet(*(Patch(*function, _reading) for function in steps()))
+
+
+def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+
+    numbers: list[torch.Tensor] = []
+
+    def execute_model(runner: Any, scheduled: Any, *args: Any, **named: Any) -> Any:
+        if is_step(scheduled, named):
+            if not numbers:
+                numbers.append(torch.zeros((), device=runner.device))
+            numbers[0].item()
+        return original(runner, scheduled, *args, **named)
+
+    return execute_model
+
+
+_KERNEL: Final = "selective_state_update"
+_SHIFT: Final = 0.5
+_BIAS: Final = 7
+"""Place of ``dt_bias`` among the kernel's arguments; its state is the first."""
+
+
+def _shifted(original: Callable[..., Any]) -> Callable[..., Any]:
+    def update(*args: Any, **kwargs: Any) -> Any:
+        bias = args[_BIAS] + _SHIFT
+        return original(*args[:_BIAS], bias, *args[_BIAS + 1 :], **kwargs)
+
+    return update
+
+
+def _unwritten(original: Callable[..., Any]) -> Callable[..., Any]:
+    def update(state: Any, *args: Any, **kwargs: Any) -> Any:
+        before = state.clone()
+        answer = original(state, *args, **kwargs)
+        state.copy_(before)
+        return answer
+
+    return update
+
+
+def shifted_decay() -> PatchSet:
+    """Patches by which states decay too fast while tokens are made."""
+    return _around_decode(_shifted)
+
+
+def unwritten_state() -> PatchSet:
+    """Patches by which no state is written while tokens are made."""
+    return _around_decode(_unwritten)
+
+
+def _around_decode(make: Callable[[Any], Any]) -> PatchSet:
+    from vllm.model_executor.layers.mamba import mamba_mixer2
+
+    return PatchSet(Patch(mamba_mixer2, _KERNEL, make))
+
+
+def _all_continue(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Say of every prompt, its first chunk too, that there is a state to begin with."""
+
+    def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
+        metadata = original(builder, *args, **kwargs)
+        begun = metadata.has_initial_states_p
+        if begun is None:
+            return metadata
+        return replace(metadata, has_initial_states_p=begun.new_ones(begun.shape))
+
+    return compute
+
+
+def unzeroed_state() -> PatchSet:
+    """Patches that let new requests begin with what is there."""
+    from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
+
+    builder = BaseMambaAttentionMetadataBuilder
+    return PatchSet(Patch(builder, "_compute_common_metadata", _all_continue))
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a reader must know about a planted fault, and the fault itself.
-
-    Attributes:
-        id: Name used in labels and in records.
-        target: What in vLLM is changed.
-        why: What it is for.
-        how: What it does.
-        make: Patches that put it in.
-    """
+    """What a reader must know about a planted fault, and the fault itself."""
 
     id: str
     target: str
@@ -120,11 +290,7 @@ FAULTS: Final[dict[str, Fault]] = {
 
 
 class Planter:
-    """The planted faults of one process.
-
-    Args:
-        faults: Those there are.
-    """
+    """The planted faults of one process."""
 
     def __init__(self, faults: Mapping[str, Fault] = FAULTS) -> None:
         self._faults = faults
@@ -136,11 +302,7 @@ class Planter:
         return [fault for fault, patches in self._made.items() if patches.in_place]
 
     def plant(self, wanted: Collection[str]) -> None:
-        """Have these in from now on, and no others.
-
-        Raises:
-            ValueError: There is no such fault.
-        """
+        """Have these in from now on, and no others."""
         for fault in wanted:
             if fault not in self._faults:
                 raise ValueError(f"no fault {fault!r} to plant; known: {', '.join(self._faults)}")

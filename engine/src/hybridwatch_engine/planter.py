@@ -2,8 +2,7 @@
 
 from functools import cache, partial
 
-from hybridwatch_engine.mutants.headers import OWN, mutant_headers
-from hybridwatch_engine.mutants.mutant import patches_of
+from hybridwatch_engine.mutants.board import OWN, mutant_headers, patches_of
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planted import FAULTS, Fault, Planter
 

@@ -19,14 +19,12 @@ def register() -> None:
     # Imported here: an engine that nobody drives must not pay for, or break on, our modules.
     from vllm.platforms import current_platform
 
-    from hybridwatch_engine.cpu.collectives import collectives
+    from hybridwatch_engine.connections import every_rank, loopback_rendezvous, resting_progress
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.cpu.graph_replay_v2 import replay_v2
-    from hybridwatch_engine.every_rank import every_rank
+    from hybridwatch_engine.cpu.platform_gaps import collectives
     from hybridwatch_engine.fixes import cpu_speculative_states
-    from hybridwatch_engine.fixes.switchboard import switchboard
-    from hybridwatch_engine.loopback import loopback_rendezvous
-    from hybridwatch_engine.nixl_rest import resting_progress
+    from hybridwatch_engine.fixes.registry import switchboard
     from hybridwatch_engine.scheduler_side import scheduler_side
 
     loopback_rendezvous().install()
@@ -35,8 +33,8 @@ def register() -> None:
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():
-        from hybridwatch_engine.cpu.conv_weights import unpacked_conv_weights
         from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+        from hybridwatch_engine.cpu.platform_gaps import unpacked_conv_weights
 
         collectives().install()
         unpacked_conv_weights().install()
@@ -46,9 +44,8 @@ def register() -> None:
             switchboard().switch(mended, True)
     else:
         # Imported here too: a CPU replays by itself, and has no graphs of this kind.
-        from hybridwatch_engine.cuda_graphs import watched_graphs
-        from hybridwatch_engine.graphs_v2 import watched_graphs_v2
-        from hybridwatch_engine.probes.watchable_events import watchable_events
+        from hybridwatch_engine.probes.wait_rules import watchable_events
+        from hybridwatch_engine.replays import watched_graphs, watched_graphs_v2
 
         watched_graphs().install()
         watched_graphs_v2().install()

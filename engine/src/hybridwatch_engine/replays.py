@@ -2,11 +2,25 @@
 
 A captured graph is the kernels in the order of capture, reading the buffers they read at capture.
 Whatever the host builds later reaches a replay only by being written into those buffers.
+
+vLLM's own graphs are captured and replayed as released (``compilation/cuda_graph.py``, model runner
+V1). Around that, three things: the metadata objects of the Mamba layers are remembered with the
+graph that was captured over them, observers are told before each replay, and a replay can be set
+aside for the same model on the metadata that the host has just built. An engine that nobody
+observes pays a comparison a step.
+
+V2 keeps a graph for each shape of a batch (``v1/worker/gpu/cudagraph_utils.py``), on either device:
+what is captured reads the runner's persistent buffers and the metadata that the model's state made
+for the capture. A replay is set aside there by choosing as if nothing had been captured.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
+
+from hybridwatch_engine.patch import Patch, PatchSet
 
 _KINDS: Final = {
     "Mamba1AttentionMetadata": "mamba1",
@@ -86,3 +100,144 @@ def name_kind(metadata: Any) -> str:
     """Name the kind of the layers that metadata are for; one that is not known by the class."""
     name = type(metadata).__name__
     return _KINDS.get(name, name)
+
+
+_KEPT = "hybridwatch_graph"
+"""Attribute of vLLM's entry of a graph: what was captured goes when the graph goes."""
+
+
+def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
+    from vllm.config import CUDAGraphMode
+    from vllm.forward_context import get_forward_context, is_forward_context_available
+
+    def call(wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+        if wrapper.runtime_mode != CUDAGraphMode.FULL or not is_forward_context_available():
+            return original(wrapper, *args, **kwargs)
+        context = get_forward_context()
+        if context.cudagraph_runtime_mode != CUDAGraphMode.FULL:
+            return original(wrapper, *args, **kwargs)
+        graphs, batch = wrapper.concrete_cudagraph_entries, context.batch_descriptor
+        if batch not in graphs or graphs[batch].cudagraph is None:
+            answer = original(wrapper, *args, **kwargs)
+            setattr(graphs[batch], _KEPT, context.attn_metadata)
+            return answer
+        if REPLAYS.eager:
+            return wrapper.runnable(*args, **kwargs)
+        reads = getattr(graphs[batch], _KEPT)
+        REPLAYS.announce(reads, context.attn_metadata, context.no_compile_layers)
+        return original(wrapper, *args, **kwargs)
+
+    return call
+
+
+@cache
+def watched_graphs() -> PatchSet:
+    """The hook, made once per process; it has to be in place before graphs are captured."""
+    from vllm.compilation.cuda_graph import CUDAGraphWrapper
+
+    return PatchSet(Patch(CUDAGraphWrapper, "__call__", _watched))
+
+
+_CAPTURED = "hybridwatch_captured"
+"""Attribute of vLLM's graph manager: what was captured goes when the manager goes."""
+
+
+@dataclass(slots=True)
+class Built:
+    """The metadata that the target's state built last.
+
+    Attributes:
+        metadata: By layer.
+        requests: Ids of the requests that they were built for, row by row.
+    """
+
+    metadata: dict[str, Any] = field(default_factory=dict)
+    requests: tuple[str, ...] = ()
+
+
+BUILT = Built()
+
+
+def _remember_built(original: Callable[..., Any]) -> Callable[..., Any]:
+    def prepare_attn(state: Any, input_batch: Any, *args: Any, **kwargs: Any) -> Any:
+        BUILT.metadata = original(state, input_batch, *args, **kwargs)
+        BUILT.requests = tuple(input_batch.req_ids)
+        return BUILT.metadata
+
+    return prepare_attn
+
+
+def is_of_target(manager: Any) -> bool:
+    """Whether a graph manager holds the target's graphs; a draft has managers of its own."""
+    from vllm.v1.worker.gpu.cudagraph_utils import ModelCudaGraphManager
+
+    return isinstance(manager, ModelCudaGraphManager)
+
+
+def _keep_captured(original: Callable[..., None]) -> Callable[..., None]:
+    def capture(manager: Any, create: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        if not is_of_target(manager):
+            original(manager, create, *args, **kwargs)
+            return
+        captured: dict[Any, dict[str, Any]] = {}
+        setattr(manager, _CAPTURED, captured)
+
+        def create_and_keep(desc: Any, warmup: bool) -> Any:
+            forward = create(desc, warmup)
+            captured[desc] = BUILT.metadata
+            return forward
+
+        original(manager, create_and_keep, *args, **kwargs)
+
+    return capture
+
+
+def captured_metadata(manager: Any, desc: Any) -> dict[str, Any]:
+    """The metadata that a graph of the target was captured over, by layer."""
+    kept: dict[str, Any] = getattr(manager, _CAPTURED)[desc]
+    return kept
+
+
+def _announce(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run_fullgraph(manager: Any, desc: Any) -> Any:
+        if is_of_target(manager):
+            layers = manager.compilation_config.static_forward_context
+            REPLAYS.announce(captured_metadata(manager, desc), BUILT.metadata, layers)
+        return original(manager, desc)
+
+    return run_fullgraph
+
+
+@contextmanager
+def _without_graphs(manager: Any) -> Iterator[None]:
+    """Have a manager choose as before its graphs were captured."""
+    captured = manager._graphs_captured  # noqa: SLF001 - vLLM has no other way to say it
+    manager._graphs_captured = False  # noqa: SLF001
+    try:
+        yield
+    finally:
+        manager._graphs_captured = captured  # noqa: SLF001
+
+
+def _set_aside(original: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatch(manager: Any, *args: Any, **kwargs: Any) -> Any:
+        if not REPLAYS.eager:
+            return original(manager, *args, **kwargs)
+        with _without_graphs(manager):
+            return original(manager, *args, **kwargs)
+
+    return dispatch
+
+
+@cache
+def watched_graphs_v2() -> PatchSet:
+    """The hooks, made once per process; they have to be in place before graphs are captured."""
+    from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager
+    from vllm.v1.worker.gpu.model_states.mamba_hybrid import MambaHybridModelState
+
+    return PatchSet(
+        Patch(MambaHybridModelState, "prepare_attn", _remember_built),
+        Patch(CudaGraphManager, "capture", _keep_captured),
+        Patch(CudaGraphManager, "run_fullgraph", _announce),
+        Patch(CudaGraphManager, "dispatch", _set_aside),
+    )

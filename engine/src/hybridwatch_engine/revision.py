@@ -19,9 +19,6 @@ _LIMIT_S: Final = 60.0
 def read_revision(package: Path) -> dict[str, str]:
     """Say which commit a package is at.
 
-    Args:
-        package: The folder ``vllm``.
-
     Returns:
         ``revision``, a commit, and where the package differs from it ``diff_digest``, SHA-256 over
         the difference; nothing where the package is not kept in git.

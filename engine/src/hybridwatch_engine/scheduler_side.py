@@ -5,6 +5,11 @@ Calls that switch and count mutants are answered by the workers and there, as if
 those that steer steps are answered there alone; those that switch a fix or clear the cache do their
 part there too. What the scheduler's own probes count there joins the contract counts of the first
 worker.
+
+Has the blocks of an engine's cache in the order in which it got them at its start.
+
+Freed blocks go to the end of the queue of free ones, so which blocks a request gets
+hangs on all that ran before. An engine that shall do the same again must begin with the same queue.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +17,22 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
-from hybridwatch_engine.fixes.switchboard import switchboard
-from hybridwatch_engine.fresh_pool import order_free_blocks
+from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.probes.joint import UNSUPPORTED, JointProbe
+from hybridwatch_engine.probes.counting import UNSUPPORTED, JointProbe
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
 from hybridwatch_engine.probes.progress import ProgressProbe
 from hybridwatch_engine.step_gate import StepGate
+
+
+def order_free_blocks(scheduler: Any) -> None:
+    """Sort the free blocks by number; for a scheduler without requests, and nothing cached."""
+    from vllm.v1.core.kv_cache_utils import FreeKVCacheBlockQueue
+
+    pool = scheduler.kv_cache_manager.block_pool
+    # The first block stands for none, and is never free.
+    pool.free_block_queue = FreeKVCacheBlockQueue(pool.blocks[1:])
 
 
 def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
@@ -77,11 +90,7 @@ _STEERING: dict[str, Callable[..., dict[str, int]]] = {
 
 @cache
 def scheduler_side() -> PatchSet:
-    """The hook, made once per process.
-
-    Raises:
-        AttributeError: This release has renamed the core.
-    """
+    """The hook, made once per process."""
     from vllm.v1.engine.core import EngineCore
 
     return PatchSet(Patch(EngineCore, "collective_rpc", _answered_here_too))

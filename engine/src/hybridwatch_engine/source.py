@@ -21,11 +21,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 class SourceTree:
-    """The Python files of one vLLM package.
-
-    Args:
-        root: Folder of the package ``vllm``.
-    """
+    """The Python files of one vLLM package."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -126,11 +122,7 @@ def compute_digest(hashes: Mapping[str, str]) -> str:
 
 
 def installed_tree() -> SourceTree:
-    """The vLLM of this environment.
-
-    Raises:
-        ModuleNotFoundError: There is none.
-    """
+    """The vLLM of this environment."""
     spec = importlib.util.find_spec("vllm")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("this environment has no package vllm")
@@ -187,11 +179,7 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
 
 
 def engine_distribution() -> Distribution:
-    """The installed distribution that brings the package ``vllm``, whatever its own name.
-
-    Raises:
-        ModuleNotFoundError: None is installed.
-    """
+    """The installed distribution that brings the package ``vllm``, whatever its own name."""
     for candidate in distributions():
         name = (candidate.metadata["Name"] or "").lower().replace("_", "-")
         if name == "vllm" or name.startswith("vllm-"):

@@ -17,14 +17,7 @@ From then on they count as steps: a plan in which a client gives up can go on.""
 
 
 class StepGate:
-    """The gate of one scheduler.
-
-    Args:
-        scheduler: The scheduler of the engine's core.
-
-    Raises:
-        AttributeError: This release has renamed what the gate holds on to.
-    """
+    """The gate of one scheduler."""
 
     def __init__(self, scheduler: Any) -> None:
         from vllm.v1.core.sched.interface import PauseState

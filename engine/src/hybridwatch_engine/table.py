@@ -64,11 +64,7 @@ def _releases(header: Header) -> str:
 
 
 def replaced(text: str) -> str:
-    """A README with its tables made again.
-
-    Raises:
-        ValueError: The README has no place for one.
-    """
+    """A README with its tables made again."""
     for name, table in tables().items():
         marks = _marks(name)
         before, begin, rest = text.partition(marks[0])

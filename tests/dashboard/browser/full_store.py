@@ -12,7 +12,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.files import append_entry
 from hybridwatch.reports.releases import cells_file
-from hybridwatch_lab.mutants.journal import append_cell, table_file
+from hybridwatch_lab.mutants.table import append_cell, table_file
 from tests import store_builders
 from tests.builders import BASELINE, CONTENDER, TESTBED, Trials, a_build, a_run, noisy
 from tests.dashboard.browser.hostile import HOSTILE

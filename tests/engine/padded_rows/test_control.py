@@ -14,7 +14,7 @@ from hybridwatch.engines.control import LiveEngine
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.table import catalogue
 from tests.engine.conftest import HEALTHY
 
 pytestmark = [

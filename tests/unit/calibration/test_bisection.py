@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridwatch_lab.calibration.bayesect import find_by_bayesect
-from hybridwatch_lab.calibration.bisection import SETTINGS, WAYS, page, simulated
+from hybridwatch_lab.calibration.bisection import SETTINGS, WAYS, find_by_bayesect, page, simulated
 from hybridwatch_lab.calibration.made_history import DUETS, HistorySetting
 
 

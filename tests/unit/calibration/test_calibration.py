@@ -18,26 +18,30 @@ from hybridwatch_lab.calibration import (
 from hybridwatch_lab.calibration import (
     accuracy,
     comparisons,
-    field,
-    noise,
+    laboratory,
     online,
     reports,
     rivals,
     sequential_runs,
+    simulated,
     speed,
     synthetic,
-    tables,
-    two_modes,
 )
-from hybridwatch_lab.calibration.detectors import Alarm, Detector
-from hybridwatch_lab.calibration.experiments import EXPERIMENTS
+from hybridwatch_lab.calibration.__main__ import EXPERIMENTS
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
-from hybridwatch_lab.calibration.noise import RecordedNoise
-from hybridwatch_lab.calibration.rivals import divisive, kernel_segments, steps_of_asv
-from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
+from hybridwatch_lab.calibration.rivals import (
+    Alarm,
+    Detector,
+    divisive,
+    kernel_segments,
+    steps_of_asv,
+)
+from hybridwatch_lab.calibration.simulated import RecordedNoise, SimulatedSession, rates_run
 
 HISTORIES = {
-    kind.value: noise.series(kind, noise.shape(kind, np.random.default_rng(index), 150), 0.01, 1e-3)
+    kind.value: simulated.series(
+        kind, simulated.shape(kind, np.random.default_rng(index), 150), 0.01, 1e-3
+    )
     for index, kind in enumerate(
         (RecordedNoise.GAUSSIAN, RecordedNoise.HEAVY, RecordedNoise.BIMODAL)
     )
@@ -54,7 +58,7 @@ def on_real_noise(lab: Laboratory) -> LabSection:
 
 
 def on_held_back(lab: Laboratory) -> LabSection:
-    return two_modes.on_held_back(lab, HISTORIES)
+    return online.on_held_back(lab, HISTORIES)
 
 
 def refuted(section: LabSection) -> set[str]:
@@ -156,19 +160,19 @@ def test_the_same_seed_gives_the_same_figures_whatever_ran_before(lab) -> None:
 
 @pytest.mark.parametrize("kind", list(RecordedNoise))
 def test_noise_is_what_it_says_and_the_same_with_a_step(kind) -> None:
-    drawn = noise.shape(kind, np.random.default_rng(1), 20_000)
+    drawn = simulated.shape(kind, np.random.default_rng(1), 20_000)
     assert abs(drawn.mean()) < 0.05
     about_line = drawn - np.polyval(np.polyfit(np.arange(20_000), drawn, 1), np.arange(20_000))
     assert about_line.std() == pytest.approx(float(kind is not RecordedNoise.CONSTANT), abs=0.08)
-    flat = noise.series(kind, drawn, 0.02)
-    stepped = noise.series(kind, drawn, 0.02, noise.step(20_000, 10_000, 0.05))
+    flat = simulated.series(kind, drawn, 0.02)
+    stepped = simulated.series(kind, drawn, 0.02, simulated.step(20_000, 10_000, 0.05))
     assert np.array_equal(flat[:10_000], stepped[:10_000])
     ratio = stepped[10_000:].mean() / flat[10_000:].mean()
     assert ratio == pytest.approx(1.05, abs=0.001)
 
 
 def test_autocorrelation_is_as_declared() -> None:
-    drawn = noise.shape(RecordedNoise.AUTOCORRELATED, np.random.default_rng(1), 20_000)
+    drawn = simulated.shape(RecordedNoise.AUTOCORRELATED, np.random.default_rng(1), 20_000)
     assert np.corrcoef(drawn[1:], drawn[:-1])[0, 1] == pytest.approx(0.7, abs=0.02)
 
 
@@ -234,22 +238,22 @@ def test_growing_series_tell_delay_luck_and_distinct_alarms() -> None:
 def test_rivals_see_a_clear_step_only(rule, change, least) -> None:
     quiet = np.exp(0.003 * np.random.default_rng(2).standard_normal(80))
     assert rule(quiet) == ()
-    assert Alarm(40) in rule(quiet * noise.step(80, 40, change))
+    assert Alarm(40) in rule(quiet * simulated.step(80, 40, change))
     assert rule(quiet[: least - 1]) == ()
 
 
 def test_the_fields_rules_for_two_builds_see_what_they_say() -> None:
     base = np.linspace(0.99, 1.01, 9)
-    for rule, change in zip(field.RATE_RULES.values(), (0.025, 0.02, 0.12), strict=True):
+    for rule, change in zip(rivals.RATE_RULES.values(), (0.025, 0.02, 0.12), strict=True):
         assert not rule(base, base)
         assert rule(base, base * (1 + change))
         assert rule(base, base * (1 - change))
-    assert not field.ranks_and_factor(base, base * 1.09)
+    assert not rivals.ranks_and_factor(base, base * 1.09)
     drop, slip = Pairs(1000, 80, 10), Pairs(1000, 50, 20)
-    assert field.two_sigma(drop, 0.75)
-    assert not field.two_sigma(slip, 0.75)
-    assert field.relative_tolerance(drop, 0.75)
-    assert not field.relative_tolerance(drop, 0.9)
+    assert rivals.two_sigma(drop, 0.75)
+    assert not rivals.two_sigma(slip, 0.75)
+    assert rivals.relative_tolerance(drop, 0.75)
+    assert not rivals.relative_tolerance(drop, 0.9)
 
 
 def test_shares_and_rates_and_medians_carry_honest_intervals() -> None:
@@ -276,8 +280,8 @@ def test_bounds_are_met_by_the_estimate_and_refuted_by_the_interval() -> None:
 
 def test_document_and_json_tell_the_same(lab) -> None:
     sections = [synthetic.on_finished_series(lab, rivals.sliding_t), speed.of_detector(lab)]
-    text = tables.to_markdown(sections, "the command")
-    values = json.loads(json.dumps(tables.to_json(sections, "the command", 3), allow_nan=False))
+    text = laboratory.to_markdown(sections, "the command")
+    values = json.loads(json.dumps(laboratory.to_json(sections, "the command", 3), allow_nan=False))
     told = [one for section in values["sections"] for one in section["figures"]]
     assert len({one["id"] for one in told}) == len(told)
     assert "    the command\n" in text
@@ -312,11 +316,11 @@ def test_command_writes_both_files_and_tells_broken_promises(tmp_path, monkeypat
 
 def test_the_repository_has_the_real_series_and_holds_half_of_them_back() -> None:
     histories = command.read_histories(command.HISTORIES)
-    kept = two_modes.held_back(histories)
+    kept = online.held_back(histories)
     assert {len(values) for values in histories.values()} == {300}
     assert (len(histories), len(kept)) == (40, 20)
     assert kept.keys() < histories.keys()
-    assert kept.keys() == two_modes.held_back(dict(sorted(histories.items(), reverse=True))).keys()
+    assert kept.keys() == online.held_back(dict(sorted(histories.items(), reverse=True))).keys()
 
 
 @pytest.mark.parametrize("rule", [kernel_segments, divisive, steps_of_asv])

@@ -2,7 +2,8 @@
 
 import sys
 
-from hybridwatch_lab.gpu.campaign import Campaign, CampaignPlan, Stage
+from hybridwatch_lab.gpu.campaign.plan import CampaignPlan, Stage
+from hybridwatch_lab.gpu.campaign.runner import Campaign
 
 
 def a_stage(name, code, *, limit_s=250.0, measures=False):

@@ -10,8 +10,7 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
-from hybridwatch_lab.gpu.campaign import load_plan
-from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignSubject
+from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignSubject, load_plan
 
 
 def a_subject(tmp_path, build="cuda-0.33.0", older="cuda-0.21.0", slowdown=1.0):

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from hybridwatch.errors import CampaignError
-from hybridwatch_lab.gpu.campaign import CampaignJournal, End, StageEntry
+from hybridwatch.records.store.files import append_entry
+from hybridwatch_lab.gpu.campaign.runner import JOURNAL, End, StageEntry
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 from hybridwatch_lab.gpu.cost import Cost, Ratio
 
@@ -44,7 +45,8 @@ def answer(tmp_path):
         folder = tmp_path / "campaigns" / day
         left = () if end is End.FAILED else (f"{study}.out",)
         command = ("python", "-m", f"hybridwatch_engine_lab.studies.{study}")
-        CampaignJournal(folder).add(StageEntry(stage=study, end=end, command=command, left=left))
+        entry = StageEntry(stage=study, end=end, command=command, left=left)
+        append_entry(folder / JOURNAL, entry)
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{study}.out").write_text(f"{text}\n")
         return tmp_path

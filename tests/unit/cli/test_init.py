@@ -10,7 +10,7 @@ from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.nightly.checkout import find_policy, load_policy
 from hybridwatch.scenarios.load import find, survey
-from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.mutants.table import catalogue
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,8 +5,7 @@ import json
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
-from hybridwatch_lab.mutants.journal import append_cell, table_file
+from hybridwatch_lab.mutants.table import HEALTHY, MutantState, append_cell, table_file
 from tests.unit.mutants.cells import a_cell
 
 

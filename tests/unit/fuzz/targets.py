@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridwatch_lab.fuzz.case import FuzzCase
+from hybridwatch_lab.fuzz.case import FuzzCase, SearchSpace
 from hybridwatch_lab.fuzz.search import FuzzSearch
-from hybridwatch_lab.fuzz.space import SearchSpace
 
 SPACE = SearchSpace(
     inputs=(1, 3, 79, 80, 81, 160),

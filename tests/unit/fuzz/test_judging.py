@@ -5,8 +5,7 @@ import pytest
 from hybridwatch.measurement.completions import prompt_digest, without_tokens
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
-from hybridwatch_lab.fuzz.judging import Judge, first_tokens
-from hybridwatch_lab.fuzz.played import Played
+from hybridwatch_lab.fuzz.engine_target import Judge, Played, first_tokens
 
 PROMPT = (65, 66, 67)
 BOUND = 0.001

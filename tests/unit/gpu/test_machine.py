@@ -6,7 +6,7 @@ import pytest
 from packaging.version import Version
 
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.gpu.pack import read_machine
+from hybridwatch_lab.gpu.pack.resolve import read_machine
 
 FORMS = {
     "table": "Package    Version       Editable project location\n---------- -------------\n"

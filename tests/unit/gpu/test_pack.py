@@ -14,8 +14,8 @@ from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
-from hybridwatch_lab.gpu.pack import read_left_out, read_machine
-from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, resolve
+from hybridwatch_lab.gpu.pack.pack import read_left_out
+from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, read_machine, resolve
 from tests.wheels import a_wheel
 
 BUILDS = """\
@@ -433,7 +433,6 @@ def test_no_engine_of_a_cuda_build_takes_flashinfer_which_is_left_out() -> None:
     assert {build.flags.get("gdn-prefill-backend") for build in builds} == {"triton"}
 
 
-@pytest.mark.slow
 @pytest.mark.slow  # a package index answers hundreds of questions; it changes with builds.toml only
 @pytest.mark.timeout(1200)
 def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hybridwatch.scenarios.fixes import Mutant
-from hybridwatch_lab.mutants.cell import MutantCell, MutantState
+from hybridwatch_lab.mutants.table import MutantCell, MutantState
 
 MEASURED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantState
-from hybridwatch_lab.mutants.journal import append_cell, table_file
+from hybridwatch_lab.mutants.table import HEALTHY, MutantState, append_cell, table_file
 from tests.dashboard.parity import words_of
 from tests.unit.mutants.cells import a_cell
 from tests.unit.pages.suite_stores import notices, rows, view

@@ -5,12 +5,30 @@ from types import SimpleNamespace
 
 import pytest
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
-from hybridwatch_engine.probes.joint import JointProbe
-from hybridwatch_engine.probes.mamba_slots import MambaGroup
-from hybridwatch_engine.probes.replayed_layers import ReplayedLayersProbe
-from hybridwatch_engine.probes.state_slots import SlotPlace
+from hybridwatch_engine.probes.counting import CountingProbe, JointProbe, UnsupportedError
+from hybridwatch_engine.probes.layers import ReplayedLayersProbe
+from hybridwatch_engine.probes.state_slots import MambaGroup, SlotPlace
 from hybridwatch_engine.replays import REPLAYS, Replay
+
+
+class Recorder:
+    def __init__(self, name, log):
+        self._name, self._log = name, log
+
+    def start(self):
+        self._log.append(f"start {self._name}")
+
+    def stop(self):
+        self._log.append(f"stop {self._name}")
+        return {self._name: len(self._log)}
+
+
+def test_all_begin_in_order_and_the_last_one_ends_first():
+    log: list[str] = []
+    probe = JointProbe((Recorder("first", log), Recorder("second", log)))
+    probe.start()
+    assert probe.stop() == {"first": 4, "second": 3}
+    assert log == ["start first", "start second", "stop second", "stop first"]
 
 
 @dataclass(slots=True)

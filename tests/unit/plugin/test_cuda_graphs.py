@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hybridwatch_engine import cuda_graphs
+from hybridwatch_engine import replays
 from hybridwatch_engine.replays import REPLAYS
 
 Mode = Enum("Mode", "NONE PIECEWISE FULL")
@@ -70,7 +70,7 @@ def diary(monkeypatch):
         module = ModuleType(name)
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, name, module)
-    hook = cuda_graphs.watched_graphs.__wrapped__()
+    hook = replays.watched_graphs.__wrapped__()
     hook.install()
     kept: list[str] = []
     yield kept

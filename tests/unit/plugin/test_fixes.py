@@ -11,8 +11,7 @@ import pytest
 from hybridwatch_engine import settings
 from hybridwatch_engine.fixes.fix import NOWHERE, Finding, Fix, State
 from hybridwatch_engine.fixes.headers import header, read_headers
-from hybridwatch_engine.fixes.registry import FIXES, registered
-from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.fixes.registry import FIXES, Switchboard, registered
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.source import SourceTree
 

@@ -1,19 +1,125 @@
-"""Faults planted on purpose: a step sleeps a quarter of its time, and comes out without a trace."""
+"""Faults and mutants planted on purpose: what they do, and that they come out without a trace."""
 
 import sys
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
-from hybridwatch_engine.host_read import host_read
 from hybridwatch_engine.model_runner import work_of_steps
+from hybridwatch_engine.mutants.board import MutantBoard, MutantHeader
+from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.planted import FAULTS, Fault, Planter
-from hybridwatch_engine.slow_step import EXTRA, SMALL_PERCENTS, Drag, busy_step, slow_step
-from hybridwatch_engine.unzeroed_state import _all_continue
+from hybridwatch_engine.planted import (
+    EXTRA,
+    FAULTS,
+    SMALL_PERCENTS,
+    Drag,
+    Fault,
+    Planter,
+    _all_continue,
+    busy_step,
+    host_read,
+    slow_step,
+)
+from hybridwatch_engine.scheduler_side import _answered_here_too
+from hybridwatch_engine_lab.mutants import cost
 
 from hybridwatch.engines.builds import FAULTS as LABEL_FAULTS
 from hybridwatch.scenarios.fixes import FIXES
+from hybridwatch_lab.in_engine import MUTANTS
+
+
+def a_header(name: str = "one", **changes: Any) -> MutantHeader:
+    keys: dict[str, Any] = {
+        "name": name,
+        "file": f"first.toml: mutant.{name}",
+        "folder": MUTANTS,
+        "half": "first",
+        "mechanism": "speed",
+        "target": ("fine:Rows.move",),
+        "by": "cost.twice",
+        "resembles": "made up",
+        "what": "Moves twice.",
+    }
+    return MutantHeader(**{**keys, **changes})
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """A package vllm with one class, whose rows count their moves."""
+
+    class Rows:
+        moves = 0
+
+        def move(self) -> int:
+            self.moves += 1
+            return self.moves
+
+    package, module = ModuleType("vllm"), ModuleType("vllm.fine")
+    vars(package)["__path__"] = []
+    vars(module)["Rows"] = Rows
+    monkeypatch.setitem(sys.modules, "vllm", package)
+    monkeypatch.setitem(sys.modules, "vllm.fine", module)
+    return Rows
+
+
+def a_board(*headers: MutantHeader) -> MutantBoard:
+    return MutantBoard({header.name: header for header in headers}, "worker")
+
+
+def test_a_mutant_acts_while_it_is_on_and_is_out_after(rows):
+    original, board = rows.move, a_board(a_header())
+    assert board.switch("one") == {"mutant": "one"}
+    assert rows().move() == 2
+    assert board.counts() == {"reached": 1, "changed": 1}
+    assert board.switch(None) == {"mutant": None}
+    assert rows.move is original
+    assert board.counts() == {"reached": 0, "changed": 0}
+
+
+def test_another_mutant_takes_the_place_of_the_first(rows):
+    slower = a_header("two", by="cost.slower", parameters={"share": 0.0})
+    board = a_board(a_header(), slower)
+    board.switch("one")
+    board.switch("two")
+    assert rows().move() == 1
+    assert board.counts() == {"reached": 1, "changed": 1}
+    board.switch(None)
+
+
+@pytest.mark.parametrize("target", ["fine:Rows.gone", "fine:Gone.move", "gone:Rows.move"])
+def test_a_target_that_this_release_lacks_is_refused_and_nothing_is_on(rows, target):
+    original, board = rows.move, a_board(a_header(target=(target,)))
+    error = board.switch("one")["error"]
+    assert error.startswith(
+        f"first.toml: mutant.one.target: expected a function of this vLLM, found {target}"
+    )
+    assert rows.move is original
+
+
+def test_an_unknown_mutant_is_refused_with_the_known_ones(rows):
+    assert a_board(a_header()).switch("wat") == {
+        "error": "no mutant 'wat' to switch on; known: one"
+    }
+
+
+def test_a_mutant_of_the_scheduler_does_nothing_in_a_worker(rows):
+    original, board = rows.move, a_board(a_header(process="scheduler"))
+    assert board.switch("one") == {"mutant": "one"}
+    assert rows.move is original
+
+
+def test_the_scheduler_answers_as_one_more_worker():
+    call = _answered_here_too(lambda *_: [{"mutant": None}])
+    assert len(call(SimpleNamespace(), "hybridwatch_mutate", args=(None,))) == 2
+    assert call(SimpleNamespace(), "hybridwatch_identity") == [{"mutant": None}]
+
+
+def test_a_wrapper_hands_out_what_the_original_gives():
+    tally = Tally()
+    assert cost.slower(lambda: 7, tally, share=0.0)() == 7
+    assert tally.reached == 1
 
 
 class Time:
@@ -77,7 +183,7 @@ def test_a_busy_step_works_its_share_of_what_its_thread_worked(monkeypatch, runn
         clock.now += 0.125  # looking is work, too: so the busy loop comes to its end
         return clock.now
 
-    monkeypatch.setattr("hybridwatch_engine.slow_step.time.thread_time", look)
+    monkeypatch.setattr("hybridwatch_engine.planted.time.thread_time", look)
     patches = busy_step(0.25)
     monkeypatch.setattr(runners.classes[0], "execute_model", lambda _, seconds: clock.work(seconds))
     patches.install()

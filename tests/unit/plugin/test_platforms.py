@@ -6,18 +6,18 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hybridwatch_engine import idle_rank, plugin, settings
-from hybridwatch_engine.cpu import collectives, conv_weights, graph_replay, graph_replay_v2
-from hybridwatch_engine.fixes import switchboard
+from hybridwatch_engine import plugin, settings, steering
+from hybridwatch_engine.cpu import graph_replay, graph_replay_v2, platform_gaps
+from hybridwatch_engine.fixes import registry
 
-PARTS = {
-    "hybridwatch_engine.loopback": "loopback_rendezvous",
-    "hybridwatch_engine.every_rank": "every_rank",
-    "hybridwatch_engine.scheduler_side": "scheduler_side",
-    "hybridwatch_engine.cuda_graphs": "watched_graphs",
-    "hybridwatch_engine.graphs_v2": "watched_graphs_v2",
-    "hybridwatch_engine.probes.watchable_events": "watchable_events",
-}
+PARTS = (
+    "connections.loopback_rendezvous",
+    "connections.every_rank",
+    "scheduler_side.scheduler_side",
+    "replays.watched_graphs",
+    "replays.watched_graphs_v2",
+    "probes.wait_rules.watchable_events",
+)
 OF_GPU = ("watched_graphs", "watched_graphs_v2", "watchable_events")
 OF_CPU = ("collectives", "unpacked_conv_weights", "speculation_kernels", "replay")
 
@@ -43,10 +43,10 @@ def put_in(monkeypatch):
     def part(name):
         return lambda: SimpleNamespace(install=lambda: done.append(name))
 
-    for module, name in PARTS.items():
-        monkeypatch.setattr(f"{module}.{name}", part(name))
-    monkeypatch.setattr(collectives, "collectives", part("collectives"))
-    monkeypatch.setattr(conv_weights, "unpacked_conv_weights", part("unpacked_conv_weights"))
+    for place in PARTS:
+        monkeypatch.setattr(f"hybridwatch_engine.{place}", part(place.rpartition(".")[2]))
+    monkeypatch.setattr(platform_gaps, "collectives", part("collectives"))
+    monkeypatch.setattr(platform_gaps, "unpacked_conv_weights", part("unpacked_conv_weights"))
     # The module itself needs PyTorch, which only engines have.
     kernels = {"speculation_kernels": part("speculation_kernels")}
     stand_in(monkeypatch, "hybridwatch_engine.cpu.kernels.install", **kernels)
@@ -56,7 +56,7 @@ def put_in(monkeypatch):
         states=lambda: {"cpu-speculative-states": "lacking"},
         switch=lambda fix, wanted: done.append(f"{'+' if wanted else '~'}{fix}"),
     )
-    monkeypatch.setattr(switchboard, "switchboard", lambda: board)
+    monkeypatch.setattr(registry, "switchboard", lambda: board)
     return done
 
 
@@ -123,7 +123,7 @@ def test_the_idle_rank_is_played_by_the_worker_of_the_platform(
     stand_in(monkeypatch, "vllm.v1.worker")
     # The other platform's worker cannot be imported: it is not there.
     stand_in(monkeypatch, module, **{name: Worker})
-    rank = idle_rank.IdleRank()
+    rank = steering.IdleRank()
     rank.set(3)
     idle, busy = Worker(0), Worker(1)
     for worker in (idle, busy):

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 from hybridwatch_engine.fixes.fix import Exercise, Finding
-from hybridwatch_engine.fixes.registry import FIXES
-from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.fixes.registry import FIXES, Switchboard
 from hybridwatch_engine.source import SourceTree
 from hybridwatch_engine_lab.exercise.trial import ExerciseOutcome, NotBuiltError, attempt
 

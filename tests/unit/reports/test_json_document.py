@@ -64,8 +64,8 @@ from hybridwatch.reports.jsonform import (
     records_to_json,
 )
 from hybridwatch_lab.commands.engine_track import releases_to_json
-from hybridwatch_lab.releases.outcome import Tracked, TrackStep
-from hybridwatch_lab.releases.outcome import TrackOutcome as StepOutcome
+from hybridwatch_lab.releases.track import Tracked, TrackStep
+from hybridwatch_lab.releases.track import TrackOutcome as StepOutcome
 from tests.broken_engines import dead_contender
 from tests.builders import a_run
 from tests.curves import a_swept_run, even, tilted

@@ -4,8 +4,7 @@ import json
 import sys
 
 import pytest
-from hybridwatch_engine.mutants.headers import mutant_headers
-from hybridwatch_engine.mutants.mutant import patches_of
+from hybridwatch_engine.mutants.board import mutant_headers, patches_of
 from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.planter import planter
 
@@ -13,8 +12,7 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.launch import own_settings
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.scenarios.fixes import own_faults, own_folders
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.score import halves
+from hybridwatch_lab.mutants.table import catalogue, halves
 
 TABLE = """\
 [mutant.{name}]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from hybridwatch_engine.fixes import headers
 from hybridwatch_engine.fixes.headers import own_headers
+from hybridwatch_engine.fixes.registry import Switchboard
 from hybridwatch_engine.fixes.registry import own_fixes as loaded_fixes
-from hybridwatch_engine.fixes.switchboard import Switchboard
 from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.engines.builds import parse_label

@@ -150,11 +150,7 @@ def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def platform_hooks() -> tuple[Patch, ...]:
-    """Hooks by which the CPU's platform and attention let FULL graphs be; either runner needs them.
-
-    Raises:
-        AttributeError: This release has renamed one of the targets.
-    """
+    """Hooks by which the CPU's platform and attention let FULL graphs be, for either runner."""
     from vllm.platforms.cpu import CpuPlatform
     from vllm.v1.attention.backend import AttentionCGSupport
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionMetadataBuilder
@@ -177,11 +173,7 @@ def platform_hooks() -> tuple[Patch, ...]:
 
 @cache
 def replay() -> PatchSet:
-    """The hooks, made once per process.
-
-    Raises:
-        AttributeError: This release has renamed one of the targets.
-    """
+    """The hooks, made once per process."""
     from vllm.v1.worker.cpu_model_runner import CPUModelRunner
     from vllm.v1.worker.cpu_worker import CPUWorker
 

@@ -18,18 +18,14 @@ from inspect import signature
 from typing import Any
 
 from hybridwatch_engine.cpu.graph_replay import platform_hooks
-from hybridwatch_engine.graphs_v2 import BUILT, is_of_target, watched_graphs_v2
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.replays import BUILT, is_of_target, watched_graphs_v2
 
 _replaying = False
 
 
 class HostGraph:
-    """Stands for ``torch.cuda.CUDAGraph``.
-
-    Attributes:
-        forward: What was captured.
-    """
+    """Stands for ``torch.cuda.CUDAGraph``."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.forward: Callable[[Any], None] | None = None
@@ -100,11 +96,7 @@ def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def replay_v2() -> PatchSet:
-    """The hooks, made once per process.
-
-    Raises:
-        AttributeError: This release has renamed one of the targets.
-    """
+    """The hooks, made once per process."""
     import torch
     from vllm.platforms.cpu import CpuPlatform
     from vllm.v1.worker.cpu_worker import CPUWorker  # first: it puts stand-ins for CUDA's streams

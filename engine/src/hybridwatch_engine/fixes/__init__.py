@@ -1,5 +1,5 @@
 """The fixes: what each repairs, whether a release has it, and how to switch it.
 
 ``engine/fixes.toml`` describes each, and a module here holds what it does; ``registry`` joins the
-two, ``switchboard`` turns them on and off in a process.
+two, and turns them on and off in a process.
 """

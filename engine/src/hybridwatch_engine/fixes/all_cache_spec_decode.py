@@ -236,7 +236,7 @@ SLOTS = Fix(
     apply=_resized(1),
     revert=_resized(-1),
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.speculation:width_of_graph_slots",
+        "hybridwatch_engine_lab.exercise.builder:width_of_graph_slots",
         with_fix={"columns": 18, "build": "done"},
         without_fix={"columns": 16, "build": "RuntimeError"},
     ),
@@ -248,7 +248,7 @@ GRAPH_ROWS = Fix(
     revert=_revert_graph_rows,
     # Nine tokens are three requests: the graph's eight rows are five too many.
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.speculation:rows_of_graph",
+        "hybridwatch_engine_lab.exercise.builder:rows_of_graph",
         with_fix={"requests": 3, "scheduled": _BLOCKS, "computed": _BLOCKS},
         without_fix={
             "requests": 3,
@@ -264,7 +264,7 @@ ANCHOR = Fix(
     _probe_anchor,
     revert=_revert_anchor,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.speculation:anchors_of_step",
+        "hybridwatch_engine_lab.exercise.builder:anchors_of_step",
         with_fix={"anchors": [5, -1, -1]},
         without_fix={"anchors": [-1, -1, -1]},
     ),
@@ -275,7 +275,7 @@ MEMORY = Fix(
     apply=_counted(1),
     revert=_counted(-1),
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.speculation:pages_of_request",
+        "hybridwatch_engine_lab.exercise.builder:pages_of_request",
         with_fix={"pages": 18, "row": 18},
         without_fix={"pages": 16, "row": 18},
     ),

@@ -55,7 +55,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.speculation:blocks_of_convolution",
+        "hybridwatch_engine_lab.exercise.builder:blocks_of_convolution",
         with_fix={"read_from": [3, 3]},
         without_fix={"read_from": [2, 3]},
     ),

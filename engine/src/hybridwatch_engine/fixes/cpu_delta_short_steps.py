@@ -70,7 +70,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.delta_windows:window_after_short_step",
+        "hybridwatch_engine_lab.exercise.kernels:window_after_short_step",
         with_fix={"alone": [2, 9], "beside": [2, 9]},
         without_fix={"alone": [2, 3], "beside": [2, 3]},
     ),

@@ -67,7 +67,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.rotary:heads_apart",
+        "hybridwatch_engine_lab.exercise.kernels:heads_apart",
         with_fix={"tokens_turned": [True, True, True, True]},
         without_fix={"tokens_turned": [False, False, False, False]},
     ),

@@ -30,7 +30,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.state_update:states_behind_tokens",
+        "hybridwatch_engine_lab.exercise.kernels:states_behind_tokens",
         with_fix={"states": [1.0, 2.0, 3.0], "outputs": [1.0, 2.0, 3.0]},
         without_fix={"states": [3.0, 2.0, 3.0], "outputs": [1.0, 2.0, 3.0]},
     ),

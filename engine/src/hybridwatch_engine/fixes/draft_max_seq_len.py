@@ -164,7 +164,7 @@ TARGET_HALF = Fix(
     apply=_apply_target,
     revert=_revert_target,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.lengths:longest_of_target",
+        "hybridwatch_engine_lab.exercise.runner_v2:longest_of_target",
         with_fix={"step": 50, "capture": 4096},
         without_fix={"step": 4096, "capture": 4096},
     ),
@@ -175,7 +175,7 @@ DRAFT_HALF = Fix(
     apply=_apply_draft,
     revert=_revert_draft,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.lengths:longest_of_draft",
+        "hybridwatch_engine_lab.exercise.runner_v2:longest_of_draft",
         with_fix={"short": 53, "at_the_end": 4096},
         without_fix={"short": 4096, "at_the_end": 4096},
     ),

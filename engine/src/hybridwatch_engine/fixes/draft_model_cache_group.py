@@ -58,7 +58,7 @@ FIX = Fix(
     apply=_apply,
     # Without it the draft writes into the blocks of the first group.
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.drafter:blocks_of_draft_model",
+        "hybridwatch_engine_lab.exercise.runner:blocks_of_draft_model",
         with_fix={"blocks": [[200, 201], [202, 203]], "slots": [2000, 2001]},
         without_fix={"blocks": [[100, 101], [102, 103]], "slots": [1000, 1001]},
     ),

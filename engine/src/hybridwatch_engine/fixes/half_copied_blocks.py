@@ -54,7 +54,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.block_copies:copy_of_a_shared_block",
+        "hybridwatch_engine_lab.exercise.kernels:copy_of_a_shared_block",
         with_fix={"v1": [4, 4], "v2": [4, 4]},
         without_fix={"v1": [2, 4], "v2": [2, 4]},
     ),

@@ -26,11 +26,7 @@ OWN_DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 def header(fix_id: str) -> Header:
-    """Give the entry of a fix, shipped or of the user's own.
-
-    Raises:
-        ValueError: There is none, or a file is wrong.
-    """
+    """Give the entry of a fix, shipped or of the user's own."""
     known = dict(headers())
     for entries in own_headers().values():
         known |= entries
@@ -41,11 +37,7 @@ def header(fix_id: str) -> Header:
 
 @cache
 def headers() -> Mapping[str, Header]:
-    """Give every entry of what is shipped by its id, in the order of the file.
-
-    Raises:
-        ValueError: The file is wrong.
-    """
+    """Give every entry of what is shipped by its id, in the order of the file."""
     return read_headers(tomllib.loads(_FILE.read_text(encoding="utf-8")))
 
 

@@ -56,7 +56,7 @@ FIX = Fix(
     probe,
     apply=_apply,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.sampler:seed_beside_others",
+        "hybridwatch_engine_lab.exercise.kernels:seed_beside_others",
         with_fix={"seeded_row_repeats": True, "other_row_repeats": False},
         without_fix={"seeded_row_repeats": False, "other_row_repeats": False},
     ),

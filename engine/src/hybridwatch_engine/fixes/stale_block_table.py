@@ -215,7 +215,7 @@ FINISHED_ROWS = Fix(
     revert=_revert_finished,
     # The last row was written after the last commit: who sees it on the device has committed.
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.rows:rows_after_leaving",
+        "hybridwatch_engine_lab.exercise.runner:rows_after_leaving",
         with_fix={"host": [*_NO_ROWS, [9, 0]], "device": [*_NO_ROWS, [9, 0]]},
         without_fix={"host": [*_STALE_ROWS, [9, 0]], "device": [*_STALE_ROWS, [0, 0]]},
     ),
@@ -226,7 +226,7 @@ VACATED_ROWS = Fix(
     apply=_apply_vacated,
     revert=_revert_vacated,
     exercise=Exercise(
-        "hybridwatch_engine_lab.exercise.rows:rows_after_moving",
+        "hybridwatch_engine_lab.exercise.runner:rows_after_moving",
         with_fix={"host": [[12, 22], [11, 21], [0, 0]]},
         without_fix={"host": [[12, 22], [11, 21], [12, 22]]},
     ),

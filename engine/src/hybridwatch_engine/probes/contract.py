@@ -16,14 +16,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hybridwatch_engine.graphs_v2 import BUILT
 from hybridwatch_engine.model_runner import decode_length, is_v2, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
-from hybridwatch_engine.probes.replayed_group import ReplayedGroup, find_groups, numbers
-from hybridwatch_engine.probes.scheduled import ScheduledRequests, ScheduledRow
+from hybridwatch_engine.probes.scheduled import (
+    ReplayedGroup,
+    ScheduledRequests,
+    ScheduledRow,
+    find_groups,
+    numbers,
+)
 from hybridwatch_engine.probes.state_slots import builder_classes, require_known_builders
-from hybridwatch_engine.replays import REPLAYS, Replay
+from hybridwatch_engine.replays import BUILT, REPLAYS, Replay
 
 _NO_STATE: Final = (0, -1)
 """State slots that no request has: the null block, and the mark of a padded row."""
@@ -91,7 +95,6 @@ class _ContractStep:
     """What is known of the step that runs.
 
     Attributes:
-        runner: The model runner.
         batch: Requests by id, as scheduled; ``None`` in a dummy run.
         flags: ``is_prefilling`` as the builder of recurrent metadata received it.
     """

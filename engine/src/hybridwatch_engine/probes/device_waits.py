@@ -26,10 +26,7 @@ from typing import Any, Final
 from hybridwatch_engine.model_runner import Function, is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes import wait_rules
-from hybridwatch_engine.probes.call_site import name_site
-from hybridwatch_engine.probes.wait_ledger import WaitLedger
-from hybridwatch_engine.probes.wait_rules import Rule
-from hybridwatch_engine.probes.watchable_events import can_be_watched
+from hybridwatch_engine.probes.wait_rules import Rule, WaitLedger, can_be_watched, name_site
 
 WARNING: Final = "called a synchronizing CUDA operation"
 """How torch's warning begins (``c10/cuda/CUDAFunctions.cpp``)."""

@@ -1,13 +1,99 @@
-"""The host-synchronisation probe: what an engine step waits for, or on a CPU what it reads."""
+"""Host synchronisations: what an engine step waits for, or on a CPU what it reads of tensors.
 
+On a GPU each read waits for the device when the tensor lives there (``device_waits.py``). A CPU
+engine cannot tell which would, so every read counts, wherever the tensor lives; the count is exact,
+and its call site and how long it took are kept. What Python code does is seen; kernels and compiled
+extensions are not.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
+from hybridwatch_engine.model_runner import is_step, steps
+from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.device_waits import DeviceWaitsProbe
-from hybridwatch_engine.probes.host_reads import HostReadsProbe
+from hybridwatch_engine.probes.wait_rules import name_site
+
+READS = ("item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__")
+"""Methods of ``torch.Tensor`` that hand values to the host or need them to know a shape."""
+
+
+class HostReadsProbe:
+    """Counts host reads per engine step while it is on."""
+
+    def __init__(self) -> None:
+        self._steps: list[int] = []
+        self._sites: Counter[str] = Counter()
+        self._times_ns: Counter[str] = Counter()
+        self._reading: set[int] = set()
+        self._hooks: PatchSet | None = None
+
+    def start(self) -> None:
+        """Count from zero."""
+        self._steps, self._sites, self._times_ns = [], Counter(), Counter()
+        if self._hooks is None:
+            self._hooks = self._make_hooks()
+        self._hooks.install()
+
+    def stop(self) -> dict[str, Any]:
+        """Stop counting and tell.
+
+        Returns:
+            ``reads_per_step``: a count for each engine step, in order; ``sites``: number of reads
+            by ``file:function:line``, the most frequent first; ``site_seconds``: how long those
+            took.
+        """
+        if self._hooks is not None:
+            self._hooks.remove()
+        return {
+            "reads_per_step": self._steps,
+            "sites": dict(self._sites.most_common()),
+            "site_seconds": {site: time / 1e9 for site, time in self._times_ns.items()},
+        }
+
+    def _make_hooks(self) -> PatchSet:
+        import torch
+
+        reads = [Patch(torch.Tensor, name, self._counted) for name in READS]
+        reads.append(Patch(torch, "nonzero", self._counted))
+        return PatchSet(*(Patch(*function, self._step) for function in steps()), *reads)
+
+    def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_step(scheduler_output, kwargs):
+                self._steps.append(0)
+            return original(runner, scheduler_output, *args, **kwargs)
+
+        return execute_model
+
+    def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def read(*args: Any, **kwargs: Any) -> Any:
+            thread = get_ident()
+            # Reads before the first step belong to no step, and a read inside a read (a default
+            # device in force calls the method by its name again) is the same one.
+            if not self._steps or thread in self._reading:
+                return original(*args, **kwargs)
+            self._steps[-1] += 1
+            # A traceback object would cost far more.
+            site = name_site(sys._getframe(1))  # noqa: SLF001
+            self._sites[site] += 1
+            self._reading.add(thread)
+            start = perf_counter_ns()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._times_ns[site] += perf_counter_ns() - start
+                self._reading.discard(thread)
+
+        return read
 
 
 class HostSyncProbe:
-    """Counts waits on a CUDA engine (``device_waits.py``), else reads (``host_reads.py``)."""
+    """Counts waits on a CUDA engine (``device_waits.py``), else reads."""
 
     def __init__(self) -> None:
         self._form: HostReadsProbe | DeviceWaitsProbe | None = None

@@ -151,12 +151,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
         self._stall(course, course.idle)
 
     def _count_standstill(self, scheduler: Any, *, computed: bool) -> None:
-        """Count requests for which nothing is done, but those that are paused or wait for others.
-
-        Args:
-            scheduler: The scheduler.
-            computed: Whether this step computes anything.
-        """
+        """Count requests for which nothing is done, but those paused or waiting for others."""
         from vllm.v1.core.sched.interface import PauseState
 
         names = [name for name, request in _requests(scheduler) if _could_go_on(request)]

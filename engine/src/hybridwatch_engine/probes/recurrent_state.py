@@ -17,9 +17,9 @@ from typing import Any
 from hybridwatch_engine.model_runner import steps, target_builds
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
-from hybridwatch_engine.probes.delta_net_slots import DeltaNetGroup
-from hybridwatch_engine.probes.mamba_slots import MambaGroup
 from hybridwatch_engine.probes.state_slots import (
+    DeltaNetGroup,
+    MambaGroup,
     StateGroup,
     builder_classes,
     list_layers,
@@ -155,11 +155,7 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
         return postprocess
 
     def _leave(self, accepted: Sequence[int]) -> "list[_BlockEnd]":
-        """Remember what each request is left with, and give the blocks that the step has filled.
-
-        Args:
-            accepted: Tokens that each row has got.
-        """
+        """Remember what each request is left with, and give the blocks that the step has filled."""
         self._left = self._states_left(self._requests[: len(accepted)], accepted)
         return [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
 

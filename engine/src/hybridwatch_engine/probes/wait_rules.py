@@ -1,13 +1,123 @@
-"""Which calls of torch make the host wait for a CUDA device: a rule for each, asked beforehand.
+"""Which calls make the host wait for a CUDA device, where they were made, and how long they took.
 
-A rule gets the arguments of a call. A read of one value, ``nonzero`` and every blocking copy
-between host and device go through ``memcpy_and_sync``, which waits for the stream
+A rule gets the arguments of a call beforehand. A read of one value, ``nonzero`` and every blocking
+copy between host and device go through ``memcpy_and_sync``, which waits for the stream
 (``c10/cuda/CUDAFunctions.h``, as in torch 2.13; pytorch#62092 lists what calls it). A tensor that
 lives on the host is read without waiting for anybody.
+
+``torch.Event`` is a static type of C, whose methods nobody can replace, and a wait for one of its
+events is told by nothing else: torch's sync debug mode leaves events out. So on a CUDA engine the
+name stands for a subclass that adds nothing, as ``torch.cuda.Event`` is one. Only events made
+afterwards are of it, so this comes before the engine makes its own.
 """
 
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import PurePath
+from threading import get_ident
+from types import FrameType
 from typing import Any
+
+from hybridwatch_engine.patch import Patch, PatchSet
+
+
+def name_site(caller: FrameType) -> str:
+    """Name the line that a frame is at: ``file:function:line``, the file as it is imported."""
+    code = caller.f_code
+    return f"{_relative(code.co_filename)}:{code.co_qualname}:{caller.f_lineno}"
+
+
+@cache
+def _relative(file: str) -> str:
+    """Name a file from where it is imported: the same on every machine, and nobody's folders."""
+    path = PurePath(file)
+    folders = [PurePath(folder) for folder in sys.path if folder]
+    inside = [path.relative_to(folder) for folder in folders if path.is_relative_to(folder)]
+    return str(min(inside, key=lambda found: len(found.parts), default=PurePath(path.name)))
+
+
+_IS_HEAP_TYPE = 1 << 9
+"""``Py_TPFLAGS_HEAPTYPE``: a type whose attributes can be set."""
+
+
+@cache
+def watchable_events() -> PatchSet:
+    """The patch, made once per process."""
+    import torch
+
+    return PatchSet(Patch(torch, "Event", _subclass))
+
+
+def can_be_watched(kind: type) -> bool:
+    """Whether methods of a type can be replaced."""
+    return bool(kind.__flags__ & _IS_HEAP_TYPE)
+
+
+def _subclass(original: Any) -> Any:
+    return type("Event", (original,), {"__module__": "torch", "__doc__": original.__doc__})
+
+
+class WaitLedger:
+    """Waits of the thread that makes the steps; those of other threads hold no step up."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self._waited_ns: list[int] = []
+        self._spans_ns: list[tuple[int, int]] = []
+        self._sites: Counter[str] = Counter()
+        self._times_ns: Counter[str] = Counter()
+        self._kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._untimed = 0
+        self._others, self._others_ns = 0, 0
+        self._thread = 0
+
+    def begin_step(self, now_ns: int) -> None:
+        """From now on whatever this thread waits for belongs to a new step."""
+        self._thread = get_ident()
+        self.counts.append(0)
+        self._waited_ns.append(0)
+        self._spans_ns.append((now_ns, now_ns))
+
+    def extend_step(self, now_ns: int) -> None:
+        """Say that this thread has still worked on its step until now."""
+        if self.counts and get_ident() == self._thread:
+            self._spans_ns[-1] = self._spans_ns[-1][0], now_ns
+
+    def add(self, site: str, kind: str, taken_ns: int | None, number: int = 1) -> None:
+        """Write waits of this thread down.
+
+        Args:
+            site: Who waited.
+            kind: What for.
+            taken_ns: How long; ``None`` when nobody could tell.
+            number: How many waits that were.
+        """
+        if get_ident() != self._thread:
+            self._others += number
+            self._others_ns += taken_ns or 0
+            return
+        self.counts[-1] += number
+        self._waited_ns[-1] += taken_ns or 0
+        self._sites[site] += number
+        self._times_ns[site] += taken_ns or 0
+        self._kinds[site][kind] += number
+        self._untimed += number if taken_ns is None else 0
+
+    def summary(self) -> dict[str, Any]:
+        """Everything, in seconds; the keys are explained at ``DeviceWaitsProbe.stop``."""
+        return {
+            "reads_per_step": self.counts,
+            "sites": dict(self._sites.most_common()),
+            "site_seconds": {site: time / 1e9 for site, time in self._times_ns.items()},
+            "site_kinds": {site: dict(kinds) for site, kinds in self._kinds.items()},
+            "wait_seconds_per_step": [time / 1e9 for time in self._waited_ns],
+            "step_seconds": [(end - begin) / 1e9 for begin, end in self._spans_ns],
+            "untimed": self._untimed,
+            "other_threads": {"waits": self._others, "seconds": self._others_ns / 1e9},
+        }
+
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], bool]
 

@@ -2,6 +2,6 @@
 
 Probes read code; here it runs. Each exercise drives real functions of the vLLM at hand on small
 CPU tensors, without an engine or a model, and observes the same thing with the fix in and with it
-out. ``python -m hybridwatch_engine_lab.exercise`` runs them. ``exercises`` says what is expected,
-``runner``, ``builder``, ``rows`` and ``steps`` hold the stand-ins, ``trial`` switches and judges.
+out. ``python -m hybridwatch_engine_lab.exercise`` runs them. The fixes say what is
+expected, ``runner``, ``builder`` and ``steps`` hold the stand-ins, ``trial`` switches and judges.
 """

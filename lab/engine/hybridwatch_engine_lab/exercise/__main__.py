@@ -8,11 +8,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
-from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.fixes.registry import Switchboard
 from hybridwatch_engine.source import installed_tree
 
-from hybridwatch_engine_lab.exercise.exercises import EXERCISES
-from hybridwatch_engine_lab.exercise.trial import ExerciseOutcome, attempt
+from hybridwatch_engine_lab.exercise.trial import EXERCISES, ExerciseOutcome, attempt
 
 
 def outcomes(fix_ids: Sequence[str]) -> dict[str, ExerciseOutcome]:

@@ -16,8 +16,7 @@ from contextlib import redirect_stdout, suppress
 from types import SimpleNamespace
 from typing import Any, Final
 
-from hybridwatch_engine_lab.exercise.rows import batch_of, build_request
-from hybridwatch_engine_lab.exercise.runner import real, stand_in
+from hybridwatch_engine_lab.exercise.runner import batch_of, build_request, real, stand_in
 
 DRAFTS: Final = 3
 _ACCEPTED: Final = {"a": 1, "b": 2, "c": 4}

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from hybridwatch_engine_lab.exercise.builder import BLOCK, build_spec
-from hybridwatch_engine_lab.exercise.fitting import Plain, call_with_known
+from hybridwatch_engine_lab.exercise.trial import Plain, call_with_known
 
 _ATTENTION, _MAMBA = 0, 1
 _PROMPT: Final = 3 * BLOCK + BLOCK // 2

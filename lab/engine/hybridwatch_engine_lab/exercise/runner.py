@@ -1,10 +1,12 @@
 """A stand-in for the model runner, and what its real functions do with it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock
+
+from hybridwatch_engine_lab.exercise.trial import call_with_known
 
 _COMPUTED: Final = (50, 100, 200, 10, 20)
 _PROMPTS: Final = (50, 200, 200, 100, 200)
@@ -114,13 +116,7 @@ def state_copied_in_a_step_that_loads() -> dict[str, Any]:
 
 
 def dummy_run(runner: Any, build: Callable[..., Any], *, is_graph_capturing: bool = False) -> None:
-    """Let a stand-in go through a dummy run of four rows until its metadata is built.
-
-    Args:
-        runner: The stand-in.
-        build: What it builds metadata with.
-        is_graph_capturing: Whether the run captures a graph or replays one.
-    """
+    """Let a stand-in go through a dummy run of four rows until its metadata is built."""
 
     def build_and_leave(**arguments: Any) -> None:
         build(**arguments)
@@ -140,9 +136,6 @@ def stand_in(**differing: Any) -> Any:
     """A runner that has whatever the engine's functions ask for.
 
     What they read differs from release to release, and most of it makes no difference here.
-
-    Args:
-        differing: Attributes that do make a difference.
     """
     import torch
 
@@ -220,3 +213,118 @@ def _slots(tokens: int) -> dict[int, Any]:
     import torch
 
     return {0: torch.zeros(tokens, dtype=torch.int64)}
+
+
+_REQUESTS: Final = ("a", "b", "c")
+_MOST_TOKENS: Final = 32
+
+
+def rows_after_leaving() -> dict[str, Any]:
+    """Three requests finish, and a dummy run of four rows reads the table."""
+    batch = batch_of(_REQUESTS)
+    for request in _REQUESTS:
+        batch.remove_request(request)
+    table = batch.block_table[0]
+    table.add_row([9], len(_REQUESTS))
+    read: list[list[int]] = []
+
+    def build(**_: Any) -> None:
+        read.extend(_rows(table.get_device_tensor(4)))
+
+    dummy_run(stand_in(input_batch=batch), build)
+    return {"host": _rows(table.get_numpy_array()[:4]), "device": read}
+
+
+def rows_after_moving() -> dict[str, Any]:
+    """The first of three requests finishes, and the last moves into its row."""
+    batch = batch_of(_REQUESTS)
+    batch.remove_request(_REQUESTS[0])
+    batch.condense()
+    return {"host": _rows(batch.block_table[0].get_numpy_array()[: len(_REQUESTS)])}
+
+
+def batch_of(requests: Iterable[str]) -> Any:
+    """A batch of requests of two blocks each, (10, 20) and so on, committed to the device."""
+    import torch
+    from vllm.v1.worker.gpu_input_batch import InputBatch
+
+    batch = call_with_known(
+        InputBatch,
+        max_num_reqs=8,
+        max_model_len=_MOST_TOKENS,
+        max_num_batched_tokens=_MOST_TOKENS,
+        device=torch.device("cpu"),
+        pin_memory=False,
+        vocab_size=16,
+        block_sizes=[16],
+        kernel_block_sizes=[16],
+        max_num_blocks_per_req=[2],
+    )
+    for number, request in enumerate(requests):
+        batch.add_request(build_request(request, [10 + number, 20 + number]))
+    batch.refresh_metadata()
+    batch.block_table.commit_block_table(len(batch.req_ids))
+    return batch
+
+
+def build_request(name: str, blocks: list[int]) -> Any:
+    """A request whose prompt of three tokens is computed."""
+    from vllm import SamplingParams
+    from vllm.v1.worker.gpu_input_batch import CachedRequestState
+
+    return CachedRequestState(
+        req_id=name,
+        prompt_token_ids=[1, 2, 3],
+        mm_features=[],
+        sampling_params=SamplingParams(temperature=0.0),
+        generator=None,
+        block_ids=(blocks,),
+        num_computed_tokens=3,
+        output_token_ids=[],
+    )
+
+
+def _rows(table: Any) -> list[list[int]]:
+    rows: list[list[int]] = table[:, :2].tolist()
+    return rows
+
+
+_ROWS: Final = 2
+_OWN_GROUP: Final = 1
+
+
+def blocks_of_draft_model() -> dict[str, Any]:
+    """Block table and slots that a draft model gets whose layers are in the second group.
+
+    Two rows padded to three; what is a group's own is told by hundreds.
+    """
+    import torch
+    from vllm.v1.spec_decode.draft_model import DraftModelProposer
+
+    # Nothing of a proposer matters here but its class and its group.
+    drafter = DraftModelProposer.__new__(DraftModelProposer)
+    drafter.kv_cache_gid = _OWN_GROUP
+    runner = stand_in(attn_groups=[[], []], drafter=drafter, speculative_config=MagicMock())
+    runner.kv_cache_config.kv_cache_groups = [MagicMock(), MagicMock()]
+    tables = [_table(100), _table(200)]
+    runner.input_batch.block_table.__getitem__.side_effect = tables.__getitem__
+    _, common = real(runner, "_build_attention_metadata")(
+        num_tokens=_ROWS,
+        num_reqs=_ROWS,
+        max_query_len=1,
+        num_tokens_padded=_ROWS + 1,
+        num_reqs_padded=_ROWS + 1,
+        slot_mappings={group: torch.arange(3) + 1000 * (group + 1) for group in range(2)},
+    )
+    return {
+        "blocks": common.block_table_tensor.tolist(),
+        "slots": common.slot_mapping.tolist(),
+    }
+
+
+def _table(first: int) -> Any:
+    """A block table of three rows of two blocks."""
+    import torch
+
+    blocks = torch.arange(first, first + 6, dtype=torch.int32).reshape(3, 2)
+    return MagicMock(get_device_tensor=lambda rows: blocks[:rows])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine_lab.exercise.fitting import Plain, call_with_known
+from hybridwatch_engine_lab.exercise.trial import Plain, call_with_known
 
 BLOCK: Final = 16
 """Tokens of a cache block."""
@@ -23,7 +23,6 @@ class Pool:
         budget: Most tokens of a step.
         mamba_groups: Cache groups of Mamba layers; attention has one more.
         drafts: Tokens that a request may be drafted; each needs a block in every Mamba group.
-        policy: Who goes first.
         longest: Most tokens of a request.
         unit: A prefix is found at multiples of so many tokens. Where that is finer than a block, a
             step stores the state at the last of them besides, as Mamba2's layers do from 0.32.0 on.
@@ -39,11 +38,7 @@ class Pool:
 
 
 class Office:
-    """A scheduler in mode ``align`` with a prefix cache, and the steps that it makes.
-
-    Args:
-        pool: What there is to share out.
-    """
+    """A scheduler in mode ``align`` with a prefix cache, and the steps that it makes."""
 
     def __init__(self, pool: Pool) -> None:
         from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
@@ -64,11 +59,7 @@ class Office:
     def come(self, name: str, prompt: Sequence[int], answer: int, priority: int = 0) -> Any:
         """Let a request arrive.
 
-        Args:
-            name: Its id.
-            prompt: Token ids.
-            answer: Tokens of its answer.
-            priority: The lower number goes first.
+        ``priority``: the lower number goes first.
         """
         request = self.made(name, prompt, answer, priority)
         self.scheduler.add_request(request)
@@ -91,11 +82,7 @@ class Office:
         )
 
     def step(self) -> Any:
-        """Schedule, compute nothing, and give a token to each request that is due one.
-
-        Returns:
-            What was scheduled.
-        """
+        """Schedule, compute nothing, and give a token to each request that is due one."""
         from vllm.v1.outputs import ModelRunnerOutput
 
         scheduled = self.scheduler.schedule()

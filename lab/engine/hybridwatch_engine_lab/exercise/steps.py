@@ -5,9 +5,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from hybridwatch_engine_lab.exercise.builder import LAYER, build_spec, make_builder
+from hybridwatch_engine_lab.exercise.builder import DRAFTS, LAYER, build_spec, make_builder
 from hybridwatch_engine_lab.exercise.runner import real, stand_in
-from hybridwatch_engine_lab.exercise.speculation import DRAFTS
 
 _COLUMNS: Final = 18
 _INPUTS: Final = 2
@@ -124,14 +123,7 @@ def _runner(mode: str, lengths: Sequence[int], *, tokens: int) -> Any:
 
 
 def _build(runner: Any, rows: int, *, tokens: int, drafted: bool) -> Any:
-    """The metadata of the Mamba layer in a step.
-
-    Args:
-        runner: The stand-in.
-        rows: How many requests there are.
-        tokens: Tokens of each.
-        drafted: Whether any of these is a draft.
-    """
+    """The metadata of the Mamba layer in a step."""
     import torch
 
     metadata, _ = real(runner, "_build_attention_metadata")(
@@ -163,10 +155,6 @@ def _remembered() -> dict[str, int]:
 
 def _cache(runner: Any, slots: int) -> tuple[Any, Any]:
     """Give a runner a cache in which each slot tells its own number.
-
-    Args:
-        runner: The stand-in.
-        slots: How many slots.
 
     Returns:
         States, shape (slots, 1), and inputs of the convolution, shape (slots, inputs, 1).

@@ -1,13 +1,39 @@
-"""One fix, switched in and out, and what was seen of it."""
+"""One fix, switched in and out, and what was seen of it; and calls that fit every release."""
 
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
 from hybridwatch_engine.fixes.fix import Behaviour, Exercise
-from hybridwatch_engine.fixes.registry import FIXES
-from hybridwatch_engine.fixes.switchboard import Switchboard
+from hybridwatch_engine.fixes.registry import FIXES, Switchboard
+
+
+def call_with_known(function: Callable[..., Any], **arguments: Any) -> Any:
+    """Call with those of the arguments that the function of this release has."""
+    known = inspect.signature(function).parameters
+    return function(**{name: value for name, value in arguments.items() if name in known})
+
+
+class Plain(SimpleNamespace):
+    """Something of the engine's without features: what a release asks for beyond its names is off.
+
+    What can be switched on differs from release to release, and makes no difference here.
+    """
+
+    def __getattr__(self, name: str) -> bool:
+        """Say no to every feature; Python's own questions have no answer."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return False
+
+
+EXERCISES: Final[dict[str, Exercise]] = {
+    fix_id: fix.exercise for fix_id, fix in FIXES.items() if fix.exercise is not None
+}
+"""By fix; a fix made of parts is seen by its parts."""
 
 
 class NotBuiltError(Exception):
@@ -48,13 +74,7 @@ class ExerciseOutcome:
 
 
 def attempt(board: Switchboard, fix_id: str, exercise: Exercise) -> ExerciseOutcome:
-    """Exercise a fix and leave the release as it was.
-
-    Args:
-        board: Switches the fixes of this process.
-        fix_id: Id of a fix that is not made of parts.
-        exercise: How to see it.
-    """
+    """Exercise a fix and leave the release as it was."""
     native = board.states()[fix_id]
     if native == "not-applicable":
         return ExerciseOutcome(native, ok=True)

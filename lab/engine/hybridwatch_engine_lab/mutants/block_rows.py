@@ -46,10 +46,8 @@ def not_swapped(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 def not_moved(original: Callable[..., Any], tally: Tally, *, group: str) -> Callable[..., Any]:
     """Leave the table of one kind of layers as it is when a request moves to a free row.
 
-    Args:
-        original: ``BlockTable.move_row``.
-        tally: Reached with every move in a table of that kind.
-        group: ``mamba`` or ``attention``.
+    Around ``BlockTable.move_row``, reached with every move in a table of that kind. ``group``:
+    ``mamba`` or ``attention``.
     """
 
     def move_row(table: Any, source: int, target: int) -> None:
@@ -78,10 +76,8 @@ def shifted_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., A
 def condensed(original: Callable[..., Any], tally: Tally, *, stays: str) -> Callable[..., Any]:
     """Forget one thing of each request that moves when the batch closes its gaps.
 
-    Args:
-        original: ``InputBatch.condense``.
-        tally: Reached with every request that moves.
-        stays: Array of the batch whose entry does not move along.
+    Around ``InputBatch.condense``, reached with every request that moves. ``stays``: array of the
+    batch whose entry does not move along.
     """
 
     def condense(batch: Any) -> None:

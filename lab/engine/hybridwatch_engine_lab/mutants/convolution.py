@@ -3,17 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, moved_in_time, slots_of
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, moved_in_time, slots_of
 
 
 def continued_window(original: Callable[..., Any], tally: Tally, *, by: int) -> Callable[..., Any]:
     """Move the kept inputs in time before a prompt goes on from them.
 
-    Args:
-        original: ``causal_conv1d_fn``.
-        tally: Reached with every layer of a step in which a prompt goes on.
-        by: Tokens, later ones first.
+    Around ``causal_conv1d_fn``, reached with every layer of a step in which a prompt goes on.
+    ``by``: tokens, later ones first.
     """
 
     def convolve(*args: Any, **named: Any) -> Any:
@@ -57,10 +54,7 @@ def unwritten_window(original: Callable[..., Any], tally: Tally) -> Callable[...
 def decoding_window(original: Callable[..., Any], tally: Tally, *, by: int) -> Callable[..., Any]:
     """Move the kept inputs in time before a row that decodes reads them.
 
-    Args:
-        original: ``causal_conv1d_update``.
-        tally: Reached with every update.
-        by: Tokens, later ones first.
+    Around ``causal_conv1d_update``, reached with every update. ``by``: tokens, later ones first.
     """
 
     def convolve(x: Any, states: Any, *args: Any, **named: Any) -> Any:

@@ -10,10 +10,8 @@ from hybridwatch_engine.mutants.tally import Tally
 def slower(original: Callable[..., Any], tally: Tally, *, share: float) -> Callable[..., Any]:
     """Sleep after each call.
 
-    Args:
-        original: Any function of the model runner.
-        tally: Reached with every call.
-        share: Of the time that the call has taken.
+    Around any function of the model runner, reached with every call. ``share``: of the time that
+    the call has taken.
     """
 
     def call(*args: Any, **named: Any) -> Any:
@@ -40,10 +38,8 @@ def twice(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
 def reads(original: Callable[..., Any], tally: Tally, *, a_row: bool) -> Callable[..., Any]:
     """Read numbers of a tensor on the host in each step.
 
-    Args:
-        original: ``GPUModelRunner._build_attention_metadata``.
-        tally: Reached with every call.
-        a_row: One for each request in place of one for all.
+    Around ``GPUModelRunner._build_attention_metadata``, reached with every call. ``a_row``: one for
+    each request in place of one for all.
     """
 
     def build(runner: Any, *args: Any, **named: Any) -> Any:

@@ -3,17 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, of_precision, slots_of
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, of_precision, slots_of
 
 
 def dt_bias(original: Callable[..., Any], tally: Tally, *, plus: float) -> Callable[..., Any]:
     """Add to the bias of the step size.
 
-    Args:
-        original: The update.
-        tally: Reached with every update.
-        plus: What is added.
+    Around the update, reached with every update. ``plus``: what is added.
     """
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
@@ -29,10 +25,8 @@ def dt_bias(original: Callable[..., Any], tally: Tally, *, plus: float) -> Calla
 def dropped(original: Callable[..., Any], tally: Tally, *, operand: int) -> Callable[..., Any]:
     """Let one operand be zero.
 
-    Args:
-        original: The update, called with state, x, dt, A, B, C, D, dt_bias.
-        tally: Reached with every update.
-        operand: Which one, from 0 for ``x``.
+    Around the update, called with state, x, dt, A, B, C, D, dt_bias, reached with every update.
+    ``operand``: which one, from 0 for ``x``.
     """
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
@@ -49,11 +43,8 @@ def dropped(original: Callable[..., Any], tally: Tally, *, operand: int) -> Call
 def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Leave something else in the slots than the update has written.
 
-    Args:
-        original: The update.
-        tally: Reached with every update of at least one slot.
-        how: ``not``: what was there before; else a type of torch, to whose precision the states
-            are rounded.
+    Around the update, reached with every update of at least one slot. ``how``: ``not``: what was
+    there before; else a type of torch, to whose precision the states are rounded.
     """
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:

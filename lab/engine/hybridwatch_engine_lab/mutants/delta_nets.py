@@ -4,16 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def stale_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Leave in the buffer that graphs read the slots of the step before.
 
-    Args:
-        original: ``GDNAttentionMetadataBuilder.build``.
-        tally: Reached with every step that refreshes the buffer.
+    Around ``GDNAttentionMetadataBuilder.build``, reached with every step that refreshes the buffer.
     """
 
     def build(builder: Any, *args: Any, **kwargs: Any) -> Any:
@@ -34,9 +31,8 @@ def stale_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 def shared_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Give the second row that decodes the slot of the first one.
 
-    Args:
-        original: ``GDNAttentionMetadataBuilder.build``.
-        tally: Reached with every step in which two rows or more decode and none is a prefill.
+    Around ``GDNAttentionMetadataBuilder.build``, reached with every step in which two rows or more
+    decode and none is a prefill.
     """
 
     def build(builder: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,9 +52,7 @@ def padding_unrefreshed(original: Callable[..., Any], tally: Tally) -> Callable[
     As if padded rows were prefills: a mixed batch refreshes nothing. Its metadata stay right, for
     a CPU's kernels die of prefills without a token.
 
-    Args:
-        original: ``GDNAttentionMetadataBuilder.build``.
-        tally: Reached with every such batch.
+    Around ``GDNAttentionMetadataBuilder.build``, reached with every such batch.
     """
 
     def build(

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.caches import state_caches
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, state_caches
 
 
 def clears_a_slot(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:

@@ -3,17 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, of_precision
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, of_precision
 
 
 def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Begin with other states than those that were kept.
 
-    Args:
-        original: The scan.
-        tally: Reached with every scan that begins with a state.
-        how: ``none``; ``rotated``: each prompt has its neighbour's; ``halved``.
+    Around the scan, reached with every scan that begins with a state. ``how``: ``none``;
+    ``rotated``: each prompt has its neighbour's; ``halved``.
     """
     wrongs: dict[str, Callable[[Any], Any]] = {
         "none": lambda states: states * 0,
@@ -35,12 +32,9 @@ def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> C
 def final_states(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Hand on other states than those that the scan ended with.
 
-    Args:
-        original: The scan.
-        tally: Reached with every scan.
-        how: ``rotated``: each prompt has its neighbour's, or, where the states at the ends of
-            blocks are handed on, each end has the one before; else a type of torch, to whose
-            precision they are rounded.
+    Around the scan, reached with every scan. ``how``: ``rotated``: each prompt has its neighbour's,
+    or, where the states at the ends of blocks are handed on, each end has the one before; else a
+    type of torch, to whose precision they are rounded.
     """
 
     def scan(*args: Any, **named: Any) -> Any:

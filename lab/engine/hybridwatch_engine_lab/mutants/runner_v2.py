@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def rows_swapped(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:

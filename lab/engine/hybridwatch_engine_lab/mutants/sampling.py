@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ, of_precision
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ, of_precision
 
 
 def seed_ignored(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
@@ -22,10 +21,8 @@ def seed_ignored(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 def second_best(original: Any, tally: Tally, *, every: int) -> Any:
     """Let the greedy choice of one row in so many be the second best token.
 
-    Args:
-        original: ``Sampler.greedy_sample``, a static method.
-        tally: Reached with every step that chooses greedily.
-        every: Rows from one such choice to the next.
+    Around ``Sampler.greedy_sample``, a static method, reached with every step that chooses
+    greedily. ``every``: rows from one such choice to the next.
     """
     rows = 0
 
@@ -45,10 +42,8 @@ def second_best(original: Any, tally: Tally, *, every: int) -> Any:
 def rounded_logits(original: Any, tally: Tally, *, to: str) -> Any:
     """Choose greedily among logits of less precision.
 
-    Args:
-        original: ``Sampler.greedy_sample``, a static method.
-        tally: Reached with every step that chooses greedily.
-        to: Type of torch.
+    Around ``Sampler.greedy_sample``, a static method, reached with every step that chooses
+    greedily. ``to``: type of torch.
     """
 
     def greedy_sample(logits: Any) -> Any:

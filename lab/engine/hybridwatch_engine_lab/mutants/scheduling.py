@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hybridwatch_engine.mutants.caches import clear_states
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, clear_states
 
 
 def miscounted_chunk(
@@ -12,10 +11,9 @@ def miscounted_chunk(
 ) -> Callable[..., Any]:
     """Let the next chunk of a prompt begin too early or too late.
 
-    Args:
-        original: ``Scheduler._update_after_schedule``.
-        tally: Reached with every chunk behind which at least two tokens of the prompt are left.
-        plus: Tokens; a negative number computes some twice, a positive one leaves some out.
+    Around ``Scheduler._update_after_schedule``, reached with every chunk behind which at least two
+    tokens of the prompt are left. ``plus``: tokens; a negative number computes some twice, a
+    positive one leaves some out.
     """
 
     def update(scheduler: Any, output: Any) -> None:

@@ -4,17 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hybridwatch_engine.mutants.slots import differ
-from hybridwatch_engine.mutants.tally import Tally
+from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable[..., Any]:
     """Say of every prompt in a step that there is a state to begin with, or that there is none.
 
-    Args:
-        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
-        tally: Reached with every step that holds a prompt.
-        says: What is said.
+    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
+    that holds a prompt. ``says``: what is said.
     """
 
     def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
@@ -32,9 +29,8 @@ def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable
 def tails_decode(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Call the last few tokens of a prompt a decode: no more than a token said and its drafts.
 
-    Args:
-        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
-        tally: Reached with every step with drafts that holds such a tail, of two tokens or more.
+    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
+    with drafts that holds such a tail, of two tokens or more.
     """
 
     def compute(builder: Any, common: Any, *args: Any, **kwargs: Any) -> Any:
@@ -53,11 +49,9 @@ def tails_decode(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Give rows that decode the slots of others.
 
-    Args:
-        original: ``_update_metadata_for_cudagraph_capture``, through which all metadata go.
-        tally: Reached with every step in which two rows or more decode.
-        how: ``shared``: the second row has the first one's; ``rotated``: each has its
-            neighbour's.
+    Around ``_update_metadata_for_cudagraph_capture``, through which all metadata go, reached with
+    every step in which two rows or more decode. ``how``: ``shared``: the second row has the first
+    one's; ``rotated``: each has its neighbour's.
     """
 
     def update(builder: Any, metadata: Any) -> Any:
@@ -101,10 +95,9 @@ def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 def accepted(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callable[..., Any]:
     """Miscount the accepted tokens that tell from which state a row goes on.
 
-    Args:
-        original: ``_compute_common_metadata`` of the Mamba metadata's builder.
-        tally: Reached with every step whose metadata have counts.
-        plus: Added to each; no count falls below 1 or rises above what a step can have.
+    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
+    whose metadata have counts. ``plus``: added to each; no count falls below 1 or rises above what
+    a step can have.
     """
 
     def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:

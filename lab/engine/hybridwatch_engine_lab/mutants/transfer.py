@@ -10,10 +10,8 @@ from hybridwatch_engine.mutants.tally import Tally
 def other_blocks(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
     """Read the block before in place of each block.
 
-    Args:
-        original: ``_read_blocks`` of the NIXL connector's worker.
-        tally: Reached with every transfer.
-        group: Which group of the cache.
+    Around ``_read_blocks`` of the NIXL connector's worker, reached with every transfer. ``group``:
+    which group of the cache.
     """
 
     def read_blocks(worker: Any, read_spec: Any, *args: Any, **named: Any) -> Any:

@@ -25,14 +25,19 @@ from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import runs_on_cuda
 from hybridwatch_engine.source import SourceTree, installed_tree
 
-from hybridwatch_engine_lab.studies.in_turn import (
+from hybridwatch_engine_lab.studies.stepping import (
+    STEPS,
     Forms,
     compute_speeds,
     count_syncs,
+    device_name,
+    give,
+    own_answer,
+    say,
+    start,
     step_time_ratio,
     time_stretches,
 )
-from hybridwatch_engine_lab.studies.stepping import STEPS, device_name, give, own_answer, say, start
 
 LIVE = [id_ for id_, fix in FIXES.items() if fix.apply and fix.header.switch == "live"]
 _RUNNER_V2 = "v1/worker/gpu/"

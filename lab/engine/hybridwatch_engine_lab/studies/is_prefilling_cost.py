@@ -24,26 +24,23 @@ from typing import Any, Final
 
 from hybridwatch_engine.fixes import single_token_extend
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.probes.counting import Probe
 from hybridwatch_engine.probes.device_waits import DeviceWaitsProbe
-from hybridwatch_engine.probes.host_reads import HostReadsProbe
-from hybridwatch_engine.probes.host_sync import runs_on_cuda
-from hybridwatch_engine.probes.joint import Probe
+from hybridwatch_engine.probes.host_sync import HostReadsProbe, runs_on_cuda
 from hybridwatch_engine.source import installed_tree
 
-from hybridwatch_engine_lab.studies.in_turn import (
-    Forms,
-    compute_speeds,
-    step_time_ratio,
-    time_stretches,
-)
 from hybridwatch_engine_lab.studies.stepping import (
     STEPS,
+    Forms,
+    compute_speeds,
     device_name,
     give,
     own_answer,
     say,
     start,
+    step_time_ratio,
     stretch,
+    time_stretches,
 )
 
 SITE: Final = "BaseMambaAttentionMetadataBuilder._compute_common_metadata"

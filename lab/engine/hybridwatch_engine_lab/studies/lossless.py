@@ -75,11 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plain(setup: argparse.Namespace) -> dict[str, Any]:
-    """What the plain engine says, or said to the same requests before.
-
-    Raises:
-        SystemExit: The file is of other requests.
-    """
+    """What the plain engine says, or said to the same requests before."""
     asked = {name: getattr(setup, name) for name in ("model", "requests", "seed")}
     if setup.plain is not None and setup.plain.exists():
         kept: dict[str, Any] = json.loads(setup.plain.read_text(encoding="utf-8"))

@@ -14,8 +14,16 @@ from typing import Any, Final
 from hybridwatch_engine.patch import PatchSet
 from hybridwatch_engine.probes.host_sync import HostSyncProbe, runs_on_cuda
 
-from hybridwatch_engine_lab.studies.in_turn import compute_speeds, step_time_ratio, time_stretches
-from hybridwatch_engine_lab.studies.stepping import device_name, give, own_answer, say, start
+from hybridwatch_engine_lab.studies.stepping import (
+    compute_speeds,
+    device_name,
+    give,
+    own_answer,
+    say,
+    start,
+    step_time_ratio,
+    time_stretches,
+)
 
 GOAL: Final = 1.01
 """A step with the probe on a CUDA device may last this much of one without."""

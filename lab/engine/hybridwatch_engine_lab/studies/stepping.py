@@ -1,14 +1,57 @@
-"""One engine in this process whose steps are made by hand, for what is measured step by step."""
+"""One engine in this process whose steps are made by hand, in several forms in turn.
+
+A form is a set of patches that goes in for a stretch of steps and comes out again. Every other
+round goes through the forms backwards, so whatever drifts hits all of them alike.
+"""
 
 import json
 import os
+import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Final, TextIO
 
-from hybridwatch_engine.every_rank import every_rank
+from hybridwatch_engine.connections import every_rank
+from hybridwatch_engine.patch import PatchSet
+from hybridwatch_engine.probes.host_sync import HostSyncProbe
+
+RESAMPLES: Final = 2000
+CONFIDENCE: Final = 0.95
+_SEED: Final = 20260522
+
+
+@dataclass(frozen=True, slots=True)
+class RatioInterval:
+    """The median over rounds, and the interval that would hold it in 95 of 100 repetitions."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, float]:
+        """For JSON."""
+        return {"ratio": self.value, "low": self.low, "high": self.high}
+
+
+def paired_ratio(contender: Sequence[float], baseline: Sequence[float]) -> RatioInterval:
+    """One side over the other, round by round, so that what drifts hits both alike.
+
+    The interval is a percentile bootstrap of the median over rounds, drawn with a fixed seed.
+
+    Raises:
+        ValueError: There is no round, or one side has more rounds than the other.
+    """
+    ratios = [one / other for one, other in zip(contender, baseline, strict=True)]
+    if not ratios:
+        raise ValueError("expected at least one round, found none")
+    rng = random.Random(_SEED)  # noqa: S311 - repeatable is what is wanted
+    medians = sorted(median(rng.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
+    tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    return RatioInterval(median(ratios), medians[tail], medians[-1 - tail])
+
 
 STEPS: Final = 30
 PROMPT: Final = 8
@@ -92,11 +135,6 @@ def device_name() -> str:
 def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
     """Start the engine; on a CPU its FULL graphs are replayed.
 
-    Args:
-        model: Folder of the model.
-        rows: The largest batch that it will be given.
-        more: Arguments that differ from those here, or come on top.
-
     Raises:
         RuntimeError: vLLM went on without our plugin.
     """
@@ -147,3 +185,62 @@ def stretch(engine: Any, name: str, rows: int, steps: int = STEPS) -> StepStretc
         totals.append(sum(tokens_by_request.values()))
     prompts = next(nth for nth, tokens in enumerate(totals) if tokens)
     return StepStretch(tuple(seconds[prompts + 1 : -1]), totals[-2] - totals[prompts])
+
+
+Forms = Mapping[str, PatchSet]
+"""By name; one without patches is the engine as it is."""
+
+
+def time_stretches(
+    engine: Any, forms: Forms, rows: int, rounds: int
+) -> dict[str, list[StepStretch]]:
+    """Steps of each form, a stretch for each round; one more before them warms up."""
+    found: dict[str, list[StepStretch]] = {name: [] for name in forms}
+    for number in range(-1, rounds):
+        for name in forms if number % 2 else reversed(list(forms)):
+            forms[name].install()
+            try:
+                made = stretch(engine, f"{number}-{name}", rows)
+            finally:
+                forms[name].remove()
+            if number >= 0:
+                found[name].append(made)
+    return found
+
+
+def count_syncs(engine: Any, forms: Forms, rows: int) -> dict[str, float]:
+    """Host synchronisations per step of each form, over equally many steps of the same batch."""
+    return {name: _syncs(engine, patches, name, rows) for name, patches in forms.items()}
+
+
+def _syncs(engine: Any, patches: PatchSet, name: str, rows: int) -> float:
+    probe = HostSyncProbe()
+    patches.install()
+    probe.start()
+    try:
+        stretch(engine, f"syncs-{name}", rows)
+    finally:
+        probed = probe.stop()
+        patches.remove()
+    # The last steps are the fewer requests of an engine that schedules ahead.
+    counts = probed["reads_per_step"][:STEPS]
+    return float(sum(counts) / len(counts))
+
+
+def compute_speeds(found: Mapping[str, Sequence[StepStretch]]) -> dict[str, dict[str, float]]:
+    """Of each form, medians over rounds: seconds of a step and tokens per second."""
+    return {
+        name: {
+            "step_seconds": median(median(one.seconds) for one in stretches),
+            "tokens_per_second": median(one.tokens_per_second for one in stretches),
+        }
+        for name, stretches in found.items()
+    }
+
+
+def step_time_ratio(
+    found: Mapping[str, Sequence[StepStretch]], contender: str, baseline: str
+) -> dict[str, float]:
+    """How long a step of one form lasts against one of another, round by round."""
+    of = {name: [median(one.seconds) for one in found[name]] for name in (contender, baseline)}
+    return paired_ratio(of[contender], of[baseline]).to_json()

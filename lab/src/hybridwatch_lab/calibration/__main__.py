@@ -20,10 +20,52 @@ import numpy as np
 from rich.console import Console
 
 from hybridwatch.errors import HistoryError, HybridwatchError
-from hybridwatch_lab.calibration.experiments import perform
-from hybridwatch_lab.calibration.laboratory import Laboratory
-from hybridwatch_lab.calibration.noise import Array
-from hybridwatch_lab.calibration.tables import to_json, to_markdown
+from hybridwatch_lab.calibration import (
+    accuracy,
+    comparisons,
+    noisy_machine,
+    online,
+    places,
+    reports,
+    sequential_runs,
+    speed,
+    synthetic,
+)
+from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, to_json, to_markdown
+from hybridwatch_lab.calibration.simulated import Array
+
+EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
+    reports.of_equal_sides,
+    comparisons.of_one_metric,
+    comparisons.beside_the_field,
+    comparisons.over_the_plane,
+    comparisons.of_promises,
+    reports.of_two_runs,
+    noisy_machine.of_recorded_sessions,
+    sequential_runs.of_repeated_looks,
+    accuracy.of_answers,
+    online.on_known_noise,
+    synthetic.on_finished_series,
+    places.of_places,
+    places.of_onsets,
+    synthetic.of_telling,
+)
+"""Those that need nothing from outside and tell the same on any machine."""
+
+
+def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection, ...]:
+    """Measure every rule.
+
+    Args:
+        lab: Seed, effort, and whom to tell.
+        histories: Real series by name, for their noise; none leaves that experiment out.
+    """
+    # First, in a process as fresh as that of a user: later ones have memory at hand.
+    time = speed.of_detector(lab)
+    sections = tuple(experiment(lab) for experiment in EXPERIMENTS)
+    real = (online.on_real_noise, online.on_held_back) if histories else ()
+    return (*sections, *(experiment(lab, histories) for experiment in real), time)
+
 
 _SEED: Final = 1
 HISTORIES: Final = Path(__file__).parent / "histories" / "numpy-asv.csv"
@@ -36,9 +78,6 @@ def read_histories(file: Path) -> Mapping[str, Array]:
 
     Args:
         file: CSV with a header, columns ``series`` and ``value``, oldest first within a series.
-
-    Raises:
-        HistoryError: The file cannot be read, lacks a column, or a value is no positive number.
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     try:

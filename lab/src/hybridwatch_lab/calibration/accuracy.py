@@ -9,11 +9,12 @@ from numpy.random import Generator
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, part, percent
 from hybridwatch.analysis.paired_proportion import Pairs
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.comparisons import found
-from hybridwatch_lab.calibration.field import ANSWER_RULES
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.reports import Judge, shipped
+from hybridwatch_lab.calibration.reports import Judge
+from hybridwatch_lab.calibration.rivals import ANSWER_RULES
 from hybridwatch_lab.calibration.simulated import answers_run
 
 _SHARE_RIGHT: Final = 0.75
@@ -24,12 +25,8 @@ _CHURNS: Final = (0.01, 0.06, 0.20)
 def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequence[bool]]:
     """Draw the answers of two sides.
 
-    Args:
-        rng: Where from.
-        n: Questions.
-        churn: Share of questions that only one side gets right although nothing changed, half of
-            them lost and half won.
-        drop: Share of questions that are lost on top.
+    ``churn``: share of questions that only one side gets right although nothing changed, half of
+    them lost and half won. ``drop``: share of questions that are lost on top.
     """
     fate, right = rng.random(n), rng.random(n) < _SHARE_RIGHT
     lost = fate < churn / 2 + drop
@@ -37,7 +34,7 @@ def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequenc
     return [tuple(((right & ~won) | lost).tolist()), tuple(((right & ~lost) | won).tolist())]
 
 
-def of_answers(lab: Laboratory, judge: Judge = shipped) -> LabSection:
+def of_answers(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """The promised power, and false alarms over numbers of questions and churn."""
     lab.tell("accuracy: 1319 questions")
     rng = lab.rng("accuracy")
@@ -75,7 +72,9 @@ def of_answers(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     return LabSection("Accuracy", text, figures, tables)
 
 
-def ask(rng: Generator, n: int, churn: float, drop: float, judge: Judge = shipped) -> Comparison:
+def ask(
+    rng: Generator, n: int, churn: float, drop: float, judge: Judge = build_report
+) -> Comparison:
     """Simulate one accuracy task and have it judged."""
     (comparison,) = judge(answers_run(two_sides(rng, n, churn, drop))).comparisons
     return comparison

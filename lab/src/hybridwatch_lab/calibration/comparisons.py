@@ -13,13 +13,13 @@ from numpy.random import Generator
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE
+from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import find_metric
-from hybridwatch_lab.calibration.field import RATE_RULES, RateRule
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.noise import Array
-from hybridwatch_lab.calibration.reports import Judge, report_on, shipped
-from hybridwatch_lab.calibration.simulated import RATE, SimulatedSession, rates_run
+from hybridwatch_lab.calibration.reports import Judge, report_on
+from hybridwatch_lab.calibration.rivals import RATE_RULES, RateRule
+from hybridwatch_lab.calibration.simulated import RATE, Array, SimulatedSession, rates_run
 
 _CV: Final = 0.03
 _CHANGE: Final = 0.05
@@ -55,7 +55,6 @@ class ComparisonQuestion:
     """What is simulated.
 
     Attributes:
-        session: How the two sides are measured.
         cv: Spread of the trials of a side.
         change: contender / baseline - 1 of the true levels.
     """
@@ -74,13 +73,13 @@ def draw(question: ComparisonQuestion, rng: Generator) -> list[Array]:
     return sides
 
 
-def ask(question: ComparisonQuestion, rng: Generator, judge: Judge = shipped) -> Comparison:
+def ask(question: ComparisonQuestion, rng: Generator, judge: Judge = build_report) -> Comparison:
     """Simulate one measured metric and have it judged."""
     (comparison,) = judge(rates_run(draw(question, rng), question.session)).comparisons
     return comparison
 
 
-def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> LabSection:
+def of_one_metric(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """The promised power, and what is left of it when the machine is disturbed."""
     figures: tuple[Figure, ...] = ()
     covered: list[bool] = []
@@ -107,7 +106,7 @@ def of_one_metric(lab: Laboratory, judge: Judge = shipped) -> LabSection:
     return LabSection("Two builds, one rate", text, (*figures, cover), (table,))
 
 
-def beside_the_field(lab: Laboratory, judge: Judge = shipped) -> LabSection:
+def beside_the_field(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """Ours and rules in use elsewhere on the same trials."""
     rules: dict[str, Callable[[list[Array], SimulatedSession], bool]] = {
         "hybridwatch": lambda sides, session: called(*judge(rates_run(sides, session)).comparisons)
@@ -165,7 +164,7 @@ def over_the_plane(lab: Laboratory) -> LabSection:
     return LabSection("Two builds, over pairs, spread and size", text, (), tuple(tables))
 
 
-def of_promises(lab: Laboratory, judge: Judge = shipped) -> LabSection:
+def of_promises(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """Are the minimum detectable effect and the trials needed what they say?"""
     lab.tell("A/B: minimum detectable effect and trials needed")
     figures = []

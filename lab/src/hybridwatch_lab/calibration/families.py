@@ -11,7 +11,7 @@ import argparse
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,11 +24,44 @@ from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.metrics import Kind
+from hybridwatch.records.store import list_records, read_run
 from hybridwatch_lab.calibration.accuracy import two_sides
-from hybridwatch_lab.calibration.in_common import correlations_in
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.reports import report_on
 from hybridwatch_lab.calibration.simulated import answers_run
+
+_FEWEST_METRICS: Final = 5
+_FEWEST_BLOCKS: Final = 7
+"""Below these the correlations of a run say little."""
+
+
+def correlations_in(results: Path) -> Iterator[float]:
+    """Give for each run of a store how strongly its times and rates move together.
+
+    Metrics of one trial see the same steps. A family of metrics that move together costs each of
+    them less power.
+
+    Yields:
+        The mean absolute correlation of two metrics' log ratios within blocks, from 0 to 1; nothing
+        for runs of few blocks or metrics.
+    """
+    for record in list_records(results):
+        run = read_run(record)
+        if len(run.builds) != 2:
+            continue  # compared with another record, block by block with none
+        ratios = [one.ratios for one in build_report(run).comparisons if _is_timed(one)]
+        blocks = max(map(len, ratios), default=0)
+        rows = np.array([row for row in ratios if len(row) == blocks and np.ptp(row)])
+        if len(rows) < _FEWEST_METRICS or blocks < _FEWEST_BLOCKS:
+            continue
+        pairs = np.corrcoef(rows)[np.triu_indices(len(rows), 1)]
+        yield float(np.abs(pairs).mean())
+
+
+def _is_timed(comparison: Comparison) -> bool:
+    return bool(comparison.ratios) and comparison.metric.kind is not Kind.COUNT
+
 
 TIMED: Final = 12
 TASKS: Final = 3
@@ -52,10 +85,8 @@ _GATE: Final = "gate"
 def unchanged(rng: Generator, spread: float) -> Report:
     """Simulate a report on two equal sides.
 
-    Args:
-        rng: Where from.
-        spread: Standard deviation of the logarithm of each timed trial; metrics are independent,
-            which gives the most false alarms.
+    ``spread``: standard deviation of the logarithm of each timed trial; metrics are independent,
+    which gives the most false alarms.
     """
     answers = [_draft(rng) for _ in range(TASKS)]
 
@@ -100,11 +131,7 @@ class DetectionCounts:
 def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> DetectionCounts:
     """Slow one of nine timed metrics down by 5 %, CV 3 % a side, and judge the report.
 
-    Args:
-        rng: Where from.
-        blocks: Of the run.
-        shared: Share of the noise that all metrics of a trial have in common; 0 is the hardest.
-        reports: How many.
+    ``shared``: share of the noise that all metrics of a trial have in common; 0 is the hardest.
     """
     found = others = unchanged_red = 0
     for _ in range(reports):

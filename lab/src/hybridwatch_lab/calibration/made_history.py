@@ -78,11 +78,6 @@ class MadeHistory:
     Attributes:
         weights: What is known of each before.
         culprit: Which one did it, from 1.
-        broken: Those whose engine does not start.
-        setting: The machine, and what the culprit did.
-        rng: Of the measurements.
-        minutes: Spent so far.
-        sessions: Made so far.
     """
 
     weights: tuple[float, ...]

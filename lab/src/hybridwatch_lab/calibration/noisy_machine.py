@@ -25,7 +25,6 @@ from hybridwatch.analysis.machine_state import BLOCKS
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.noise import Array
 from hybridwatch_lab.calibration.sessions import (
     SAME,
     RecordedTrial,
@@ -33,6 +32,7 @@ from hybridwatch_lab.calibration.sessions import (
     joined,
     read_sessions,
 )
+from hybridwatch_lab.calibration.simulated import Array
 
 SESSIONS: Final = Path(__file__).parent / "histories" / "restless-sessions.csv"
 SLOWER: Final = "busy-step-10"

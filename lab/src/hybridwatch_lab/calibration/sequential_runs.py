@@ -29,9 +29,7 @@ class SequentialOutcome:
     """How one run ended.
 
     Attributes:
-        red: Whether a metric was called a regression at the end.
         found: Whether any metric's change was beyond noise at any look.
-        decided: Whether nothing was left open.
         pairs: Trials a side that it took.
     """
 

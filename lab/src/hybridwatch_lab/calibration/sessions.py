@@ -43,12 +43,10 @@ class RecordedTrial:
     """One trial.
 
     Attributes:
-        session: Which session.
         block: Which block of it, from 0; each side has one trial in a block.
         side: ``BASELINE``, ``SAME`` or the planted fault.
         at_s: When it began, seconds after the first of those that one engine served.
         duration_s: How long it took, in seconds.
-        around: What was seen of the machine.
         values: Base units, by metric and statistic: ``ttft.p99``.
     """
 
@@ -65,11 +63,6 @@ def recorded(run: Run, names: Sequence[str], blocks: int) -> Iterator[RecordedTr
     """Cut a long run into sessions of a few blocks, each trial reduced to what is compared.
 
     What gave no values and blocks that are left over are not among them.
-
-    Args:
-        run: Timed trials of several sides, measured in turn.
-        names: What each side is.
-        blocks: Of a session.
     """
     sides = [OneSide(run, index) for index in range(len(run.builds))]
     numbers: defaultdict[int, dict[str, float]] = defaultdict(dict)
@@ -95,12 +88,7 @@ def recorded(run: Run, names: Sequence[str], blocks: int) -> Iterator[RecordedTr
 
 
 def write_sessions(file: Path, trials: Iterable[RecordedTrial]) -> None:
-    """Add trials to a file, or begin one.
-
-    Raises:
-        HistoryError: The file holds other columns.
-        OSError: It cannot be written.
-    """
+    """Add trials to a file, or begin one."""
     known = _header(file)
     with file.open("a", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
@@ -129,11 +117,7 @@ def _written(value: float | None) -> str:
 
 
 def read_sessions(file: Path) -> Mapping[str, tuple[RecordedTrial, ...]]:
-    """Read recorded sessions, each with its trials in order of measurement.
-
-    Raises:
-        HistoryError: The file cannot be read, lacks a column, or a value is no number.
-    """
+    """Read recorded sessions, each with its trials in order of measurement."""
     found: defaultdict[str, list[RecordedTrial]] = defaultdict(list)
     try:
         with file.open(encoding="utf-8", newline="") as lines:
@@ -205,9 +189,7 @@ def _trial(row: Mapping[str, str | None], where: str) -> RecordedTrial:
 def as_run(trials: Sequence[RecordedTrial], contender: str) -> Run:
     """Make the run that a session of the baseline and one other side would have been.
 
-    Args:
-        trials: Of one session, or of several, one after the other.
-        contender: Name of the other side.
+    ``trials``: of one session, or of several, one after the other.
     """
     kept = [trial for trial in trials if trial.side in {BASELINE, contender}]
     made = Counter((trial.session, trial.block) for trial in kept)

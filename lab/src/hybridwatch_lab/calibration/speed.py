@@ -11,10 +11,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import Figure, at_most
-from hybridwatch_lab.calibration import noise
-from hybridwatch_lab.calibration.detectors import Detector, ours
+from hybridwatch_lab.calibration import simulated
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
-from hybridwatch_lab.calibration.noise import Array
+from hybridwatch_lab.calibration.rivals import Detector, ours
+from hybridwatch_lab.calibration.simulated import Array
 
 _SHORT: Final = 100
 _LONG: Final = 10_000
@@ -45,7 +45,7 @@ def of_detector(lab: Laboratory, detector: Detector = ours) -> LabSection:
         taken: dict[int, list[float]] = {n: [] for n in _LENGTHS}
         ratios: dict[int, list[float]] = {n: [] for n in _LENGTHS}
         for _, n in product(range(lab.times(25, 3)), _LENGTHS):
-            level = noise.step(n, 2 * n // 3, change)
+            level = simulated.step(n, 2 * n // 3, change)
             values = level * np.exp(_SPREAD * rng.standard_normal(n))
             taken[n].append(_per_thousand(detector, values))
             ratios[n].append(taken[n][-1] / _per_thousand(reference, values))

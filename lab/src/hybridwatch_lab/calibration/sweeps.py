@@ -6,7 +6,6 @@ scatter as a whole and point by point; the run goes through the same functions a
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -14,10 +13,10 @@ import numpy as np
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
-from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.readings import compute_area, list_places
-from hybridwatch.records.run import Curve, Phase, Point, Run, Sample, Trial
-from hybridwatch_lab.calibration.page_command import write_page
+from hybridwatch.records.run import Curve, Phase, Point, Sample, Trial
+from hybridwatch_lab.calibration.laboratory import write_page
+from hybridwatch_lab.calibration.simulated import STARTED, build_run
 
 LOADS: Final = (1, 2, 4, 8)
 TRIALS: Final = 10
@@ -29,10 +28,6 @@ _GROWTH: Final = 0.25
 """How much longer a step takes for each request in it, as a share of an empty one."""
 _NOISES: Final = (0.01, 0.03, 0.06)
 """Of a point; a whole trial scatters half as much besides."""
-_SCENARIO: Final = ScenarioRef("simulated", 1, "0" * 64, "none")
-_TESTBED: Final = Testbed("simulated", "none", 1, 2**30, "none")
-_HARNESS: Final = Harness("0", None)
-_STARTED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 Pace = Callable[[float], float]
 """How long a step takes under a load, as a multiple of the other engine's."""
@@ -97,15 +92,7 @@ def simulated(pace: Pace, noise: float, rng: np.random.Generator) -> Report:
         for block in range(TRIALS)
         for place, side in enumerate((0, 1) if block % 2 == 0 else (1, 0))
     ]
-    builds = tuple(_build(label) for label in ("baseline", "contender"))
-    begun = trials[0].started_at
-    return build_report(
-        Run("00000000", begun, begun, _HARNESS, _SCENARIO, _TESTBED, builds, tuple(trials))
-    )
-
-
-def _build(label: str) -> EngineBuild:
-    return EngineBuild(label, label, "0", "cpu", "none", "0" * 64, "0" * 64, fixes={}, flags={})
+    return build_report(build_run(tuple(trials)))
 
 
 def _trial(index: int, side: int, pace: Pace, noise: float, rng: np.random.Generator) -> Trial:
@@ -114,7 +101,7 @@ def _trial(index: int, side: int, pace: Pace, noise: float, rng: np.random.Gener
     places = list_places(curve)
     assert places is not None  # noqa: S101 - every made-up point has its numbers
     samples = (Sample(CURVE_AREA, (compute_area(places),)),)
-    return Trial(index, side, Phase.PERFORMANCE, _STARTED, 1.0, samples=samples, curve=curve)
+    return Trial(index, side, Phase.PERFORMANCE, STARTED, 1.0, samples=samples, curve=curve)
 
 
 def page(seed: int, reports: int, tell: Callable[[str], None]) -> str:

@@ -1,18 +1,22 @@
-"""The history detector on finished series: seven kinds of noise, with one step and without."""
+"""The history detector on finished series: kinds of noise, and what it is worth to tell it more."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_least, at_most, part, percent
-from hybridwatch_lab.calibration import noise
-from hybridwatch_lab.calibration.detectors import Alarm, Detector, ours
+from hybridwatch.analysis.change_point.examine import examine
+from hybridwatch.metrics import Kind
+from hybridwatch_lab.calibration import simulated
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
-from hybridwatch_lab.calibration.noise import RecordedNoise
+from hybridwatch_lab.calibration.rivals import Alarm, Detector, ours
+from hybridwatch_lab.calibration.simulated import Array, RecordedNoise
 
 CHANGE: Final = 0.05
 NEAR: Final = 5
@@ -28,9 +32,6 @@ class SyntheticCase:
     """One series asked about twice: as it is, and with a step.
 
     Attributes:
-        noise: Its kind.
-        cv: Its spread.
-        n: Its length.
         change: Size of the step, without sign.
         hit: Whether the step was named.
         luck: Whether its place was named without it.
@@ -56,11 +57,11 @@ def ask(
     detector: Detector, kind: RecordedNoise, cv: float, n: int, change: float, rng: Generator
 ) -> SyntheticCase:
     """Simulate one series and ask about it with a step of either sign and without."""
-    drawn = noise.shape(kind, rng, n)
+    drawn = simulated.shape(kind, rng, n)
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
-    level = noise.step(n, place, float(rng.choice((-change, change))))
-    loud = detector(noise.series(kind, drawn, cv, level))
-    still = detector(noise.series(kind, drawn, cv))
+    level = simulated.step(n, place, float(rng.choice((-change, change))))
+    loud = detector(simulated.series(kind, drawn, cv, level))
+    still = detector(simulated.series(kind, drawn, cv))
     return SyntheticCase(
         noise=kind,
         cv=cv,
@@ -128,10 +129,13 @@ def on_finished_series(lab: Laboratory, detector: Detector = ours) -> LabSection
     )
     tables = (
         _table(
-            "By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases, _kind_of
+            *("By kind of noise", "noise", [kind.value for kind in RecordedNoise], cases),
+            lambda case: case.noise.value,
         ),
-        _table("By spread", "CV", list(map(percent, SPREADS)), cases, _write_spread),
-        _table("By length", "points", [str(n) for n in LENGTHS], cases, _write_length),
+        _table(
+            "By spread", "CV", list(map(percent, SPREADS)), cases, lambda case: percent(case.cv)
+        ),
+        _table("By length", "points", [str(n) for n in LENGTHS], cases, lambda case: str(case.n)),
     )
     return LabSection("Histories, finished series", text, figures, tables)
 
@@ -166,21 +170,109 @@ def _cells(cases: Sequence[SyntheticCase]) -> tuple[str, ...]:
     return (*found, alerting, part([case.sure_alerting for case in cases]))
 
 
-def _kind_of(case: SyntheticCase) -> str:
-    return case.noise.value
-
-
-def _write_spread(case: SyntheticCase) -> str:
-    return percent(case.cv)
-
-
-def _write_length(case: SyntheticCase) -> str:
-    return str(case.n)
-
-
 def _names(alarms: Iterable[Alarm], place: int) -> bool:
     return any(abs(alarm.index - place) <= NEAR for alarm in alarms)
 
 
 def _sure(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
     return tuple(alarm for alarm in alarms if alarm.confirmed)
+
+
+_LENGTHS: Final = (20, 50, 100)
+_CHANGE: Final = 0.05
+_NEAR: Final = 5
+_REPEATS: Final = 7
+_CALM: Final = 0.03
+_DISTURBED: Final = 0.30
+_SHARE_DISTURBED: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ToldHistory:
+    """One series.
+
+    Attributes:
+        values: One per run.
+        errors: Standard error of each from the repeats within its run.
+    """
+
+    values: Array
+    errors: Array
+
+
+Draw = Callable[[Generator, Array], ToldHistory]
+Finder = Callable[[ToldHistory], Sequence[int]]
+
+
+def disturbed_runs(rng: Generator, levels: Array) -> ToldHistory:
+    """Runs of seven repeats each, one run in five on a busy machine."""
+    busy = rng.random(len(levels)) < _SHARE_DISTURBED
+    cv = np.where(busy, _DISTURBED, _CALM)[:, None]
+    repeats = levels[:, None] * np.exp(cv * rng.standard_normal((len(levels), _REPEATS)))
+    errors = repeats.std(axis=1, ddof=1) / np.sqrt(_REPEATS)
+    return ToldHistory(repeats.mean(axis=1), errors)
+
+
+def shares(rng: Generator, levels: Array) -> ToldHistory:
+    """Shares of right answers to 200 questions."""
+    drawn = simulated.shape(RecordedNoise.BINOMIAL, rng, len(levels))
+    values = simulated.series(RecordedNoise.BINOMIAL, drawn, 0.0, levels)
+    return ToldHistory(values, np.zeros(len(levels)))
+
+
+def of_telling(lab: Laboratory) -> LabSection:
+    """Hits and null alarms with and without what the detector can be told."""
+    rows = []
+    times = lab.times(200, 3)
+    for name, (draw, finders) in _SETTINGS.items():
+        lab.tell(f"histories: {name}, told more and less")
+        for knowledge, find in finders.items():
+            rng = lab.rng(f"telling {name}")
+            cells = [_outcome(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
+            hits, lucks, alarms = (list(column) for column in zip(*cells, strict=True))
+            rows.append((name, knowledge, part(hits), part(lucks), part(alarms)))
+    text = (
+        f"Finished series of {', '.join(map(str, _LENGTHS))} points, ±{percent(_CHANGE)} at a "
+        f"random place, {times * len(_LENGTHS)} of each. A disturbed run is the mean of "
+        f"{_REPEATS} repeats at CV {percent(_DISTURBED)}, any other at {percent(_CALM)}."
+    )
+    header = ("series", "given", "hit", "luck", "null alerting")
+    table = LabTable("The same series, given to the detector in two ways", header, tuple(rows))
+    return LabSection("Histories, what more information is worth", text, (), (table,))
+
+
+def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
+    """Ask about one series with a step and without: hit, luck, any alarm without."""
+    place = int(rng.integers(_EDGE, n - _EDGE + 1))
+    level = simulated.step(n, place, float(rng.choice((-_CHANGE, _CHANGE))))
+    state = int(rng.integers(2**32))
+    loud, still = (draw(np.random.default_rng(state), lv) for lv in (level, np.ones(n)))
+    found, lucky = find(loud), find(still)
+    hit, luck = (any(abs(at - place) <= _NEAR for at in some) for some in (found, lucky))
+    return hit, luck, bool(lucky)
+
+
+def _by_values(history: ToldHistory) -> Sequence[int]:
+    return [point.index for point in examine(history.values).points]
+
+
+def _by_errors(history: ToldHistory) -> Sequence[int]:
+    return [point.index for point in examine(history.values, spreads=history.errors).points]
+
+
+def _by_kind(history: ToldHistory) -> Sequence[int]:
+    return [point.index for point in examine(history.values, kind=Kind.PROPORTION).points]
+
+
+_SETTINGS: Final[Mapping[str, tuple[Draw, Mapping[str, Finder]]]] = MappingProxyType(
+    {
+        "one run in five disturbed": (
+            disturbed_runs,
+            {"values": _by_values, "values and their standard errors": _by_errors},
+        ),
+        "shares of 200 answers": (
+            shares,
+            {"values": _by_values, "values and that they are shares": _by_kind},
+        ),
+    }
+)

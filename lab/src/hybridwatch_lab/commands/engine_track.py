@@ -14,8 +14,7 @@ from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
-from hybridwatch_lab.releases.outcome import Tracked
-from hybridwatch_lab.releases.track import newer_releases, track
+from hybridwatch_lab.releases.track import Tracked, newer_releases, track
 
 
 @click.command(

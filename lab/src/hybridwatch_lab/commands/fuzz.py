@@ -26,14 +26,10 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
-from hybridwatch_lab.fuzz.counts import FuzzCounts, LiveTarget
-from hybridwatch_lab.fuzz.engine_target import EngineTarget
-from hybridwatch_lab.fuzz.judging import Judge
-from hybridwatch_lab.fuzz.scenario_file import render
-from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch
-from hybridwatch_lab.fuzz.space import compute_space
-from hybridwatch_lab.fuzz.words import failure_lines
-from hybridwatch_lab.mutants.catalogue import catalogue
+from hybridwatch_lab.fuzz.case import compute_space, render
+from hybridwatch_lab.fuzz.engine_target import EngineTarget, FuzzCounts, Judge, LiveTarget
+from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch, failure_lines
+from hybridwatch_lab.mutants.table import catalogue
 
 _DEFAULT: Final = "fuzz/tiny-hybrid"
 _MINUTE: Final = 60.0
@@ -42,22 +38,15 @@ _BETWEEN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _FuzzOptions:
-    """How long a call looks, for what, and from which seed."""
+class _FuzzJob:
+    """What a call asks for: how long it looks, for what, and from which seed."""
 
+    scenario: Scenario
+    side: BuildRequest
     seed: int
     minutes: float
     cases: int | None
     mutant: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _FuzzJob:
-    """What a call asks for."""
-
-    scenario: Scenario
-    side: BuildRequest
-    options: _FuzzOptions
 
 
 @click.command(
@@ -108,9 +97,8 @@ def command(
     contract may break. A case that fails is made smaller and written as a scenario file; the exit
     status then is 1. The same seed gives the same cases.
     """
-    wanted, looked_for = _one(scenario, build), _FuzzOptions(**options)
+    wanted, mutant = _one(scenario, build), options["mutant"]
     label = build if as_released else equipped_label(build, wanted.needed_fixes)
-    mutant = looked_for.mutant
     if mutant is not None and mutant not in catalogue():
         raise BuildError(f"--mutant: expected one of {', '.join(catalogue())}, found {mutant}")
     side = parse_label(label)
@@ -118,7 +106,7 @@ def command(
     begin = time.monotonic()
     with stoppable():
         make_ready(wanted, (side,), home() / "models")
-        job = _FuzzJob(wanted, side, looked_for)
+        job = _FuzzJob(wanted, side, **options)
         failure, counts = _search(job, lambda line: say(line, err=True))
     seconds = time.monotonic() - begin
     path = None if failure is None else _keep(job, failure, out)
@@ -141,18 +129,17 @@ def _one(name: str, build: str) -> Scenario:
 
 def _search(job: _FuzzJob, tell: Callable[[str], None]) -> tuple[FuzzFailure | None, FuzzCounts]:
     models, scenario = home() / "models", job.scenario
-    seed, minutes = job.options.seed, job.options.minutes
-    tell(f"{scenario.id} on {job.side.label}, seed {seed}, {minutes:g} minutes")
+    tell(f"{scenario.id} on {job.side.label}, seed {job.seed}, {job.minutes:g} minutes")
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybridwatch-")))
         folder = find_checkpoint(scenario, job.side.spec, models).folder
         worker = stack.enter_context(OracleWorker(job.side.spec, folder, work / "oracle.log"))
         judge = Judge(worker, near_tie_within({scenario.engine.dtype}))
-        engine_target = EngineTarget(scenario, job.side, models, work, tell, job.options.mutant)
+        engine_target = EngineTarget(scenario, job.side, models, work, tell, job.mutant)
         target = LiveTarget(stack.enter_context(engine_target), judge, _Progress(tell))
-        limit_s = job.options.minutes * _MINUTE
-        search = FuzzSearch(target, compute_space(scenario), limit_s, job.options.cases)
-        return search.run(job.options.seed), target.counts
+        limit_s = job.minutes * _MINUTE
+        search = FuzzSearch(target, compute_space(scenario), limit_s, job.cases)
+        return search.run(job.seed), target.counts
 
 
 class _Progress:
@@ -175,7 +162,7 @@ def _counted(counts: FuzzCounts) -> str:
 
 def _keep(job: _FuzzJob, failure: FuzzFailure, out: Path) -> Path:
     """Write the scenario file of a failing case."""
-    seed, mutant = job.options.seed, job.options.mutant
+    seed, mutant = job.seed, job.mutant
     on, mark = ("", "") if mutant is None else (f" with the mutant {mutant}", f"-{mutant}")
     what = f"A case that hybridwatch fuzz made up (seed {seed})"
     why = [f"{what} and that went wrong on {job.side.label}{on}.", *failure_lines(failure, seed)]
@@ -194,8 +181,8 @@ def _lines(
 ) -> list[str]:
     told = f"{_counted(counts)} in {seconds:.0f} s"
     if failure is None:
-        return [f"nothing found: seed {job.options.seed}, {told}"]
-    return [*failure_lines(failure, job.options.seed), told, f"scenario: {path}"]
+        return [f"nothing found: seed {job.seed}, {told}"]
+    return [*failure_lines(failure, job.seed), told, f"scenario: {path}"]
 
 
 def _json(
@@ -218,10 +205,10 @@ def _json(
             "scenario": str(path),
         }
     return {
-        "seed": job.options.seed,
+        "seed": job.seed,
         "build": job.side.label,
         "scenario": job.scenario.id,
-        "mutant": job.options.mutant,
+        "mutant": job.mutant,
         **asdict(counts),
         "seconds": round(seconds, 1),
         "failure": found,

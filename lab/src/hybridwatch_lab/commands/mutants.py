@@ -26,28 +26,31 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
-from hybridwatch_lab.mutants.journal import append_cell, read_cells, table_file
 from hybridwatch_lab.mutants.runner import Effort, MutantRunner
-from hybridwatch_lab.mutants.score import compute_score, false_alarms, halves
-from hybridwatch_lab.mutants.words import cell_words, grid, markdown, score_json
-from hybridwatch_lab.mutants.words import score_lines as lines_of
+from hybridwatch_lab.mutants.table import (
+    HEALTHY,
+    MutantCell,
+    MutantState,
+    append_cell,
+    catalogue,
+    cell_words,
+    compute_score,
+    false_alarms,
+    grid,
+    halves,
+    markdown,
+    read_cells,
+    score_json,
+    table_file,
+)
+from hybridwatch_lab.mutants.table import score_lines as lines_of
 
 _Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _MutantOptions:
-    """What the command line wants to be measured.
-
-    Attributes:
-        build: Label of the engine.
-        only: Names of mutants; none for all.
-        half: Which half of them; None for both.
-        effort: How much of a scenario is measured for each.
-        anew: Whether what the table has is measured again.
-    """
+    """What the command line wants to be measured."""
 
     build: str
     only: tuple[str, ...]
@@ -66,11 +69,7 @@ class _MutantOptions:
         return found if self.pains is Effort.THOROUGH else [briefly(one) for one in found]
 
     def mutants(self) -> Mapping[str, Mutant]:
-        """Give the mutants that are wanted.
-
-        Raises:
-            BuildError: One is not known.
-        """
+        """Give the mutants that are wanted."""
         known = catalogue()
         for name in self.only:
             if name not in known:

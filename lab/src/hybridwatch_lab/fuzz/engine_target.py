@@ -1,23 +1,124 @@
-"""Plays cases on the live engine of a scenario, each from the state of a fresh engine on."""
+"""Plays cases on the live engine of a scenario, and says what was wrong with them.
 
-from collections.abc import Callable
+Each begins in the state of a fresh engine; its answers are held beside those of an oracle.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.control import LiveEngine, ended_after
 from hybridwatch.engines.load_client import read_totals
+from hybridwatch.engines.oracle import OracleQuestion, OracleWorker
 from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
 from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.make_oracle import read_answered
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.waves import drive_whole
+from hybridwatch.records.trial_parts import Completion
+from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch_lab.fuzz.case import FuzzCase
-from hybridwatch_lab.fuzz.played import Played
-from hybridwatch_lab.fuzz.scenario_file import planned
+from hybridwatch.system.stopping import require_wanted
+from hybridwatch_lab.fuzz.case import FuzzCase, planned
 from hybridwatch_lab.in_engine import SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What an engine did with a case.
+
+    Attributes:
+        answers: To each; without tokens where its logarithms are no numbers, and where the request
+            was to be aborted.
+        counters: What the contract probe counted.
+        steps: Engine steps that gave tokens.
+        preemptions: Requests that gave their blocks up for others.
+        trouble: Why the engine did not come to the end of the case; empty if it did.
+    """
+
+    requests: tuple[PlannedRequest, ...] = ()
+    answers: tuple[Completion, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    steps: int = 0
+    preemptions: int = 0
+    trouble: str = ""
+
+
+Prompt = tuple[int, ...]
+
+_MOST_KEPT: Final = 20_000
+"""Answers that are remembered; one takes a few kilobytes."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """Holds the answers of an engine against those of transformers.
+
+    Attributes:
+        worker: Gives right answers; kept alive by the caller.
+        bound: Nats within which two ways of computing one thing may differ.
+    """
+
+    worker: OracleWorker
+    bound: float
+    _known: dict[Prompt, Completion] = field(default_factory=dict)
+
+    def faults(self, played: Played) -> tuple[str, ...]:
+        """Say what was wrong, in a line each; nothing if all was right."""
+        if played.trouble:
+            return (f"the engine did not come to the end: {played.trouble}",)
+        self._learn(played)
+        return (*self._wrong_answers(played), *_broken_contracts(played))
+
+    def _learn(self, played: Played) -> None:
+        if len(self._known) > _MOST_KEPT:
+            self._known.clear()
+        longest: dict[Prompt, Completion] = {}
+        for request, answer in zip(played.requests, played.answers, strict=True):
+            known = longest.get(request.prompt) or self._known.get(request.prompt)
+            if answer.tokens and (known is None or len(known.tokens) < len(answer.tokens)):
+                longest[request.prompt] = answer
+        questions = [OracleQuestion(p, len(one.tokens), one.tokens) for p, one in longest.items()]
+        if not questions:
+            return
+        for prompt, one in zip(longest, self.worker.answer(questions), strict=True):
+            self._known[prompt] = read_answered(one)
+
+    def _wrong_answers(self, played: Played) -> Iterator[str]:
+        pairs = zip(played.requests, played.answers, strict=True)
+        for number, (request, answer) in enumerate(pairs):
+            if not request.has_right_answer:
+                continue
+            where = f"request {number} ({len(request.prompt)} tokens)"
+            if not answer.tokens:
+                yield f"{where}: {NO_NUMBERS}"
+                continue
+            right = first_tokens(self._known[request.prompt], len(answer.tokens))
+            if error := error_in(answer, right, self.bound):
+                yield f"{where}: {error.why}"
+
+
+def first_tokens(whole: Completion, tokens: int) -> Completion:
+    """Give the beginning of a greedy answer, which is the answer to a shorter request."""
+    return replace(
+        whole,
+        tokens=whole.tokens[:tokens],
+        logprobs=whole.logprobs[:tokens],
+        close_calls=tuple(one for one in whole.close_calls if one.position < tokens),
+    )
+
+
+def _broken_contracts(played: Played) -> Sequence[str]:
+    return [
+        f"contract.{name}: expected 0, found {count}"
+        for name, count in played.counters.items()
+        if count
+    ]
+
 
 LONGEST_S: Final = 60.0
 """A case lasts a second or two; an engine that needs so long counts as hung."""
@@ -31,11 +132,6 @@ class EngineTarget:
     """A build with the engine of a scenario, on which cases are played; a context manager.
 
     Attributes:
-        scenario: Gives model and engine arguments.
-        build: Which engine.
-        models: Folder of the models.
-        work: Folder for logs.
-        say: Called with a line about what is going on.
         mutant: A fault that is on all the time; None for none.
     """
 
@@ -62,12 +158,7 @@ class EngineTarget:
         self._is_open = False
 
     def open_anew(self) -> None:
-        """End the engine and start another one.
-
-        Raises:
-            EngineError: It does not come up.
-            BuildError: The mutant does not fit this release.
-        """
+        """End the engine and start another one."""
         # An engine pool starts an engine only so often.
         self.close()
         self._pool = EnginePool(
@@ -81,11 +172,7 @@ class EngineTarget:
         self._is_open = True
 
     def play(self, case: FuzzCase) -> Played:
-        """Play a case from a fresh state on; an engine that does not survive it is replaced.
-
-        Raises:
-            EngineError: The next engine does not come up.
-        """
+        """Play a case from a fresh state on; an engine that does not survive it is replaced."""
         engine = self._engine()
         with ended_after(engine, LONGEST_S) as expired:
             try:
@@ -130,3 +217,49 @@ class EngineTarget:
         control.set_token_budget(None)
         control.reset()
         control.clear_cache()
+
+
+@dataclass(slots=True)
+class FuzzCounts:
+    """What was played so far.
+
+    Attributes:
+        stories: Cases, each as often as it was played, while it was made smaller too.
+        requests: Of these.
+        steps: Engine steps that gave tokens.
+        preemptions: Requests that gave their blocks up for others.
+        aborts: Requests that were to be aborted.
+    """
+
+    stories: int = 0
+    requests: int = 0
+    steps: int = 0
+    preemptions: int = 0
+    aborts: int = 0
+
+
+@dataclass(slots=True)
+class LiveTarget:
+    """Plays cases on a live engine and holds them against an oracle."""
+
+    engine_target: EngineTarget
+    judge: Judge
+    tell: Callable[[FuzzCounts], None]
+    counts: FuzzCounts = field(default_factory=FuzzCounts)
+
+    def verdict(self, case: FuzzCase) -> tuple[str, ...]:
+        """Play a case, and say what was wrong with it."""
+        require_wanted()
+        played = self.engine_target.play(case)
+        counts = self.counts
+        counts.stories += 1
+        counts.requests += len(case.requests)
+        counts.steps += played.steps
+        counts.preemptions += played.preemptions
+        counts.aborts += case.aborts
+        self.tell(counts)
+        return self.judge.faults(played)
+
+    def open_anew(self) -> None:
+        """Take another engine, which nothing was played on."""
+        self.engine_target.open_anew()

@@ -1,16 +1,106 @@
-"""Has cases made and played until one fails or the time is up, and makes that one smaller."""
+"""Has cases made and played until one fails or the time is up, and makes that one smaller.
 
+Cases are made by hypothesis' rule-based state machine. The rules write a case down, which is played
+when it is over. So what comes next hangs on the seed alone, and a case that was played once need
+not be played again.
+"""
+
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import strategies as st
+from hypothesis.errors import StopTest
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from hybridwatch_lab.fuzz.case import CaseRequest, FuzzCase, FuzzPhase
-from hybridwatch_lab.fuzz.machine import build_machine
-from hybridwatch_lab.fuzz.space import SearchSpace
+from hybridwatch_lab.fuzz.case import CaseBuilder, CaseRequest, FuzzCase, FuzzPhase, SearchSpace
+
+_STEPS: Final = (1, 2, 3, 5, 8, 20)
+_FAR_BACK: Final = 3
+
+_machine: Final = st.runner()
+_inputs: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.inputs))
+_outputs: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.outputs))
+_shares: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.shares))
+_budgets: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.budgets))
+_idle: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.idle_batches))
+
+
+class CaseMachine(RuleBasedStateMachine):
+    """Tells one case; a subclass says of what and to whom.
+
+    Attributes:
+        play: Plays one; raises an exception when something was wrong.
+    """
+
+    space: ClassVar[SearchSpace]
+    play: ClassVar[Callable[[FuzzCase], None]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._builder = CaseBuilder()
+
+    @initialize(batches=_idle)
+    def begin(self, batches: int) -> None:
+        """Choose what the whole case has in common."""
+        self._builder = CaseBuilder(batches)
+
+    @rule(length=_inputs, answer=_outputs, shared=_shares)
+    def ask(self, length: int, answer: int, shared: int) -> None:
+        """Let a request come."""
+        self._builder.ask(length, answer, shared)
+
+    @rule(length=_inputs, answer=_outputs, steps=st.sampled_from(_STEPS))
+    def ask_and_go_on(self, length: int, answer: int, steps: int) -> None:
+        """Let a request come that shares nothing, and the engine make steps."""
+        self._builder.ask(length, answer, 0)
+        self._builder.make_steps(steps)
+
+    @precondition(lambda self: self._builder.asked)
+    @rule(back=st.integers(0, _FAR_BACK), answer=_outputs)
+    def ask_again(self, back: int, answer: int) -> None:
+        """Ask what was asked before, but for what was the earlier prompt's own."""
+        asked = self._builder.asked
+        before = asked[min(back, len(asked) - 1)]
+        self._builder.ask(before.input_tokens, answer, before.shared_prefix_tokens)
+
+    @rule(steps=st.sampled_from(_STEPS))
+    def make_steps(self, steps: int) -> None:
+        """Let the engine make steps."""
+        self._builder.make_steps(steps)
+
+    @rule(back=st.integers(0, _FAR_BACK))
+    def abort(self, back: int) -> None:
+        """Abort a request."""
+        self._builder.abort(back)
+
+    @rule(budget=_budgets)
+    def rest(self, budget: int | None) -> None:
+        """Let the engine come to rest, and go on with another token budget."""
+        self._builder.rest(budget)
+
+    def teardown(self) -> None:
+        """Play what was told."""
+        if isinstance(sys.exc_info()[1], StopTest):
+            return  # hypothesis has given this one up before its end
+        case = self._builder.case()
+        if case.acts:
+            type(self).play(case)
+
+
+def build_machine(space: SearchSpace, play: Callable[[FuzzCase], None]) -> type[CaseMachine]:
+    """Make the class of state machines that make cases."""
+    return type("Fuzzer", (CaseMachine,), {"space": space, "play": staticmethod(play)})
+
 
 ACTIONS: Final = 16
 """Things that happen in a case before it is over."""
@@ -66,11 +156,8 @@ class FuzzSearch:
     """One search.
 
     Attributes:
-        target: Plays the cases.
-        space: What they are made of.
         limit_s: After so long no case is begun.
         most: Cases that are made at most; None for as many as there is time for.
-        clock: Seconds.
     """
 
     target: FuzzTarget
@@ -192,3 +279,46 @@ def _size(case: FuzzCase) -> tuple[int, ...]:
         sum(one.input_tokens + one.output_tokens for one in requests),
         sum(one.at_step for one in requests),
     )
+
+
+def case_lines(case: FuzzCase) -> Iterator[str]:
+    """Tell a case, a line for each thing that happens."""
+    number = 0
+    for phase in case.acts:
+        most = "" if phase.token_budget is None else f", at most {phase.token_budget} tokens a step"
+        yield f"from an engine at rest{most}:"
+        for step, line in sorted(_happenings(phase, number)):
+            yield f"  before step {step}: {line}"
+        number += len(phase.requests)
+        dummies = f", then {case.dummy_batches} dummy batches" if case.dummy_batches else ""
+        yield f"  until the engine is at rest{dummies}"
+
+
+def failure_lines(failure: FuzzFailure, seed: int) -> Iterator[str]:
+    """Say what was found: the case, what was wrong, and how it was found."""
+    yield from case_lines(failure.case)
+    yield "what was wrong:"
+    yield from (f"  {fault}" for fault in failure.faults)
+    if not failure.repeats:
+        yield (
+            "not repeatable: on an engine on which nothing else was played this case passes, so "
+            "what was wrong hangs on what ran before, or on chance"
+        )
+    yield (
+        f"seed {seed}: found after {failure.found_after_s:.0f} s in a case of "
+        f"{len(failure.first.requests)} requests; {failure.shrunk_in_s:.0f} s to make it one of "
+        f"{len(failure.case.requests)}"
+    )
+
+
+def _happenings(phase: FuzzPhase, first: int) -> Iterator[tuple[int, str]]:
+    for at, request in enumerate(phase.requests, first):
+        yield request.at_step, f"request {at} comes, {_asked(request)}"
+        if request.abort_step is not None:
+            yield request.abort_step, f"request {at} is aborted, if it is not answered yet"
+
+
+def _asked(request: CaseRequest) -> str:
+    shared = request.shared_prefix_tokens
+    common = f", {shared} of them the common text" if shared else ""
+    return f"{request.input_tokens} tokens{common}, for an answer of {request.output_tokens}"

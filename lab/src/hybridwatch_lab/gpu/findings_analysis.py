@@ -52,9 +52,9 @@ class WantedFinding:
             return False  # the user's own, with other variables or flags
         if not self.patched:
             return not _SWITCHED & set(build.fixes.values())
-        states_found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
+        found = {build.fixes.get(part) for fix in fixes for part in _parts(fix)}
         # A part that means nothing to a release is not missed in it.
-        states = states_found - {None, FixState.NOT_APPLICABLE}
+        states = found - {None, FixState.NOT_APPLICABLE}
         return bool(states) and states <= AT_WORK
 
 
@@ -71,8 +71,6 @@ class Questions:
     """What a page is to tell.
 
     Attributes:
-        engines: Whose figures.
-        controls: Which controls.
         accelerator: On what the engines must have computed.
         out_of_reach: Releases into which a scenario's fix cannot be put, by its id.
     """
@@ -99,7 +97,6 @@ class Quantity:
     """A column of figures.
 
     Attributes:
-        name: For a person.
         metrics: Whether a metric belongs here, by its id.
         inverse: Whether one over the metric is shown.
     """
@@ -131,11 +128,9 @@ class GpuFigure:
     """A number with where it comes from.
 
     Attributes:
-        metric: What was measured.
         value: Over the trials of one side, or over its documents; base units. Of an inverse
             quantity one over it.
         n: How many trials, or documents.
-        record: Where they are.
     """
 
     metric: Metric
@@ -149,8 +144,6 @@ class FindingRow:
     """One scenario on one engine.
 
     Attributes:
-        scenario: What was measured.
-        wanted: Of which engine.
         figures: By the name of the quantity; empty where they are owed, and a quantity that the
             scenario or the engine cannot have is left out.
     """
@@ -165,10 +158,7 @@ class JudgedFinding:
     """A control of a scenario.
 
     Attributes:
-        scenario: Which one.
-        wanted: Which control.
         control: How it went; ``None`` while it is owed.
-        record: Its record.
         possible: Whether there is a healthy engine of that release at all.
     """
 
@@ -213,10 +203,8 @@ def gather_evidence(
 ) -> tuple[Evidence, ...]:
     """Gather what records tell of scenarios as they are now; of two records the newer counts.
 
-    Args:
-        scenarios: In the order of the page.
-        kept: Runs of any scenario; those of another one, or of an older version, do not count.
-        questions: What is to be answered.
+    ``scenarios``: in the order of the page. ``kept``: runs of any scenario; those of another one,
+    or of an older version, do not count.
 
     Returns:
         One for each testbed, by its id; a single empty one if no record tells anything.
@@ -275,8 +263,8 @@ def _figures(
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
             continue
-        states_found = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
-        yield quantity.name, next((found for found in states_found if found), ())
+        told = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
+        yield quantity.name, next(filter(None, told), ())
 
 
 def _read_figures(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
@@ -308,13 +296,10 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
         return False
     if any(build.flags.get("planted") for build in run.builds):
         return False
+    role = name_role(*run.builds, known_bad=run.known_bad)
     if wanted.kind is ControlKind.A_A:
-        return name_role(*run.builds, known_bad=run.known_bad) is Role.A_A
-    lost = (
-        lost_fixes(*run.builds)
-        if name_role(*run.builds, known_bad=run.known_bad) is Role.KNOWN_BAD
-        else ()
-    )
+        return role is Role.A_A
+    lost = lost_fixes(*run.builds) if role is Role.KNOWN_BAD else ()
     return bool({*_parts(scenario.fix)} & {*lost})
 
 
@@ -323,10 +308,7 @@ def _parts(fix: str) -> tuple[str, ...]:
 
 
 def _remarks(run: Run) -> Iterator[str]:
-    laid_out = dict.fromkeys(build.flags.get("stand_in") for build in run.builds)
-    yield from (
-        f"Not laid out as the scenario says, but {states_found}."
-        for states_found in laid_out
-        if states_found
-    )
+    for layout in dict.fromkeys(build.flags.get("stand_in") for build in run.builds):
+        if layout:
+            yield f"Not laid out as the scenario says, but {layout}."
     yield from machine_doubts(run)

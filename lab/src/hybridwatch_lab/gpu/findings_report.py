@@ -48,12 +48,6 @@ def render_evidence(
 ) -> str:
     """Write the page.
 
-    Args:
-        title: Its heading.
-        source: Where its figures come from.
-        found: One part for each testbed.
-        costs: What studies measured on a GPU.
-
     Returns:
         Markdown, ending in a newline. The same records give the same page.
     """

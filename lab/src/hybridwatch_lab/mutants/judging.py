@@ -14,7 +14,7 @@ from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Run, Trial
 from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch_lab.mutants.cell import MutantState
+from hybridwatch_lab.mutants.table import MutantState
 
 TIMEOUT = "timeout"
 FAILED_TRIAL = "failed_trial"

@@ -25,8 +25,8 @@ from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
-from hybridwatch_lab.mutants.cell import HEALTHY, MutantCell, MutantState
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, find_kill, find_state
+from hybridwatch_lab.mutants.table import HEALTHY, MutantCell, MutantState
 
 SLOWEST: Final = 6.0
 """Times as long as the healthy engine may a trial last; then the engine counts as hung."""
@@ -74,16 +74,7 @@ class _Found:
 
 @dataclass(slots=True)
 class MutantRunner:
-    """One scenario on one build; a context manager, within which the engine lives.
-
-    Attributes:
-        scenario: What is run.
-        build: On what.
-        models: Folder of the models.
-        work: Folder of its own, for logs.
-        say: Called with a line about what is going on.
-        effort: How much of the scenario is measured.
-    """
+    """One scenario on one build; a context manager, within which the engine lives."""
 
     scenario: Scenario
     build: BuildRequest
@@ -97,11 +88,7 @@ class MutantRunner:
     _tokens: tuple[Tokens, ...] = ()
 
     def __enter__(self) -> Self:
-        """Start the engine, and ask what it is.
-
-        Raises:
-            EngineError: It does not come up.
-        """
+        """Start the engine, and ask what it is."""
         self._open()
         with ExitStack() as on_error:
             on_error.callback(self._pool.close)
@@ -114,11 +101,7 @@ class MutantRunner:
         self._pool.close()
 
     def measure_healthy(self) -> None:
-        """Measure the engine as it is, which all mutants are compared with.
-
-        Raises:
-            MeasurementError: It cannot be measured.
-        """
+        """Measure the engine as it is, which all mutants are compared with."""
         for phase, number in self._planned():
             trial = self._trial(phase, number, None, _Count())
             if trial.failure is not None:
@@ -139,12 +122,7 @@ class MutantRunner:
         return self._cell(HEALTHY, "", _Found(kill, state, _Count(), seconds, len(again)))
 
     def measure(self, name: str, mutant: Mutant) -> MutantCell:
-        """Measure the engine with a mutant, until something shows it or nothing is left.
-
-        Raises:
-            BuildError: The mutant does not fit this release.
-            EngineError: The healthy engine does not come up again.
-        """
+        """Measure the engine with a mutant, until something shows it or nothing is left."""
         count, mutated, kill = _Count(), list[Trial](), SURVIVAL
         own = Phase(mutant.phase) if mutant.phase != "answers" else None
         measured = self._can_show(own)

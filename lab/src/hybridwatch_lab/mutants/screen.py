@@ -21,11 +21,21 @@ from hybridwatch.pages.document import Cell as Shown
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource
 from hybridwatch.scenarios.fixes import Mutant
-from hybridwatch_lab.mutants.catalogue import catalogue
-from hybridwatch_lab.mutants.cell import MutantCell, MutantState
-from hybridwatch_lab.mutants.journal import read_cells, table_files
-from hybridwatch_lab.mutants.score import Score, compute_score, false_alarms, half_words, halves
-from hybridwatch_lab.mutants.words import cell_words, list_scenarios, rows
+from hybridwatch_lab.mutants.table import (
+    MutantCell,
+    MutantState,
+    Score,
+    catalogue,
+    cell_words,
+    compute_score,
+    false_alarms,
+    half_words,
+    halves,
+    list_scenarios,
+    read_cells,
+    rows,
+    table_files,
+)
 
 _LEAD: Final = (
     "A mutant is a fault that is switched on in a live engine; here is which of them each scenario "

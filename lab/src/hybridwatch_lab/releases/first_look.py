@@ -16,7 +16,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.home import HOME_VARIABLE
-from hybridwatch_lab.releases.fixes_table import Probed
+from hybridwatch_lab.releases.tables import Probed
 
 GROUP: Final = "smoke"
 """The scenarios whose contracts are looked at."""
@@ -28,13 +28,7 @@ _NAMED: Final = 3
 
 
 class FirstLook:
-    """InterimAnalyses at a build of a checkout.
-
-    Args:
-        checkout: Where the build is, not yet committed.
-        build: What it is called.
-        say: Takes what the verbs say of how far they are.
-    """
+    """A first look at a build of a checkout, not yet committed."""
 
     def __init__(self, checkout: Path, build: str, say: Callable[[str], None]) -> None:
         self._checkout = checkout
@@ -42,22 +36,14 @@ class FirstLook:
         self._say = say
 
     def install(self) -> str:
-        """Make the environment.
-
-        Raises:
-            BuildError: It cannot be made; with the last lines that were printed.
-        """
+        """Make the environment."""
         status, _, log = self._call("engine", "install", self._build, limit_s=60 * _MINUTE)
         if status:
             raise BuildError(_read_end(log))
         return "the environment could be made"
 
     def check(self, release: str, wanted: Mapping[str, Probed]) -> str:
-        """Hold the installed code against what its wheel was seen to have.
-
-        Raises:
-            BuildError: It is other code, or cannot be probed.
-        """
+        """Hold the installed code against what its wheel was seen to have."""
         words = ("engine", "check", self._build, "--json")
         status, answer, log = self._call(*words, limit_s=5 * _MINUTE)
         if status:
@@ -120,11 +106,7 @@ class FirstLook:
         return status, answer.read_text(encoding="utf-8"), printed
 
     def _watch(self, process: GuardedProcess, files: Sequence[Path], limit_s: float) -> int:
-        """Wait for a verb, and pass on each line with a place in it: ``[3/15] contract``.
-
-        Raises:
-            TimeoutError: It did not end in time.
-        """
+        """Wait for a verb, and pass on each line with a place in it: ``[3/15] contract``."""
         deadline, told = time.monotonic() + limit_s, 0
         status: int | None = None
         while status is None:

@@ -40,9 +40,6 @@ def published(accelerator: str) -> list[Published]:
     """List the releases for an accelerator that have wheels, the oldest first.
 
     Pre-releases and withdrawn ones are left out.
-
-    Raises:
-        BuildError: The index cannot be read, or does not answer in JSON (PEP 691).
     """
     index = os.environ.get(INDEX_VARIABLE) or _PUBLIC
     page = f"{index.rstrip('/')}/{DISTRIBUTIONS[accelerator]}/"

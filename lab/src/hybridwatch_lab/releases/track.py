@@ -1,23 +1,127 @@
 """A new release becomes a build: lock, fixes, entry, a first look, and a branch with all of it."""
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from packaging.version import Version
 
+from hybridwatch.engines.commits import git
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.system import nvidia
-from hybridwatch_lab.releases import builds_table, fixes_table
-from hybridwatch_lab.releases.cuda_lock import PYTHONS
+from hybridwatch_lab.releases import tables
 from hybridwatch_lab.releases.first_look import FirstLook
-from hybridwatch_lab.releases.fixes_table import Probed, probe_release, with_release
-from hybridwatch_lab.releases.lock_file import find_lock
-from hybridwatch_lab.releases.make_lock import make_lock
-from hybridwatch_lab.releases.outcome import Tracked, TrackOutcome, TrackStep
-from hybridwatch_lab.releases.progress import LockProgress
+from hybridwatch_lab.releases.locks import PYTHONS, LockProgress, find_lock, make_lock
 from hybridwatch_lab.releases.published import DISTRIBUTIONS, published
-from hybridwatch_lab.releases.repository import Repository, commit_as
+from hybridwatch_lab.releases.tables import Probed, probe_release, with_release
+
+
+class TrackOutcome(Enum):
+    """How a step ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackStep:
+    """One step.
+
+    Attributes:
+        name: What was to be done.
+        outcome: How it ended.
+        says: What came of it, or why nothing did; the first line is enough to go on with.
+    """
+
+    name: str
+    outcome: TrackOutcome
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """What came of a release.
+
+    Attributes:
+        commit: The newest of the branch; empty where there is no branch.
+    """
+
+    build: str
+    branch: str
+    commit: str
+    steps: tuple[TrackStep, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a step failed."""
+        return any(step.outcome is TrackOutcome.FAILED for step in self.steps)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As docs/json.md has it."""
+        return {
+            "build": self.build,
+            "branch": self.branch if self.commit else None,
+            "commit": self.commit or None,
+            "steps": [
+                {"step": step.name, "outcome": step.outcome.value, "says": step.says}
+                for step in self.steps
+            ],
+        }
+
+
+class Repository:
+    """A git repository.
+
+    Raises:
+        BuildError: It is none, is only a part of one, or has no commit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        top = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+        if top != folder.resolve():
+            raise BuildError(f"{folder}: expected the top of a git repository, which is {top}")
+        self.head = self.resolve_commit("HEAD")
+
+    def resolve_commit(self, name: str) -> str:
+        """Give the commit that a name stands for."""
+        return git(self._folder, "rev-parse", "--verify", f"{name}^{{commit}}").strip()
+
+    def has_branch(self, name: str) -> bool:
+        """Whether there is a branch of this name."""
+        return bool(git(self._folder, "branch", "--list", name).strip())
+
+    def text_at(self, commit: str, path: Path) -> str:
+        """Read a file as a commit has it."""
+        return git(self._folder, "show", f"{commit}:./{path.as_posix()}")
+
+    @contextmanager
+    def checked_out(self, commit: str) -> Iterator[Path]:
+        """Check a commit out into a temporary folder, which is gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="hybridwatch-track-") as name:
+            folder = Path(name) / "checkout"
+            git(self._folder, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+            try:
+                yield folder
+            finally:
+                git(self._folder, "worktree", "remove", "--force", str(folder))
+
+
+def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> None:
+    """Commit files of a checked-out folder, and give the commit a branch.
+
+    Raises:
+        BuildError: git refuses, as it does where it does not know who commits.
+    """
+    git(folder, "add", "--", *map(str, paths))
+    git(folder, "commit", "--quiet", "--no-verify", "--message", message)
+    git(folder, "branch", branch)
+
 
 Say = Callable[[str], None]
 
@@ -30,13 +134,10 @@ def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
 
     Returns:
         The newest build, and the releases, the oldest first.
-
-    Raises:
-        BuildError: The checkout is no git repository, or the index of packages cannot be read.
     """
     repository = Repository(home)
-    newest = builds_table.newest_build(
-        repository.text_at(repository.head, builds_table.FILE), accelerator
+    newest = tables.newest_build(
+        repository.text_at(repository.head, tables.BUILDS_FILE), accelerator
     )
     known = Version(newest.release)
     found = [one.release for one in published(accelerator) if Version(one.release) > known]
@@ -51,9 +152,6 @@ def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> li
         accelerator: ``cpu`` or ``cuda``.
         releases: Versions, the oldest first.
         say: Takes each line of progress.
-
-    Raises:
-        BuildError: The checkout is no git repository, or has a branch where these are to be.
     """
     repository = Repository(home)
     if repository.has_branch(_BRANCHES):
@@ -87,8 +185,8 @@ class _Release:
         self._release = release
         self._build = f"{accelerator}-{release}"
         self._say = say
-        self._newest = builds_table.newest_build(
-            (checkout / builds_table.FILE).read_text(encoding="utf-8"), accelerator
+        self._newest = tables.newest_build(
+            (checkout / tables.BUILDS_FILE).read_text(encoding="utf-8"), accelerator
         )
         self._probed: dict[str, Probed] = {}
         self._steps: list[TrackStep] = []
@@ -128,10 +226,10 @@ class _Release:
     def _fixes(self) -> str:
         distribution = DISTRIBUTIONS[self._accelerator]
         self._probed = probe_release(self._checkout, distribution, self._release)
-        file = self._checkout / fixes_table.FILE
+        file = self._checkout / tables.FIXES_FILE
         text = with_release(file.read_text(encoding="utf-8"), self._release, self._probed)
         file.write_text(text, encoding="utf-8")
-        moved = fixes_table.moved(text, self._newest.release, self._release)
+        moved = tables.moved(text, self._newest.release, self._release)
         since = "; ".join(moved) or "none"
         return f"{len(self._probed)} asked; other than in {self._newest.release}: {since}"
 
@@ -140,9 +238,9 @@ class _Release:
         torch = next((line for line in _pins(lock) if line.startswith("torch==")), "")
         if not torch:
             raise BuildError(f"{find_lock(self._build)}: expected torch in it, found none")
-        file = self._checkout / builds_table.FILE
+        file = self._checkout / tables.BUILDS_FILE
         text = file.read_text(encoding="utf-8")
-        changed = builds_table.with_build(text, self._newest, self._release, torch)
+        changed = tables.with_build(text, self._newest, self._release, torch)
         file.write_text(changed, encoding="utf-8")
         other = "" if torch == self._newest.torch else f", but with {torch}"
         return f"as {self._newest.name}{other}"
@@ -162,7 +260,7 @@ class _Release:
         title = f"Build {self._build}: vLLM {self._release} {_TITLES[self._accelerator]}"
         lines = [f"{step.name}, {step.outcome.value}: {step.says}" for step in self._steps]
         message = "\n".join([title, "", "Made by hybridwatch engine track.", "", *lines])
-        paths = (find_lock(self._build), builds_table.FILE, fixes_table.FILE)
+        paths = (find_lock(self._build), tables.BUILDS_FILE, tables.FIXES_FILE)
         commit_as(self._checkout, branch, paths, message)
         return branch
 

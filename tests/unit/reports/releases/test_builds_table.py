@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.releases.builds_table import FILE, newest_build, with_build
+from hybridwatch_lab.releases.tables import BUILDS_FILE, newest_build, with_build
 
-TEXT = (Path(__file__).parents[4] / FILE).read_text()
+TEXT = (Path(__file__).parents[4] / BUILDS_FILE).read_text()
 
 
 def without(text, build):

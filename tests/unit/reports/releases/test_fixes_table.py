@@ -9,11 +9,11 @@ from packaging.version import Version
 
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
-from hybridwatch_lab.releases.fixes_table import FILE, Probed, moved, probe_release, with_release
+from hybridwatch_lab.releases.tables import FIXES_FILE, Probed, moved, probe_release, with_release
 from tests.wheels import a_wheel
 
 CHECKOUT = Path(__file__).parents[4]
-TEXT = (CHECKOUT / FILE).read_text()
+TEXT = (CHECKOUT / FIXES_FILE).read_text()
 KNOWN = {
     fix: Probed(entry.releases["0.27.1"], entry.sources["0.27.1"])
     for fix, entry in CATALOGUE.items()

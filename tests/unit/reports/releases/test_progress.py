@@ -1,6 +1,6 @@
 """How far pip is with a lock: counted from what it prints, and guessed from that."""
 
-from hybridwatch_lab.releases.progress import LockProgress
+from hybridwatch_lab.releases.locks import LockProgress
 
 
 def test_packages_are_counted_and_the_time_left_is_guessed_from_them():

@@ -212,7 +212,7 @@ def test_release_becomes_one_commit_that_can_be_merged(home, tmp_path, publish):
 
 
 def test_what_takes_minutes_says_how_far_it_is(home, tmp_path, publish, monkeypatch):
-    monkeypatch.setattr("hybridwatch_lab.releases.progress._OFTEN", 1)
+    monkeypatch.setattr("hybridwatch_lab.releases.locks._OFTEN", 1)
     publish("1.1", "six>=1.17")  # of no other test, so that pip is really asked
     a_wheel(tmp_path / "wheels", "six", "1.17.0")
     run = {

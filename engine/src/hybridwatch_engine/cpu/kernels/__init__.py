@@ -5,5 +5,5 @@ wrong states in its speculative form, the chunk scan gives the last states only,
 prompt (0.32.0) are not stored, and the copies of ``align`` mode exist for GPUs alone. Here they are
 in PyTorch, one module a kernel, each doing what the Triton kernel of the same purpose does
 (``model_executor/layers/mamba/ops``, ``v1/worker/mamba_utils.py``). ``install`` puts them in;
-``check``, ``speed`` and ``fault`` are commands.
+``fault`` is a command.
 """

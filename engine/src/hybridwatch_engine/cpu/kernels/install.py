@@ -25,8 +25,7 @@ from hybridwatch_engine.cpu.kernels import (
     selective_scan,
     state_update,
 )
-from hybridwatch_engine.cpu.kernels.ending import Ending
-from hybridwatch_engine.cpu.kernels.slots import column_slots, move_states
+from hybridwatch_engine.cpu.kernels.slots import Ending, column_slots, move_states
 from hybridwatch_engine.patch import Patch, PatchSet
 
 _OPS = "vllm.model_executor.layers.mamba.ops"

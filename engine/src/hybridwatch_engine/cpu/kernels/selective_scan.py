@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from hybridwatch_engine.cpu.kernels.ending import Ending
-from hybridwatch_engine.cpu.kernels.slots import column_slots
+from hybridwatch_engine.cpu.kernels.slots import Ending, column_slots
 from hybridwatch_engine.cpu.kernels.state_update import UpdateInputs, advance, rows_of
 
 

@@ -1,10 +1,36 @@
-"""Where the states of a batch row lie: columns of a block table and spans of tokens."""
+"""Where the states of a batch row lie, and what becomes of the output behind them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The part of the output that no state takes part in.
+
+    Attributes:
+        x: Inputs, (tokens, heads, channels).
+        skip: What of them goes straight to the output (``D``), (heads,) or (heads, channels).
+        gate: The output is multiplied by its SiLU (``z``), like ``x``.
+    """
+
+    x: Tensor
+    skip: Tensor | None
+    gate: Tensor | None
+
+    def apply(self, output: Tensor) -> Tensor:
+        """Finish what the states say, (tokens, heads, channels) in 32 bits, in place."""
+        if self.skip is not None:
+            skip = self.skip if self.skip.dim() > 1 else self.skip.unsqueeze(-1)
+            output.addcmul_(self.x.float(), skip.float())
+        if self.gate is not None:
+            output *= functional.silu(self.gate.float())
+        return output
 
 
 def column_slots(indices: Tensor, columns: Tensor | None) -> Tensor:

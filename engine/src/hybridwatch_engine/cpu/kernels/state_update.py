@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hybridwatch_engine.cpu.kernels.ending import Ending
-from hybridwatch_engine.cpu.kernels.slots import column_slots, positions, row_bounds
+from hybridwatch_engine.cpu.kernels.slots import Ending, column_slots, positions, row_bounds
 
 
 @dataclass(frozen=True, slots=True)

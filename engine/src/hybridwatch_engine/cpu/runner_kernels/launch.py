@@ -31,7 +31,7 @@ Array = NDArray[Any]
 LAUNCHES: Counter[tuple[str, str]] = Counter()
 """Launches by kernel and by what ran it: ``stand-in`` or ``interpreter``."""
 
-MODULES: Final = ("block_tables", "drafts", "input_batch", "sampling", "states")
+MODULES: Final = ("drafts", "sampling", "states")
 _STAND_INS: Final[dict[str, tuple[ModuleType, str, Mapping[str, Any]]]] = {}
 """Module, name and variant of a stand-in, by the digest of the kernel's source."""
 _log = logging.getLogger(__name__)

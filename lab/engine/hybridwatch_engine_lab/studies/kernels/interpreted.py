@@ -79,7 +79,7 @@ def main(seed: int, path: str, numbers: Sequence[int]) -> None:
     with redirect_stdout(sys.stderr):
         import torch
 
-        from hybridwatch_engine_lab.studies.kernels.drawing import draw_case
+        from hybridwatch_engine_lab.studies.kernels.cases import draw_case
 
         kernels = triton_kernels()
         torch.save([draw_case(number, seed).run(kernels) for number in numbers], path)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.operands import (
+from hybridwatch_engine_lab.studies.kernels.calls import (
     AlignAfter,
     Caches,
     ChunkScan,

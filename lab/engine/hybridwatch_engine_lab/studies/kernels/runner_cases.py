@@ -11,8 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from hybridwatch_engine_lab.studies.kernels.case import KernelCase
-from hybridwatch_engine_lab.studies.kernels.draw import Draw, int32
+from hybridwatch_engine_lab.studies.kernels.draw import Draw, KernelCase, int32
 
 ROWS, ROOM, GROUPS, WIDTH, BLOCK = 8, 48, 2, 6, 8
 """Places of requests, tokens of a batch, groups of layers, blocks of a request, tokens of one."""

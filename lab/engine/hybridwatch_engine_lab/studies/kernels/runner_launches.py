@@ -168,8 +168,11 @@ def compare(names: Sequence[str], found: Mapping[str, Any], each: int, seed: int
     """Launch kernels both ways, so often each."""
     from triton.runtime.errors import InterpreterError
 
-    from hybridwatch_engine_lab.studies.kernels.compare import CompareError, relative_error
-    from hybridwatch_engine_lab.studies.kernels.report import KernelReport
+    from hybridwatch_engine_lab.studies.kernels.report import (
+        CompareError,
+        KernelReport,
+        relative_error,
+    )
     from hybridwatch_engine_lab.studies.kernels.runner_cases import draw_launch
 
     report, ours = KernelReport(seed, each * len(names)), launch.stand_ins()

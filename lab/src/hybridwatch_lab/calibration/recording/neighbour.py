@@ -15,10 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
@@ -53,39 +52,13 @@ class Habits:
             yield float(rng.exponential(self.rest_s)), float(rng.exponential(self.burst_s))
 
 
-class Neighbours:
-    """Noisy neighbours, as long as the context lasts.
-
-    Args:
-        habits: One process for each.
-    """
-
-    def __init__(self, habits: tuple[Habits, ...]) -> None:
-        self._habits = habits
-        self._ending = ExitStack()
-        self.pids: tuple[int, ...] = ()
-
-    def __enter__(self) -> Self:
-        """Start them.
-
-        Raises:
-            OSError: A process cannot be started.
-        """
-        with ExitStack() as on_error:
-            started = [on_error.enter_context(_started(one)) for one in self._habits]
-            # Popen waits for the end of a process when its context ends; the pipe goes first.
-            self._ending = on_error.pop_all()
-        self.pids = tuple(process.pid for process in started)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End them, and wait until they are gone."""
-        self._ending.close()
+@contextmanager
+def neighbours(habits: tuple[Habits, ...]) -> Iterator[tuple[int, ...]]:
+    """Noisy neighbours as long as the context lasts, by their process ids."""
+    with ExitStack() as ending:
+        # Popen closes the pipe when its context ends, then waits for the end of the process.
+        started = [ending.enter_context(_started(one)) for one in habits]
+        yield tuple(process.pid for process in started)
 
 
 def _started(habits: Habits) -> "subprocess.Popen[bytes]":
@@ -103,9 +76,7 @@ def _started(habits: Habits) -> "subprocess.Popen[bytes]":
 def disturb(habits: Habits, gone: Callable[[float], bool]) -> None:
     """Rest and work in turn until nobody wants it any more.
 
-    Args:
-        habits: How long each time.
-        gone: Waits for at most so many seconds, and says whether its caller is gone.
+    ``gone``: waits for at most so many seconds, and says whether its caller is gone.
     """
     source = np.ones(_BYTES, dtype=np.uint8)
     target = source.copy()
@@ -157,7 +128,7 @@ def main() -> int:
         Habits(seed, options.rest, options.burst)
         for seed in itertools.islice(seeds, options.processes)
     )
-    with Neighbours(every):
+    with neighbours(every):
         return subprocess.run(options.command, check=False).returncode
 
 

@@ -34,8 +34,6 @@ class Recording:
     """What to record.
 
     Attributes:
-        build: Label of the engine.
-        faults: Planted in it, one at a time.
         minutes: All the time that there is, the engine's start included.
         blocks: Of a session.
     """
@@ -51,9 +49,6 @@ def record(wanted: Recording, file: Path) -> None:
 
     The baseline stands between the engine that is the same and the first fault, so that its trials
     lie beside theirs; the order of all turns round with each block.
-
-    Raises:
-        HybridwatchError: It cannot be measured, or the file holds something else.
     """
     (scenario,) = find(home() / "scenarios", (_SCENARIO,))
     names = (SAME, BASELINE, *wanted.faults)

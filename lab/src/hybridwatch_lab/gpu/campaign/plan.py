@@ -52,10 +52,7 @@ class Stage:
     """One command of a campaign.
 
     Attributes:
-        id: Its name, unique in the campaign.
-        why: The question that it answers.
         limit_s: Seconds after which it is ended.
-        command: Program and arguments.
         measures: Whether it is expected to leave records; else its answer is what it prints.
     """
 
@@ -84,11 +81,7 @@ class CampaignPlan:
         return sum(stage.limit_s for stage in self.stages)
 
     def only(self, ids: Sequence[str]) -> "CampaignPlan":
-        """Keep the named stages, in the plan's order.
-
-        Raises:
-            CampaignError: There is none of that name.
-        """
+        """Keep the named stages, in the plan's order."""
         known = [stage.id for stage in self.stages]
         for one in ids:
             if one not in known:
@@ -103,10 +96,7 @@ class CampaignSubject:
     """What a campaign is about.
 
     Attributes:
-        build: The build of most stages.
         older: A release that lacks the fixes.
-        results: Folder that gets the records.
-        models: Folder of the models.
         harness: Program and first words that start this program.
         slowdown: Every limit of the plan is multiplied by this; an engine on a CPU is slower.
     """
@@ -136,10 +126,6 @@ class CampaignSubject:
 
 def load_plan(path: Path, subject: CampaignSubject) -> CampaignPlan:
     """Read the stages of a file and fill them in.
-
-    Args:
-        path: A file such as ``engine/campaign.toml``.
-        subject: What stands in for the words in braces.
 
     Raises:
         CampaignError: The file cannot be read or says something that we do not understand; one

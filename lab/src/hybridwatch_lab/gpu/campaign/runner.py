@@ -2,16 +2,75 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from pydantic import ConfigDict
+
+from hybridwatch.errors import CampaignError
 from hybridwatch.records.store import list_records
+from hybridwatch.records.store.files import JournalEntry, append_entry, read_entries
+from hybridwatch.system.files import claimed
 from hybridwatch.system.guarded import GuardedProcess
-from hybridwatch_lab.gpu.campaign.journal import CampaignJournal, End, StageEntry, alone
 from hybridwatch_lab.gpu.campaign.plan import CampaignPlan, Stage
 from hybridwatch_lab.in_engine import variables
+
+JOURNAL: Final = "journal.jsonl"
+
+
+class End(StrEnum):
+    """How a stage ended."""
+
+    ANSWERED = "answered"
+    BAD_NEWS = "bad news"
+    """It left its answer, and the answer is that something is wrong (exit status 1)."""
+    FAILED = "failed"
+    TIMED_OUT = "timed out"
+    NOT_BEGUN = "not begun"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether ``--resume`` need not run it again."""
+        return self in {End.ANSWERED, End.BAD_NEWS}
+
+
+class StageEntry(JournalEntry):
+    """One line of the journal.
+
+    Attributes:
+        left: Files that it left, records relative to the results folder.
+        reason: In one line why it did not answer; empty otherwise.
+        tail: The end of its log when it did not answer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: str
+    end: End
+    seconds: float = 0.0
+    command: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    reason: str = ""
+    tail: str = ""
+
+    @property
+    def key(self) -> str:
+        """The stage: of each the last line counts."""
+        return self.stage
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a campaign's folder."""
+    with claimed(folder / ".lock") as is_ours:
+        if not is_ours:
+            raise CampaignError(f"{folder}: another campaign is going on here; let it end")
+        yield
+
 
 _BAD_NEWS: Final = 1
 _ENDING_S: Final = 20.0
@@ -30,9 +89,7 @@ class Campaign:
     """One campaign.
 
     Attributes:
-        plan: Its stages.
         folder: Gets the journal, and of each stage what it printed and its log.
-        results: The results folder that the stages write into.
         seconds: After so long nothing more is begun or left running.
     """
 
@@ -56,21 +113,22 @@ def run_campaign(
 
     Returns:
         What became of each stage, in the plan's order.
-
-    Raises:
-        CampaignError: The folder cannot be written, or another campaign is going on in it.
     """
     deadline = clock() + campaign.seconds
-    journal = CampaignJournal(campaign.folder)
+    journal = campaign.folder / JOURNAL
+    try:
+        campaign.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CampaignError(f"{campaign.folder}: {error.strerror or error}") from error
     with alone(campaign.folder):
-        before = journal.last() if resume else {}
+        before = {one.stage: one for one in read_entries(journal, StageEntry)} if resume else {}
         ends = {name: entry for name, entry in before.items() if entry.end.is_final}
         pending = [stage for stage in campaign.plan.stages if stage.id not in ends]
         # What was never tried comes before what has failed already and may fail again.
         pending.sort(key=lambda stage: _was_tried(before.get(stage.id)))
         for number, stage in enumerate(pending, 1):
             entry = _run_stage(campaign, stage, deadline - clock() - _ENDING_S, clock)
-            journal.add(entry)
+            append_entry(journal, entry)
             ends[stage.id] = entry
             minutes = max(deadline - clock(), 0) / 60
             say(f"[{number}/{len(pending)}] {describe(entry)}; {minutes:.0f} min left")

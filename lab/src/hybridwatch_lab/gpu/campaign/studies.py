@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import CampaignError
-from hybridwatch_lab.gpu.campaign.journal import JOURNAL, CampaignJournal
+from hybridwatch.records.store.files import read_entries
+from hybridwatch_lab.gpu.campaign.runner import JOURNAL, StageEntry
 from hybridwatch_lab.gpu.cost import Cost, Ratio
 
 CAMPAIGNS: Final = "campaigns"
@@ -66,11 +67,7 @@ class _ReadCost(_Answer):
 
 
 def costs_in(results: Path) -> list[Cost]:
-    """Read what the campaigns of a results folder measured; of each study the newest answer.
-
-    Raises:
-        CampaignError: An answer is not what its study prints.
-    """
+    """Read what the campaigns of a results folder measured; of each study the newest answer."""
     newest: dict[tuple[str, str], list[Cost]] = {}
     for path in sorted((results / CAMPAIGNS).glob(f"*/{JOURNAL}")):
         for study, answer in _answers(path.parent):
@@ -82,7 +79,7 @@ def costs_in(results: Path) -> list[Cost]:
 
 def _answers(folder: Path) -> Iterator[tuple[str, Path]]:
     """The answered studies of a campaign, each with the file of what it printed."""
-    for entry in CampaignJournal(folder).last().values():
+    for entry in read_entries(folder / JOURNAL, StageEntry):
         module = next((word for word in entry.command if word.startswith(_MODULES)), "")
         name = f"{entry.stage}.out"
         if module and name in entry.left and (folder / name).is_file():

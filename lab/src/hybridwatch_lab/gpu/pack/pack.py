@@ -1,32 +1,132 @@
-"""Makes the pack of a build for a machine: pieces, what is in them, and the script beside them."""
+"""Makes the pack of a build for a machine: pieces, what is in them, and the script beside them.
+
+What it leaves out, takes as the machine has it, or builds is in ``engine/pack.toml``.
+"""
 
 import json
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.gpu.pack.fetch import Target, build, fetch
-from hybridwatch_lab.gpu.pack.leave_out import LeftOut
-from hybridwatch_lab.gpu.pack.machine import Machine
-from hybridwatch_lab.gpu.pack.pieces import Piece, Splitter, write_archive
+from hybridwatch.scenarios.validation import closest, quoted, refusing_toml
+from hybridwatch.system.home import shipped_engine
 from hybridwatch_lab.gpu.pack.resolve import (
     GIVEN,
+    Machine,
     ResolveQuestion,
     WantedWheel,
     lock_lines,
     pinned,
     resolve,
 )
+from hybridwatch_lab.gpu.pack.wheels import Piece, Splitter, Target, build, fetch, write_archive
+
+_FILE: Final = Path("engine") / "pack.toml"
+Text = Annotated[str, Field(pattern=r"\S")]
+
+
+class LeaveOutEntry(BaseModel):
+    """One thing that is not packed.
+
+    Attributes:
+        id: Name for ``--keep`` and ``--leave-out``.
+        why: Why nothing misses it.
+        packages: Distributions that are not packed at all.
+        files: Of wheels that are packed: ``DISTRIBUTION:PATTERN``, a shell pattern of paths.
+        usual: Whether it is left out when nobody says anything about it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Text
+    why: Text
+    packages: list[Text] = Field(default_factory=list)
+    files: list[Annotated[str, Field(pattern=r"^[^:]+:.+$")]] = Field(default_factory=list)
+    usual: bool = True
+
+
+class _LeaveOutGroup(BaseModel):
+    """Packages that are treated alike."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    packages: list[Text]
+    why: Text
+
+
+class _LeaveOutFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    leave_out: list[LeaveOutEntry] = Field(default_factory=list)
+    as_it_is: list[_LeaveOutGroup] = Field(default_factory=list)
+    source_only: list[_LeaveOutGroup] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is left out of one pack.
+
+    Attributes:
+        entries: In the order of the file.
+        as_it_is: Distributions of which any version that the machine has is good.
+        source_only: Distributions that are released without a wheel, which is then built here.
+    """
+
+    entries: Sequence[LeaveOutEntry]
+    as_it_is: frozenset[str] = frozenset()
+    source_only: frozenset[str] = frozenset()
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """Distributions that are not packed, named as pip compares names."""
+        return frozenset(
+            canonicalize_name(name) for entry in self.entries for name in entry.packages
+        )
+
+    def find_entry(self, distribution: str, path: str) -> LeaveOutEntry | None:
+        """Say why a file of a wheel is left out; ``None`` when it is packed."""
+        for entry in self.entries:
+            for file in entry.files:
+                owner, _, pattern = file.partition(":")
+                if canonicalize_name(owner) == distribution and fnmatchcase(path, pattern):
+                    return entry
+        return None
+
+
+def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[str] = ()) -> LeftOut:
+    """Read what is left out.
+
+    Args:
+        home: The home or checkout of the builds.
+        keep: Entries that are packed all the same, by id.
+        also: Entries that are left out besides the usual ones, by id.
+    """
+    path = shipped_engine(home) / _FILE.name
+    with refusing_toml(path, _LeaveOutFile, BuildError, _FILE):
+        found = _LeaveOutFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    known = [entry.id for entry in found.leave_out]
+    for word in (*keep, *also):
+        if word not in known:
+            raise BuildError(f"{_FILE}: nothing is called {quoted(word)}; {closest(word, known)}")
+    entries = [e for e in found.leave_out if e.id not in keep and (e.usual or e.id in also)]
+    return LeftOut(entries, _names(found.as_it_is), _names(found.source_only))
+
+
+def _names(groups: Iterable[_LeaveOutGroup]) -> frozenset[str]:
+    return frozenset(canonicalize_name(name) for group in groups for name in group.packages)
+
 
 MANIFEST: Final = "pack.json"
 SCRIPT: Final = "put_together.py"
@@ -48,9 +148,6 @@ class PackRequest:
     """What is to be packed.
 
     Attributes:
-        build: The build.
-        machine: What the machine has.
-        left_out: What stays behind.
         out: Folder for everything; made when missing.
         piece_bytes: The size of a piece, at most.
         python: An interpreter of the machine's version, on this one.
@@ -73,9 +170,6 @@ class Pack:
     """What was made.
 
     Attributes:
-        folder: What to carry over.
-        pieces: Its pieces.
-        packages: What is in them.
         left_behind: Unpacked bytes of files that were left out, by distribution.
     """
 

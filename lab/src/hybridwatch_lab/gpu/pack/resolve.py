@@ -1,4 +1,4 @@
-"""Which packages a build needs on a machine beside what is there: pip itself decides.
+"""What a machine has already, and which packages a build needs beside it: pip itself decides.
 
 pip is shown an environment that looks like the machine: an empty one with the metadata of each
 package that is installed there. What it would then install is what the machine lacks, and what it
@@ -18,10 +18,89 @@ from typing import Any, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
-from hybridwatch_lab.gpu.pack.machine import Machine
+
+_FROZEN: Final = re.compile(r"([A-Za-z0-9._-]+)===?(\S+)")
+_COLUMNS: Final = re.compile(r"([A-Za-z0-9._-]+)\s+(\d\S*)(\s+\S.*)?")
+_NO_PACKAGE: Final = re.compile(r"$|#|-+(\s+-+)+$|Package\s+Version\b|WARNING:|\[notice\]")
+"""Lines without a package: a comment, the head of a table, what pip says of itself."""
+_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is installed there.
+
+    Attributes:
+        packages: Version by name; names as pip compares them.
+        python: Its Python, such as ``3.12``; empty where the file does not say.
+    """
+
+    source: str
+    packages: Mapping[str, Version]
+    python: str = ""
+
+
+def read_machine(path: Path) -> Machine:
+    """Read a file in which pip lists what is installed.
+
+    Args:
+        path: What ``pip list`` printed (as a table, ``--format json`` or ``freeze``), ``pip
+            freeze`` or ``pip inspect``.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BuildError(f"{path}: cannot be read: {error}") from error
+    if text.lstrip()[:1] in {"[", "{"} and not text.lstrip().startswith("[notice]"):
+        pairs, python = _of_json(path, text)
+    else:
+        pairs, python = list(_of_lines(path, text)), ""
+    if not pairs:
+        raise BuildError(f"{path}: expected what `pip list` prints, found no package")
+    versions: dict[str, Version] = {
+        canonicalize_name(name): _version(path, name, text) for name, text in pairs
+    }
+    return Machine(path.name, versions, python)
+
+
+def _of_json(path: Path, text: str) -> tuple[list[tuple[str, str]], str]:
+    try:
+        found = json.loads(text)
+        if isinstance(found, list):
+            return [(one["name"], one["version"]) for one in found], ""
+        facts: Mapping[str, Any] = found["environment"]
+        installed = [one["metadata"] for one in found["installed"]]
+        return [(one["name"], one["version"]) for one in installed], facts["python_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuildError(
+            f"{path}: expected `pip list --format json` or `pip inspect`: {error!r}"
+        ) from error
+
+
+def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if _NO_PACKAGE.match(line):
+            continue
+        found = _FROZEN.fullmatch(line) or _COLUMNS.fullmatch(line)
+        if not found:
+            raise BuildError(
+                f"{path}: line {number}: expected a package and its version, "
+                f"found {line[:_SHOWN]!r}; use `pip list --format json`"
+            )
+        yield found[1], found[2]
+
+
+def _version(path: Path, name: str, text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise BuildError(f"{path}: {name}: expected a version, found {text!r}") from error
+
 
 GIVEN: Final = ("torch", "torchvision", "torchaudio", "triton")
 """The machine's own, with whatever libraries they came with: a container may have them elsewhere
@@ -35,7 +114,6 @@ class WantedWheel:
 
     Attributes:
         name: As pip compares names.
-        version: Which.
         because: Who requires it, and how.
         instead_of: The version that the machine has; empty when it has none.
     """
@@ -52,7 +130,6 @@ class ResolveQuestion:
 
     Attributes:
         requirements: What shall run there, such as ``vllm==0.23.0``.
-        machine: What is there.
         lock: By name a line ``name==version``: which, where the machine has none.
         left_out: Packages that are not wanted, nor what only they require.
         as_it_is: Packages that are good in any version.
@@ -76,10 +153,6 @@ def resolve(question: ResolveQuestion) -> list[WantedWheel]:
 
     Returns:
         In the order of their names.
-
-    Raises:
-        BuildError: Requirements contradict each other, or a package cannot be had; with pip's
-            words for it.
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-pack-") as folder:
         site = _Stub(question, Path(folder))

@@ -1,0 +1,113 @@
+"""Simulations that write pages or figures of their own say what whole reports say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybridwatch.analysis.noise import learned_noise
+from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.metrics import CURVE_AREA
+from hybridwatch.records.store import write_run
+from hybridwatch_lab.calibration import reports
+from hybridwatch_lab.calibration.families import correlations_in
+from hybridwatch_lab.calibration.laboratory import Laboratory
+from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
+from hybridwatch_lab.calibration.sweeps import CHANGES, even, page, simulated, slower, tilted
+from tests.builders import a_run
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("trials", reports.TRIALS)
+def test_verdicts_are_those_of_whole_reports(trials, known) -> None:
+    old, new, earlier = reports.unchanged(np.random.default_rng(3), 0.05, trials)
+    new[0] *= 1.5
+    runs = [rates_run([one, one], SimulatedSession(trials)) for one in (old, new)]
+    names = {
+        (c.metric.id, c.statistic): learned_noise(series.tolist()) or 0.0
+        for c, series in zip(
+            report_between(OneSide(runs[0], 0), OneSide(runs[0], 1)).comparisons,
+            earlier,
+            strict=True,
+        )
+    }
+    sides = OneSide(runs[0], 0), OneSide(replace(runs[1], id="11111111"), 0)
+    whole = report_between(*sides, Terms(noise=names if known else {}))
+    short = reports.report_on_runs(old, new, earlier, known=known)
+    assert [c.verdict for c in short.comparisons] == [c.verdict for c in whole.comparisons]
+    assert [c.p_holm for c in short.comparisons] == [c.p_holm for c in whole.comparisons]
+
+
+def test_a_rule_that_trusts_trials_alone_is_caught(monkeypatch) -> None:
+    """As the rules were once: noise between runs unknown, and the trials believed."""
+    monkeypatch.setattr(reports, "learned_noise", lambda _: 0.0)
+    lab = Laboratory(seed=3, quick=True, tell=lambda _: None)
+    refuted = {one.id for one in reports.of_two_runs(lab).figures if one.refuted}
+    assert {
+        f"two_runs.stopped.noise_{noise}.trials_{trials}"
+        for noise in (0.03, 0.05)
+        for trials in reports.TRIALS
+    } <= refuted
+
+
+TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "metadata_build_time")
+
+
+def run_with(shared: float, blocks: int = 10):
+    rng = np.random.default_rng(3)
+
+    def side():
+        common = rng.standard_normal(blocks)
+        own = rng.standard_normal((len(TIMED), blocks))
+        noise = 0.03 * (np.sqrt(shared) * common + np.sqrt(1 - shared) * own)
+        return {name: tuple(np.exp(row).tolist()) for name, row in zip(TIMED, noise, strict=True)}
+
+    return a_run(side(), side())
+
+
+@pytest.mark.parametrize(("shared", "least", "most"), [(0.0, 0.0, 0.4), (1.0, 0.99, 1.0)])
+def test_noise_in_common_is_seen_and_noise_of_their_own_is_not(tmp_path: Path, shared, least, most):
+    write_run(tmp_path, run_with(shared))
+    (found,) = correlations_in(tmp_path)
+    assert least <= found <= most
+
+
+def test_a_run_of_few_blocks_says_nothing(tmp_path: Path):
+    write_run(tmp_path, run_with(1.0, blocks=6))
+    assert list(correlations_in(tmp_path)) == []
+
+
+def verdict_of(report: Report) -> Verdict:
+    return next(one.verdict for one in report.comparisons if one.metric.id == CURVE_AREA)
+
+
+@pytest.mark.parametrize(
+    ("pace", "verdict"), [(even, Verdict.EQUIVALENT), (slower(0.25), Verdict.REGRESSION)]
+)
+def test_what_is_plain_is_judged_right(pace, verdict):
+    rng = np.random.default_rng(1)
+    assert {verdict_of(simulated(pace, 0.01, rng)) for _ in range(5)} == {verdict}
+
+
+def test_curves_that_cross_are_found_to():
+    report = simulated(tilted, 0.01, np.random.default_rng(1))
+    assert report.tradeoff is not None
+    assert len(report.tradeoff.crossings) == 1
+
+
+def test_equal_engines_seldom_have_a_place_where_one_is_above():
+    rng = np.random.default_rng(2)
+    reports = [simulated(even, 0.03, rng) for _ in range(40)]
+    alarms = sum(bool(report.tradeoff and report.tradeoff.stretches) for report in reports)
+    # Were each of the places tested at 5 % by itself, about one report in six would have some.
+    assert alarms <= 5
+
+
+def test_page_says_how_it_was_made_and_is_the_same_again():
+    text = page(7, 1, lambda _line: None)
+    assert "sweeps --seed 7 --reports 1 --write" in text
+    assert text.count("\n| ") == 1 + 3 * len(CHANGES)
+    assert page(7, 1, lambda _line: None) == text
