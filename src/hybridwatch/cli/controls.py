@@ -12,12 +12,15 @@ from hybridwatch.analysis.control import (
     same_curve_control,
     slow_control,
 )
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.options import examples, print_json
-from hybridwatch.cli.progress import TimeLeft, progress
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.options import leave, print_json, takes_json, verb
+from hybridwatch.cli.subjects import (
+    chosen,
+    takes_build,
+    takes_documents,
+    takes_scenarios,
+    with_counts,
+)
+from hybridwatch.cli.terminal import Console, TimeLeft, progress
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
@@ -38,22 +41,15 @@ _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD = range(2)
 
 
-@click.command(
-    "controls",
-    epilog=examples(
-        "hybridwatch controls smoke/dummy-run --seeds 20",
-    ),
-)
+@verb("controls", "hybridwatch controls smoke/dummy-run --seeds 20")
 @takes_scenarios
 @takes_build()
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Number of contract trials on each side."
 )
 @takes_documents
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-@click.pass_context
+@takes_json("Print one JSON object at the end.")
 def command(
-    context: click.Context,
     scenarios: tuple[str, ...],
     build: str,
     seeds: int | None,
@@ -91,7 +87,7 @@ def command(
     else:
         console.print(_table(controls))
         console.print(as_text(_closing(controls)))
-    context.exit(int(not all(control.ok for control in controls)))
+    leave(bad_news=not all(control.ok for control in controls))
 
 
 def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:

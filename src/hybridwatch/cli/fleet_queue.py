@@ -6,14 +6,11 @@ from hybridwatch.database.connection import Database
 from hybridwatch.database.url import find_database_url
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.matrix import Confirm, Matrix, read_matrix
 
 
 def open_queue(results: Path, tries: int = 3) -> JobQueue:
-    """Open the queue of a results folder.
-
-    Raises:
-        UrlError: The environment names a database that cannot be used.
-    """
+    """Open the queue of a results folder."""
     return JobQueue(Database(find_database_url(results)), tries=tries)
 
 
@@ -33,3 +30,11 @@ def planned_queue(results: Path) -> JobQueue:
             f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
         )
     return job_queue
+
+
+def read_confirm(path: Path) -> tuple[Matrix, Confirm]:
+    """Read a matrix that says how much a day has for what is measured again."""
+    matrix = read_matrix(path)
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    return matrix, matrix.confirm

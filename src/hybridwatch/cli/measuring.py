@@ -1,7 +1,6 @@
 """Measuring scenarios for a verb: what of them, in which order, kept as records."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,27 +13,25 @@ from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.by_phase import (
-    MeasurementScope,
+    FailedScenarios,
     Plan,
     found_in,
     measure_by_phase,
     stopped_line,
 )
-from hybridwatch.cli.counts import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
-from hybridwatch.cli.outcome import RunOutcome, print_closing
-from hybridwatch.cli.progress import TimeLeft, progress
-from hybridwatch.cli.run_records import RunRecords
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.outcome import RunOutcome, RunRecords, print_closing
+from hybridwatch.cli.subjects import BRIEF_TRIALS, BRIEF_WARM_UPS, briefly, with_counts
+from hybridwatch.cli.terminal import Console, TimeLeft, progress
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.engines.fitting import on_usual_runner
 from hybridwatch.engines.label_resolution import healthy_label, known_bad_label
-from hybridwatch.errors import BuildError, EngineError, ScenarioError
+from hybridwatch.errors import BuildError
 from hybridwatch.measurement.budget import Budget, BudgetStatus
 from hybridwatch.measurement.duet import can_be_duet, is_duet
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.measurement.ready import make_ready
-from hybridwatch.measurement.session import none_missing, run_session
+from hybridwatch.measurement.session import SessionRequest, Tell, none_missing, run_session
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.side_names import side_names
 from hybridwatch.records.store import check_writable
@@ -45,24 +42,17 @@ from hybridwatch.system.stopping import stoppable
 
 MAX_MINUTES: Final = 30.0
 """What a scenario may take until it is decided, when nobody says."""
-_MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What is to be measured, of which builds.
+    """What is to be measured, of which builds, as the options of ``run`` say.
 
     Attributes:
-        labels: Engine builds, as written.
-        known_bad: Whether one more is the first without the scenario's fix.
         trials: Timed trials a side; at the first look, if there are several.
-        documents: Of each accuracy task.
-        until_decided: Whether trials are added until every timed metric has its verdict.
-        max_minutes: What a scenario may take then; ``None`` for the usual.
-        thorough: Whether a known-bad run makes every trial that its scenario counts.
-        phases: Which phases; every one when there is none.
+        max_minutes: What a scenario may take until it is decided; ``None`` for the usual.
+        phases: Which phases; every usual one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
-        resume: Whether to go on with the same call where it was stopped.
         line: The line of builds of the last one; ``None`` where nobody states it.
     """
 
@@ -89,11 +79,8 @@ class RunOptions:
 
         Engines of several scenarios then live side by side, for which a GPU has no room.
         """
-        wanted = self.known_bad or self.staged
-        return wanted and not (self.until_decided or is_duet(self.phases)) and self._on_cpu
-
-    @property
-    def _on_cpu(self) -> bool:
+        if not (self.known_bad or self.staged) or self.until_decided or is_duet(self.phases):
+            return False
         labels = self.labels or (DEFAULT_BUILD,)
         return all(parse_label(label).spec.accelerator == "cpu" for label in labels)
 
@@ -112,12 +99,24 @@ class RunOptions:
         chosen = self.phases or self.until_decided or self.trials is not None
         return not chosen and can_be_duet(plan[1])
 
-    @property
-    def measured(self) -> MeasurementScope:
-        """What is measured of every scenario."""
+    def request(
+        self, plan: Plan, tell: Tell, earlier: Run | None = None, budget: Budget | None = None
+    ) -> SessionRequest:
+        """Request a session of one scenario, to go on with an earlier run where there is one."""
+        scenario, sides = plan
         fixed = self.is_brief or self.trials is not None
-        missing = none_missing if fixed else blocks_missing
-        return MeasurementScope(self.wanted_phases, self.warmed, missing, self.known_bad)
+        return SessionRequest(
+            scenario,
+            sides,
+            home() / "models",
+            tell,
+            self.wanted_phases,
+            budget,
+            self.warmed,
+            none_missing if fixed else blocks_missing,
+            earlier,
+            self.known_bad,
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,48 +138,13 @@ class RunOptions:
             raise click.UsageError("--until-decided: --phases leaves nothing that is timed.")
 
 
-class _FailedScenarios:
-    """Scenarios of which there is nothing to record; the others are measured all the same.
-
-    Args:
-        console: Where each is printed.
-        alone: Whether there is no other, so that its error is the command's.
-    """
-
-    def __init__(self, console: Console, *, alone: bool) -> None:
-        self.count = 0
-        self._console = console
-        self.alone = alone
-
-    @contextmanager
-    def of(self, scenario: Scenario) -> Iterator[None]:
-        """Take a step for a scenario whose build, engine or model may not be had."""
-        try:
-            yield
-        except (BuildError, EngineError, ScenarioError) as error:
-            if self.alone:
-                raise
-            self.count += 1
-            cause = str(error)
-            if isinstance(error, EngineError):
-                cause = error.cause
-                self._console.print(as_text(error.log_tail.rstrip()), soft_wrap=True)
-            self._console.print(as_text(f"{scenario.id}: {cause}"), style="red", soft_wrap=True)
-
-
 def measure_scenarios(
     scenarios: Sequence[Scenario], wanted: RunOptions, results: Path, console: Console
 ) -> tuple[list[RunOutcome], int]:
     """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
 
-    Args:
-        scenarios: Which; those of which nothing can be had do not keep the others from it.
-        wanted: What of them.
-        results: Folder that gets the records.
-        console: Shows how far it is.
-
-    Returns:
-        What came of each scenario that has a record, and of how many there is none.
+    Those of which nothing can be had do not keep the others from it. Gives what came of each
+    scenario that has a record, and of how many there is none.
 
     Raises:
         BuildError: What is compared cannot be started; nothing was measured.
@@ -188,7 +152,7 @@ def measure_scenarios(
     """
     plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in scenarios]
     check_writable(results)
-    losses = _FailedScenarios(console, alone=len(plans) == 1)
+    losses = FailedScenarios(console, alone=len(plans) == 1)
     records = RunRecords(results, _asked(plans, wanted), resume=wanted.resume)
     left = records.take_whole([scenario for scenario, _ in plans])
     plans_left = [plan for plan in plans if plan[0] in left]
@@ -214,7 +178,7 @@ def measure_scenarios(
             if len(plans) == 1:
                 outcome.show(console, whole=True)
             else:
-                outcome.print_troubles(console)
+                outcome.print_troubles(console, f"{outcome.scenario}: ")
     return outcomes, losses.count
 
 
@@ -237,14 +201,14 @@ def _measure(
     wanted: RunOptions,
     records: RunRecords,
     console: Console,
-    losses: _FailedScenarios,
+    losses: FailedScenarios,
 ) -> None:
     """Measure and store; what cannot be had is counted among the losses."""
     ready = list(_ready(plans, losses))
     if wanted.by_phase:
-        measure_by_phase(ready, records, console, losses, wanted.measured)
+        measure_by_phase(ready, records, console, losses, wanted.request)
         return
-    measuring = _Measuring(console, len(ready), wanted.measured, records)
+    measuring = _Measuring(console, len(ready), wanted, records)
     for plan in ready:
         with losses.of(plan[0]):
             run = measuring.measure(plan, _budget(plan[0], wanted))
@@ -254,7 +218,7 @@ def _measure(
                 records.keep(plan[0], duet, noted=False).show(console, whole=losses.alone)
 
 
-def _ready(plans: Sequence[Plan], losses: _FailedScenarios) -> Iterator[Plan]:
+def _ready(plans: Sequence[Plan], losses: FailedScenarios) -> Iterator[Plan]:
     for scenario, sides in plans:
         with losses.of(scenario):
             make_ready(scenario, sides, home() / "models")
@@ -288,24 +252,24 @@ def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
     if not wanted.until_decided:
         return None
     minutes = wanted.max_minutes or MAX_MINUTES
-    return Budget(schedule(scenario.trials.performance), minutes * _MINUTE, _standing)
 
+    def status(run: Run) -> BudgetStatus:
+        report = build_report(run)
+        return BudgetStatus(len(open_metrics(report)), len(timed(report)))
 
-def _standing(run: Run) -> BudgetStatus:
-    report = build_report(run)
-    return BudgetStatus(len(open_metrics(report)), len(timed(report)))
+    return Budget(schedule(scenario.trials.performance), minutes * 60, status)
 
 
 class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
     def __init__(
-        self, console: Console, scenarios: int, measured: MeasurementScope, records: RunRecords
+        self, console: Console, scenarios: int, wanted: RunOptions, records: RunRecords
     ) -> None:
         self._console = console
         self._records = records
         self._scenarios = scenarios
-        self._measured = measured
+        self._wanted = wanted
         self._begun = 0
         self._left = TimeLeft(scenarios)
 
@@ -315,8 +279,7 @@ class _Measuring:
         scenario, _ = plan
         self._print_title(plan, "")
         with progress(self._console, None if budget else self._left) as tell:
-            earlier = self._records.stopped(scenario)
-            request = self._measured.requested(plan, tell, budget, earlier)
+            request = self._wanted.request(plan, tell, self._records.stopped(scenario), budget)
             return run_session(request, partial(self._keep, scenario), self._print_found)
 
     def measure_duet(self, plan: Plan) -> Run:
@@ -326,7 +289,7 @@ class _Measuring:
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
         self._print_title(plan, " (duet)")
         with progress(self._console, self._left) as tell:
-            return run_session(MeasurementScope((Phase.DUET,)).requested(plan, tell))
+            return run_session(SessionRequest(*plan, home() / "models", tell, {Phase.DUET}))
 
     def _print_title(self, plan: Plan, what: str) -> None:
         scenario, sides = plan

@@ -9,9 +9,8 @@ from typing import Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.options import examples, print_json
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.options import leave, print_json, takes_json, verb, verb_group
+from hybridwatch.cli.subjects import chosen, takes_build, takes_scenarios
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.checkpoint import model_folder
 from hybridwatch.engines.label_resolution import equipped_label
@@ -36,7 +35,7 @@ from hybridwatch.system.stopping import stoppable
 _BY: Final = ("transformers", "engine")
 
 
-@click.group("oracle", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+@verb_group("oracle", "hybridwatch oracle check smoke/padded-graph-rows")
 def command() -> None:
     """Store and check right answers that come from outside the engine.
 
@@ -47,12 +46,11 @@ def command() -> None:
 _takes_build = takes_build("Build whose environment has transformers, or whose engine is trusted.")
 
 
-@command.command(
+@verb(
     "make",
-    epilog=examples(
-        "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows",
-        "hybridwatch oracle make tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
-    ),
+    "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows",
+    "hybridwatch oracle make tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
+    of=command,
 )
 @click.argument("model")
 @click.argument("scenario", shell_complete=completion.scenarios)
@@ -84,7 +82,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     click.echo(f"{path}: {requests} requests in {count} trials, by {by}")
 
 
-@command.command("check", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+@verb("check", "hybridwatch oracle check smoke/padded-graph-rows", of=command)
 @takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
@@ -103,20 +101,18 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
         requests = sum(map(len, kept.trials))
         same = f"{requests} requests, as computed again"
         click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
-    if differing:
-        raise click.exceptions.Exit(1)
+    leave(bad_news=differing)
 
 
-@command.command(
+@verb(
     "ask",
-    epilog=examples(
-        "hybridwatch oracle ask smoke --build cpu-0.27.1",
-        "hybridwatch oracle ask smoke/dummy-run --build cpu-0.32.0 --json",
-    ),
+    "hybridwatch oracle ask smoke --build cpu-0.27.1",
+    "hybridwatch oracle ask smoke/dummy-run --build cpu-0.32.0 --json",
+    of=command,
 )
 @takes_scenarios
 @takes_build("Whose engine is asked, as it is.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_json("Print one JSON object at the end.")
 def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> None:
     """Ask an engine the requests of SCENARIO, and name those that it answers wrongly.
 
@@ -139,8 +135,7 @@ def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> Non
     if as_json:
         named = {name: [one._asdict() for one in wrong] for name, wrong in found.items()}
         print_json({"build": build, "wrong": named})
-    if any(found.values()):
-        raise click.exceptions.Exit(1)
+    leave(bad_news=any(found.values()))
 
 
 def _wrong(scenario: Scenario, build: BuildRequest, kept: Oracle) -> list[WrongAnswer]:

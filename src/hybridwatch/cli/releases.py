@@ -9,12 +9,9 @@ import click
 from hybridwatch.analysis.death import bounded, plain
 from hybridwatch.analysis.expectation import report_alone
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.cli import completion
-from hybridwatch.cli.counts import with_counts
-from hybridwatch.cli.options import examples, takes_results, write_file
-from hybridwatch.cli.progress import progress
-from hybridwatch.cli.subject_options import takes_scenarios
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.options import FILE, leave, takes_results, verb, verb_group, write_file
+from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts
+from hybridwatch.cli.terminal import Console, progress
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import misfit
@@ -37,29 +34,19 @@ from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
-_GROUPS = ("smoke", "curated")
-
 _Place = tuple[Scenario, BuildRequest]
 
 
-@click.group(
-    "releases",
-    epilog=examples("hybridwatch releases run smoke", "hybridwatch releases card"),
-)
+@verb_group("releases", "hybridwatch releases run smoke", "hybridwatch releases card")
 def command() -> None:
     """Show what is clean, broken or missing in each release and model runner."""
 
 
-@command.command("run", epilog=examples("hybridwatch releases run smoke --build cpu-0.32.0+v2"))
+@verb("run", "hybridwatch releases run smoke --build cpu-0.32.0+v2", of=command)
 @takes_scenarios
-@click.option(
-    "--build",
-    "labels",
-    multiple=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="A release and its model runner; may be repeated.  [default: both runners of each CPU "
-    "release that is installed, the newest first]",
+@takes_builds(
+    "A release and its model runner; may be repeated.  [default: both runners of each CPU "
+    "release that is installed, the newest first]"
 )
 @click.option("--trials", type=click.IntRange(1), default=1, show_default=True, help="Of a cell.")
 @click.option("--limit", type=click.IntRange(0), help="Measure as many cells at the most.")
@@ -83,7 +70,7 @@ def run_command(
     sides = [parse_label(one) for one in labels] or list(_installed(console))
     for side in sides:
         require_installed(side.spec)
-    groups = [find(home() / "scenarios", [one]) for one in scenarios or _GROUPS]
+    groups = [find(home() / "scenarios", [one]) for one in scenarios or ("smoke", "curated")]
     places = [
         (with_counts(one, contract=trials), side)
         for group in groups
@@ -106,15 +93,10 @@ def run_command(
             console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
 
 
-@command.command("card", epilog=examples("hybridwatch releases card --out docs/releases.md"))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write; without it the card is printed.",
-)
+@verb("card", "hybridwatch releases card --out docs/releases.md", of=command)
+@click.option("--out", type=FILE, help="File to write; without it the card is printed.")
 @takes_results("Folder in which the card is kept.")
-@click.pass_context
-def card_command(context: click.Context, out: Path | None, results: Path) -> None:
+def card_command(out: Path | None, results: Path) -> None:
     """Write the card: scenario by release and model runner, and why what is broken is broken.
 
     The exit status is 1 when something is broken and reasons.toml, beside the cells, does not say
@@ -129,7 +111,7 @@ def card_command(context: click.Context, out: Path | None, results: Path) -> Non
     unexplained = list(card.unexplained())
     for cell, faults in unexplained:
         say(f"not explained: {' '.join(cell.key)}: {', '.join(faults)}", err=True)
-    context.exit(int(bool(unexplained)))
+    leave(bad_news=bool(unexplained))
 
 
 def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place]:

@@ -8,14 +8,17 @@ from typing import Any, Final
 import click
 
 from hybridwatch.analysis.noisy_machine import BLOCKS
-from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import takes_documents
 from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
-from hybridwatch.cli.options import examples, print_json, takes_results
+from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
 from hybridwatch.cli.outcome import print_closing
-from hybridwatch.cli.program import program
-from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
+from hybridwatch.cli.subjects import (
+    chosen,
+    takes_builds,
+    takes_documents,
+    takes_line,
+    takes_phases,
+    takes_scenarios,
+)
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.history.known_bad import with_known_bad
@@ -24,24 +27,17 @@ from hybridwatch.system.console_text import as_text
 _RESUME: Final = "--resume"
 
 
-@click.command(
+@verb(
     "run",
-    epilog=examples(
-        "hybridwatch run smoke --known-bad",
-        "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
-        "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
-        "hybridwatch run smoke --build mine --build cpu-0.27.1 --phases contract",
-    ),
+    "hybridwatch run smoke --known-bad",
+    "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
+    "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
+    "hybridwatch run smoke --build mine --build cpu-0.27.1 --phases contract",
 )
 @takes_scenarios
-@click.option(
-    "--build",
-    "labels",
-    multiple=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
-    f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]",
+@takes_builds(
+    "Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
+    f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]"
 )
 @takes_line
 @click.option(
@@ -83,17 +79,8 @@ _RESUME: Final = "--resume"
     is_flag=True,
     help="Go on with the same call where it was stopped; what it has finished is not repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-@click.pass_context
-def command(
-    context: click.Context,
-    /,
-    scenarios: tuple[str, ...],
-    results: Path,
-    *,
-    as_json: bool,
-    **wish: Any,
-) -> None:
+@takes_json("Print one JSON object at the end.")
+def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **wish: Any) -> None:
     """Measure each SCENARIO and show what changed.
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
@@ -121,4 +108,4 @@ def command(
     print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
         print_json({"runs": [outcome.to_json() for outcome in outcomes]})
-    context.exit(int(lost > 0 or any(outcome.troubles for outcome in outcomes)))
+    leave(bad_news=lost > 0 or any(outcome.troubles for outcome in outcomes))

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli import controls, measuring
-from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli
+from hybridwatch.cli.subjects import chosen
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.errors import BuildError, ScenarioError

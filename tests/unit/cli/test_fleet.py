@@ -60,7 +60,7 @@ def test_it_ends_with_the_news(call, plan, pretend, tmp_path, monkeypatch) -> No
     """The channel has no address here: what there is to tell is kept, and the status says so."""
     file = tmp_path / "notify.toml"
     file.write_text('[[slack]]\nname = "team"\nurl_from = "T_NO_SLACK"\n')
-    home = import_module("hybridwatch.cli.notify_round")
+    home = import_module("hybridwatch.cli.notify")
     monkeypatch.setattr(home, "home_or_shipped", lambda: tmp_path)
     assert plan("--night", "one").exit_code == 0
     ran = call("run", "--label", "kind=epyc", "--patience", "0")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.cli.init import command, make_home
+from hybridwatch.cli.scenarios import init_command as command
+from hybridwatch.cli.scenarios import make_home
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.nightly.policy import find_policy, load_policy

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
-from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
+from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.errors import NotifyError
 from tests.situations import SITUATIONS
 from tests.unit.integrations.notify.conftest import services

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from hybridwatch.cli.program import program
+from hybridwatch.cli.options import program
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from hybridwatch.cli.progress import TimeLeft, progress
+from hybridwatch.cli.terminal import TimeLeft, progress
 from hybridwatch.measurement.session import Progress
 
 STEPS = (

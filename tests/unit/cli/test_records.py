@@ -75,7 +75,7 @@ def test_only_what_is_wanted_is_listed(call, words, wanted) -> None:
 
 
 def test_older_ones_are_there_for_the_asking(call, monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.cli.records._SHOWN", 2)
+    monkeypatch.setattr("hybridwatch.cli.results._SHOWN", 2)
     assert call().output.splitlines()[-1] == "Older ones: --all"
     short = call("--json")
     assert (ids(short), json.loads(short.stdout)["more"]) == (["dddddddd", "cccccccc"], True)

@@ -315,8 +315,8 @@ def test_unknown_verb_is_status_2() -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "hybridwatch.cli.gate", raising=False)
-    monkeypatch.setitem(sys.modules, "hybridwatch.cli.sides", None)
+    monkeypatch.delitem(sys.modules, "hybridwatch.cli.judging", raising=False)
+    monkeypatch.setitem(sys.modules, "hybridwatch.cli.github_access", None)
     answer = CliRunner().invoke(cli, ["gate", "latest"])
     assert answer.exit_code == 2
     assert "which is not installed here" in answer.stderr
@@ -326,7 +326,7 @@ def test_ctrl_c_is_one_line_and_130(monkeypatch, call) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", interrupt)
+    monkeypatch.setattr("hybridwatch.cli.judging.findings_for", interrupt)
     answer = call("gate", "latest")
     assert answer.exit_code == 130
     assert answer.stderr == "hybridwatch: interrupted\n"
@@ -348,7 +348,7 @@ def test_failed_engine_is_status_1_and_the_cause_stands_below_the_end_of_its_log
         error.log = Path("/srv/.engines/logs/cpu-0.27.1.1.log")
         raise error
 
-    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", die)
+    monkeypatch.setattr("hybridwatch.cli.judging.findings_for", die)
     answer = call("gate", "latest")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == [

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.cli import measuring as verb
-from hybridwatch.cli.board import Board
-from hybridwatch.cli.counts import briefly
+from hybridwatch.cli.by_phase import Board
 from hybridwatch.cli.main import cli
+from hybridwatch.cli.subjects import briefly
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
 from hybridwatch.measurement.phase import TrialResult

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hybridwatch.cli.scenarios import command
+from hybridwatch.cli.scenarios import scenarios_command as command
 from tests.checkout import EXAMPLE
 
 SHIPPED = Path(__file__).parents[3] / "scenarios"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.cli.streams import IN_ASCII, NOBODY_READS
+from hybridwatch.cli.main import IN_ASCII, NOBODY_READS
 from hybridwatch.cli.terminal import Console
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.sentence import MARKS

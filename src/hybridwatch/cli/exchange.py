@@ -1,34 +1,43 @@
-"""``hybridwatch ingest``: records from elsewhere, and what other tools measured, into the store."""
+"""``hybridwatch ingest`` and ``export``: records, and what other tools measure, in and out."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from hybridwatch.cli.options import examples, print_json, takes_results
-from hybridwatch.cli.subject_options import takes_line
-from hybridwatch.errors import IngestError, RecordError
+from hybridwatch.cli import completion
+from hybridwatch.cli.options import print_json, takes_json, takes_results, verb, write_file
+from hybridwatch.cli.subjects import takes_line
+from hybridwatch.errors import ExportError, IngestError, RecordError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
+from hybridwatch.formats.write import inferencex, otlp, perf_eval
 from hybridwatch.records.codec import encode
-from hybridwatch.records.run import Run
-from hybridwatch.records.store import Intake, read_bulk, read_file
+from hybridwatch.records.run import Run, Trial
+from hybridwatch.records.store import (
+    Intake,
+    find_record,
+    list_records,
+    read_bulk,
+    read_file,
+    read_run,
+)
 from hybridwatch.system.console_text import say
 from hybridwatch.system.plain_text import visible
 
-_BAD_NEWS: Final = 1
-_WRONG_CALL: Final = 2
 _MOST_BYTES: Final = 256 * 2**20
 """Of one file of another tool."""
 _LONGEST: Final = 500
 """Characters of a reason; a file can have keys of any length."""
 _OWN_WORDS: Final = (b'"schema_version"', b'"builds"', b'"trials"')
 """In every record; a quick look that spares reading its JSON twice."""
-_VERDICT: Final = "a verdict of hybridwatch"
 _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
 
 
@@ -43,23 +52,12 @@ class Taken:
     new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A file that was not taken, and why, in one line."""
-
-    file: str
-    reason: str
-
-
 @dataclass(slots=True)
 class Haul:
-    """What became of every file, printed as soon as it is known.
+    """What became of every file, printed as soon as it is known unless it is quiet.
 
     Attributes:
-        intake: Where the records go.
-        quiet: Whether to print nothing yet.
-        taken: Runs that are in the store.
-        bad: Files that were not taken, wholly or in part, and paths with nothing to take.
+        bad: Files that were not taken, wholly or in part, and paths with nothing to take, and why.
         aside: What the files were that say nothing by themselves.
         barren: How many paths had nothing to take.
     """
@@ -67,7 +65,7 @@ class Haul:
     intake: Intake
     quiet: bool
     taken: list[Taken] = field(default_factory=list)
-    bad: list[Bad] = field(default_factory=list)
+    bad: list[tuple[str, str]] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     barren: int = 0
     _waiting: list[Taken] = field(default_factory=list)
@@ -97,7 +95,7 @@ class Haul:
         reason = visible(" ".join(reason.split()))
         if len(reason) > _LONGEST:
             reason = reason[: _LONGEST - 1] + "…"
-        self.bad.append(Bad(file, reason))
+        self.bad.append((file, reason))
         if not self.quiet:
             say(f"{file}: {reason}", err=True)
 
@@ -118,30 +116,18 @@ class Haul:
         """The exit status: the call was wrong where no path had anything of a known format."""
         if not self.bad:
             return 0
-        return _BAD_NEWS if self.taken or len(self.bad) > self.barren else _WRONG_CALL
-
-    @property
-    def summary(self) -> str:
-        """How many of each."""
-        added = sum(taken.new for taken in self.taken)
-        there = len(self.taken) - added
-        return f"{added} added, {there} already there, {len(self.bad)} not taken"
+        return 1 if self.taken or len(self.bad) > self.barren else 2
 
     def to_json(self) -> dict[str, Any]:
         """As docs/json.md has it."""
         return {
             "schema_version": 1,
             "taken": [asdict(taken) for taken in self.taken],
-            "bad": [asdict(bad) for bad in self.bad],
+            "bad": [{"file": file, "reason": reason} for file, reason in self.bad],
         }
 
 
-@click.command(
-    "ingest",
-    epilog=examples(
-        "hybridwatch ingest results.json --testbed my-machine --build cpu-0.27.1",
-    ),
-)
+@verb("ingest", "hybridwatch ingest results.json --testbed my-machine --build cpu-0.27.1")
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER..."
 )
@@ -150,8 +136,8 @@ class Haul:
 @click.option("--build", help="Label of the engine build, if a file does not name it.")
 @takes_line
 @click.option("--scenario", help="Name of the scenario, instead of one made from the file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
-def command(
+@takes_json()
+def ingest_command(
     *,
     files: tuple[Path, ...],
     results: Path,
@@ -178,7 +164,9 @@ def command(
     if as_json:
         print_json(haul.to_json())
     else:
-        click.echo(haul.summary)
+        added = sum(taken.new for taken in haul.taken)
+        there = len(haul.taken) - added
+        click.echo(f"{added} added, {there} already there, {len(haul.bad)} not taken")
     if haul.status:
         raise click.exceptions.Exit(haul.status)
 
@@ -207,7 +195,7 @@ def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
     document = parse(path, raw)
     root = document.root.value
     is_verdict = isinstance(root, dict) and root.keys() >= _VERDICT_KEYS
-    aside = companion(document) or (_VERDICT if is_verdict else None)
+    aside = companion(document) or ("a verdict of hybridwatch" if is_verdict else None)
     if aside is not None:
         haul.aside.append(aside)
         return
@@ -251,3 +239,135 @@ def _reason(path: Path, error: Exception) -> str:
         missing = error.filename or path
         return f"cannot read {missing}: {error.strerror or error}"
     return str(error)
+
+
+_STDOUT: Final = "-"
+_NO_CLIENT: Final = "their load client's JSON is not there, or says too little for a row"
+
+
+def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
+    from hybridwatch.formats.write.asv import find_commit, to_asv
+
+    filed = _those(runs, lambda run: find_commit(run) is not None, "they have no commit")
+    if not filed:
+        raise ExportError("asv stores its results by commit, and none of these runs has one")
+    return to_asv(filed, lambda name: _json_in(out / name))
+
+
+def _otlp(runs: Sequence[Run]) -> bytes:
+    timed = _those(runs, otlp.has_times, "nobody knows when their trials ran")
+    if not timed:
+        raise ExportError("OTLP: expected a run whose trials have a start and a length, found none")
+    return otlp.to_otlp(timed)
+
+
+def _to_files(form: str, runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
+    """Give the files of a format that is a folder."""
+    if form == "asv":
+        return _asv(runs, out)
+    if form == "inferencex":
+        return inferencex.to_inferencex(_those(runs, inferencex.has_rows, _NO_CLIENT))
+    from hybridwatch.formats.write.snapshot import to_github_action_benchmark
+
+    return to_github_action_benchmark(runs)
+
+
+def _to_bytes(form: str, runs: Sequence[Run]) -> bytes:
+    """Give the file of any other format; most of these import numpy."""
+    if form == "perf-eval":
+        return perf_eval.to_perf_eval(_those(runs, perf_eval.has_rows, _NO_CLIENT))
+    if form == "otlp":
+        return _otlp(runs)
+    from hybridwatch.formats.write import hud, snapshot, table
+
+    if form == "hud":
+        return hud.to_hud(runs, os.environ)
+    return {"bencher": snapshot.to_bencher, "csv": table.to_csv, "parquet": table.to_parquet}[form](
+        runs
+    )
+
+
+def _those(runs: Sequence[Run], fits: Callable[[Run], bool], why: str) -> list[Run]:
+    """Give the runs that can be written, and name the others."""
+    left = [run.id for run in runs if not fits(run)]
+    if left:
+        say(f"left out, since {why}: {', '.join(left)}", err=True)
+    return [run for run in runs if run.id not in left]
+
+
+_FOLDERS: Final = ("asv", "github-action-benchmark", "inferencex")
+_FORMS: Final = (
+    *("asv", "hud", "github-action-benchmark", "bencher", "inferencex", "perf-eval", "otlp"),
+    *("csv", "parquet"),
+)
+_WHOLE: Final = frozenset({"inferencex", "perf-eval", "otlp"})
+"""Rows and traces of which no metric can be left out."""
+_OF_CLIENT: Final = frozenset({"hud", "inferencex", "perf-eval"})
+"""These need the load client's JSON, which lies beside the record."""
+
+
+@verb(
+    "export", "hybridwatch export --to csv --out all.csv", "hybridwatch export latest --to bencher"
+)
+@click.argument("records", nargs=-1, metavar="[RECORD]...", shell_complete=completion.records)
+@click.option("--to", "form", required=True, type=click.Choice(_FORMS), help="The format.")
+@click.option(
+    "--out",
+    default=_STDOUT,
+    show_default=True,
+    help="File to write, or folder for asv, github-action-benchmark and inferencex; - is standard "
+    "output.",
+)
+@takes_results("Folder in which run ids are looked up.")
+@click.option(
+    "--metric", "metrics", multiple=True, help="Only this metric, such as ttft; may be repeated."
+)
+def export_command(
+    *, records: tuple[str, ...], form: str, out: str, results: Path, metrics: tuple[str, ...]
+) -> None:
+    """Write records for other tools; without RECORD, every record of the results folder.
+
+    RECORD is a record file, the id of a run, or "latest". csv and parquet have a row for each
+    trial. `hybridwatch detect` reads csv: choose metrics with one direction. For asv lower is
+    always better, so tokens per second become seconds per token. bencher and
+    github-action-benchmark hold one run each: name it. A name that is too long for Bencher ends in
+    a digest. hud names a model without its folders. inferencex and perf-eval have a row for each
+    build and load, the medians of its trials. otlp has a trace for each run: its phases and trials
+    as spans, in the JSON of OpenTelemetry's collector.
+    """
+    if out == _STDOUT and (form in _FOLDERS or (form == "parquet" and sys.stdout.isatty())):
+        raise ExportError(f"--to {form}: expected --out with a file or folder to write")
+    if metrics and form in _WHOLE:
+        raise ExportError(f"--to {form}: expected no --metric, since it is written whole")
+    paths = [find_record(results, key) for key in records] or list_records(results)
+    if not paths:
+        raise ExportError(f"{results}: expected records, found none")
+    runs = [read_run(path, bulk=form in _OF_CLIENT) for path in paths]
+    if metrics:
+        runs = [_only(run, frozenset(metrics)) for run in runs]
+    if form in _FOLDERS:
+        for name, file in _to_files(form, runs, Path(out)).items():
+            write_file(Path(out) / name, file, told=True)
+        return
+    content = _to_bytes(form, runs)
+    if out == _STDOUT:
+        click.echo(content, nl=False)
+    else:
+        write_file(Path(out), content, told=True)
+
+
+def _only(run: Run, metrics: frozenset[str]) -> Run:
+    def kept(trial: Trial) -> Trial:
+        return replace(trial, samples=tuple(one for one in trial.samples if one.metric in metrics))
+
+    return replace(run, trials=tuple(map(kept, run.trials)))
+
+
+def _json_in(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise ExportError(f"{path}: expected a file of asv: {error}") from error
+    if not isinstance(found, dict):
+        raise ExportError(f"{path}: expected a file of asv, found a {type(found).__name__}")
+    return found
