@@ -139,9 +139,11 @@ def _to_be_measured(
     from hybridwatch.integrations.github.grammar import Measure
     from hybridwatch.integrations.github.requests import RequestState
 
-    matrix, entry = matrix_that_asks(), order.asked
+    file, entry = home() / MATRIX_FILE, order.asked
+    matrix = read_matrix(file) if file.is_file() else None
     change: dict[str, object] = {"state": RequestState.RUNNING, "link": run_address()}
-    if matrix is not None and isinstance(command, Measure) and not command.known_bad:
+    asks = matrix is not None and matrix.ask is not None
+    if matrix is not None and asks and isinstance(command, Measure) and not command.known_bad:
         try:
             place = repo, order.pull.number, entry.comment
             note = put_into_queue(matrix, command, results, place)
@@ -230,13 +232,6 @@ def _judged(words: str, records: Path, policy: Policy) -> str:
     text = render(findings, limit=_RESULT_BYTES).text
     shown = text.rstrip().rpartition("\n")[0].rstrip()
     return f"{as_code(words)}:\n\n{shown}"
-
-
-def matrix_that_asks() -> Matrix | None:
-    """Give the matrix of the home, if people may ask its fleet for something."""
-    file = home() / MATRIX_FILE
-    matrix = read_matrix(file) if file.is_file() else None
-    return matrix if matrix is not None and matrix.ask is not None else None
 
 
 def put_into_queue(

@@ -1,6 +1,6 @@
 """``hybridwatch controls``: can every scenario tell its bug from nothing at all?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import click
 
@@ -70,11 +70,15 @@ def command(
         with_counts(scenario, contract=seeds, documents=documents)
         for scenario in chosen(scenarios, (build,))
     ]
-    telling, mute = _with_controls(wanted)
-    plans = [(scenario, _sides(scenario, build)) for scenario in telling]
+    # Nothing in what looks at speed alone is right or wrong.
+    mute = [one.id for one in wanted if one.slow_control is None and one.is_of_speed_alone]
+    without = f"no control, only speed is measured: {', '.join(mute)}"
+    plans = [(one, _sides(one, build)) for one in wanted if one.id not in mute]
+    if not plans:
+        raise ScenarioError(f"nothing to control: {without if mute else ''}")
     console = Console(stderr=as_json)
     if mute:
-        console.print(as_text(f"left out: {mute}"))
+        console.print(as_text(f"left out: {without}"))
     controls: list[Control] = []
     with stoppable():
         for scenario, sides in plans:
@@ -86,29 +90,10 @@ def command(
         print_json({"controls": [control_to_json(control) for control in controls]})
     else:
         console.print(_table(controls))
-        console.print(as_text(_closing(controls)))
+        bugs = [control.ok for control in controls if control.kind is ControlKind.KNOWN_BAD]
+        unclean = [c.scenario for c in controls if c.kind is ControlKind.A_A and not c.ok]
+        console.print(as_text(f"{caught_sentence(sum(bugs), len(bugs), unclean)}."))
     leave(bad_news=not all(control.ok for control in controls))
-
-
-def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
-    """Part from the rest what looks at speed alone: nothing in it is right or wrong.
-
-    Returns:
-        The scenarios that have controls, and what to say of the others; empty without any.
-
-    Raises:
-        ScenarioError: None has.
-    """
-    mute = [scenario.id for scenario in scenarios if not _has_controls(scenario)]
-    text = f"no control, only speed is measured: {', '.join(mute)}" if mute else ""
-    telling = [scenario for scenario in scenarios if _has_controls(scenario)]
-    if not telling:
-        raise ScenarioError(f"nothing to control: {text}")
-    return telling, text
-
-
-def _has_controls(scenario: Scenario) -> bool:
-    return scenario.slow_control is not None or not scenario.is_of_speed_alone
 
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
@@ -139,12 +124,6 @@ def _control(
     if scenario.has_known_bad:
         yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, len(sides) - 1)
-
-
-def _closing(controls: Sequence[Control]) -> str:
-    bugs = [control.ok for control in controls if control.kind is ControlKind.KNOWN_BAD]
-    unclean = [c.scenario for c in controls if c.kind is ControlKind.A_A and not c.ok]
-    return f"{caught_sentence(sum(bugs), len(bugs), unclean)}."
 
 
 def _table(controls: list[Control]) -> StackedTable:

@@ -131,8 +131,11 @@ def list_command(*, everything: bool, as_json: bool) -> None:
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):
         table.add_column(title, no_wrap=True)
     for build in builds:
+        put_in = sum(build.switches.values())
+        counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
+        switched = ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
         known = (build.name, build.release, build.accelerator, state(build).value)
-        table.add_row(*known, _switched(build))
+        table.add_row(*known, switched)
     console = Console()
     console.print(table)
     for build in builds if everything else ():
@@ -142,12 +145,6 @@ def list_command(*, everything: bool, as_json: bool) -> None:
         if named:
             console.print(f"\n{build.name}", style="bold", markup=False, highlight=False)
             console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
-
-
-def _switched(build: BuildSpec) -> str:
-    put_in = sum(build.switches.values())
-    counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
-    return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
 
 
 @verb("check", "hybridwatch engine check cpu-0.27.1", of=command)

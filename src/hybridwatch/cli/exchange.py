@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -99,13 +99,6 @@ class Haul:
         if not self.quiet:
             say(f"{file}: {reason}", err=True)
 
-    def refuse_path(self, path: Path, aside: Iterable[str]) -> None:
-        """Note a path in which nothing was to be taken, and nothing wrong."""
-        found = ", ".join(dict.fromkeys(aside))
-        only = f"only {found}; name the folder, or what belongs to it" if found else "no JSON file"
-        self.barren += 1
-        self.refuse(str(path), f"expected {KNOWN}, found {only}")
-
     @property
     def count(self) -> int:
         """How much there was to take, or to refuse."""
@@ -178,10 +171,16 @@ def _take_all(named: Path, haul: Haul, given: ForeignInput) -> None:
         try:
             for taken in _take(path, haul, given):
                 haul.wait(taken)
-        except (IngestError, RecordError, OSError) as error:
-            haul.refuse(str(path), _reason(path, error))
+        except (IngestError, RecordError) as error:
+            haul.refuse(str(path), str(error))
+        except OSError as error:
+            missing = error.filename or path
+            haul.refuse(str(path), f"cannot read {missing}: {error.strerror or error}")
     if haul.count == count:
-        haul.refuse_path(named, haul.aside[aside:])
+        found = ", ".join(dict.fromkeys(haul.aside[aside:]))
+        only = f"only {found}; name the folder, or what belongs to it" if found else "no JSON file"
+        haul.barren += 1
+        haul.refuse(str(named), f"expected {KNOWN}, found {only}")
 
 
 def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
@@ -234,37 +233,19 @@ def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Tak
     return Taken(str(path), name, run.id, str(intake.find(run.id)), new)
 
 
-def _reason(path: Path, error: Exception) -> str:
-    if isinstance(error, OSError):
-        missing = error.filename or path
-        return f"cannot read {missing}: {error.strerror or error}"
-    return str(error)
-
-
 _STDOUT: Final = "-"
 _NO_CLIENT: Final = "their load client's JSON is not there, or says too little for a row"
-
-
-def _asv(runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
-    from hybridwatch.formats.write.asv import find_commit, to_asv
-
-    filed = _those(runs, lambda run: find_commit(run) is not None, "they have no commit")
-    if not filed:
-        raise ExportError("asv stores its results by commit, and none of these runs has one")
-    return to_asv(filed, lambda name: _json_in(out / name))
-
-
-def _otlp(runs: Sequence[Run]) -> bytes:
-    timed = _those(runs, otlp.has_times, "nobody knows when their trials ran")
-    if not timed:
-        raise ExportError("OTLP: expected a run whose trials have a start and a length, found none")
-    return otlp.to_otlp(timed)
 
 
 def _to_files(form: str, runs: Sequence[Run], out: Path) -> Mapping[str, bytes]:
     """Give the files of a format that is a folder."""
     if form == "asv":
-        return _asv(runs, out)
+        from hybridwatch.formats.write.asv import find_commit, to_asv
+
+        filed = _those(runs, lambda run: find_commit(run) is not None, "they have no commit")
+        if not filed:
+            raise ExportError("asv stores its results by commit, and none of these runs has one")
+        return to_asv(filed, lambda name: _json_in(out / name))
     if form == "inferencex":
         return inferencex.to_inferencex(_those(runs, inferencex.has_rows, _NO_CLIENT))
     from hybridwatch.formats.write.snapshot import to_github_action_benchmark
@@ -277,7 +258,12 @@ def _to_bytes(form: str, runs: Sequence[Run]) -> bytes:
     if form == "perf-eval":
         return perf_eval.to_perf_eval(_those(runs, perf_eval.has_rows, _NO_CLIENT))
     if form == "otlp":
-        return _otlp(runs)
+        timed = _those(runs, otlp.has_times, "nobody knows when their trials ran")
+        if not timed:
+            raise ExportError(
+                "OTLP: expected a run whose trials have a start and a length, found none"
+            )
+        return otlp.to_otlp(timed)
     from hybridwatch.formats.write import hud, snapshot, table
 
     if form == "hud":

@@ -1,7 +1,6 @@
 """``hybridwatch fleet``: many hosts, one queue, what drains it and how it stands."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +45,6 @@ from hybridwatch.orchestration.fleet.matrix import (
     read_matrix,
 )
 from hybridwatch.orchestration.fleet.overview import (
-    HostLine,
     Overview,
     host_json,
     job_json,
@@ -301,10 +299,18 @@ def hosts_command(
     hosts = read_overview(open_queue(results)).hosts
     if as_json:
         print_json([host_json(host) for host in hosts])
-    elif hosts:
-        Console().print(_hosts_table(hosts))
-    else:
+        return
+    if not hosts:
         say("no host was seen yet; they come with: hybridwatch fleet run")
+        return
+    titles = ("host", "state", "there", "series", "measures", "last A/A", "reason")
+    table = StackedTable(*titles, box=None, pad_edge=False)
+    for host in hosts:
+        steady = "" if host.a_a is None else f"{host.a_a - 1:+.1%}"
+        there = "yes" if host.is_there else "no"
+        cells = (host.name, host.standing.value, there, str(host.series), host.job[:8], steady)
+        table.add_row(*(Text(one_line(cell)) for cell in (*cells, host.reason)))
+    Console().print(table)
 
 
 @verb(
@@ -372,14 +378,3 @@ def _print_status(overview: Overview) -> None:
     if overview.ends_at is not None:
         hours = (overview.ends_at - overview.at).total_seconds() / 3600
         say(f"over in about {hours:.1f} h, going by earlier measurements")
-
-
-def _hosts_table(hosts: Sequence[HostLine]) -> StackedTable:
-    titles = ("host", "state", "there", "series", "measures", "last A/A", "reason")
-    table = StackedTable(*titles, box=None, pad_edge=False)
-    for host in hosts:
-        steady = "" if host.a_a is None else f"{host.a_a - 1:+.1%}"
-        there = "yes" if host.is_there else "no"
-        cells = (host.name, host.standing.value, there, str(host.series), host.job[:8], steady)
-        table.add_row(*(Text(one_line(cell)) for cell in (*cells, host.reason)))
-    return table

@@ -1,6 +1,6 @@
 """Measuring scenarios for a verb: what of them, in which order, kept as records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -162,7 +162,7 @@ def measure_scenarios(
         console.print(as_text("--resume: no such call was stopped; everything is measured"))
     try:
         with stoppable():
-            _measure(plans_left, wanted, records, console, losses)
+            _Measuring(console, wanted, records, losses).measure_all(plans_left)
     except KeyboardInterrupt:
         for outcome in records.outcomes if len(plans) == 1 else ():
             outcome.show(console, whole=True)
@@ -194,35 +194,6 @@ def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
         "until_decided": wanted.until_decided,
         "line": wanted.line,
     }
-
-
-def _measure(
-    plans: Sequence[Plan],
-    wanted: RunOptions,
-    records: RunRecords,
-    console: Console,
-    losses: FailedScenarios,
-) -> None:
-    """Measure and store; what cannot be had is counted among the losses."""
-    ready = list(_ready(plans, losses))
-    if wanted.by_phase:
-        measure_by_phase(ready, records, console, losses, wanted.request)
-        return
-    measuring = _Measuring(console, len(ready), wanted, records)
-    for plan in ready:
-        with losses.of(plan[0]):
-            run = measuring.measure(plan, _budget(plan[0], wanted))
-            records.keep(plan[0], run).show(console, whole=losses.alone)
-            if wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
-                duet = measuring.measure_duet(plan)
-                records.keep(plan[0], duet, noted=False).show(console, whole=losses.alone)
-
-
-def _ready(plans: Sequence[Plan], losses: FailedScenarios) -> Iterator[Plan]:
-    for scenario, sides in plans:
-        with losses.of(scenario):
-            make_ready(scenario, sides, home() / "models")
-            yield scenario, sides
 
 
 def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
@@ -264,25 +235,49 @@ class _Measuring:
     """Measures scenario after scenario, and says how far all of it is."""
 
     def __init__(
-        self, console: Console, scenarios: int, wanted: RunOptions, records: RunRecords
+        self, console: Console, wanted: RunOptions, records: RunRecords, losses: FailedScenarios
     ) -> None:
         self._console = console
-        self._records = records
-        self._scenarios = scenarios
         self._wanted = wanted
-        self._begun = 0
-        self._left = TimeLeft(scenarios)
+        self._records = records
+        self._losses = losses
+        self._scenarios = self._begun = 0
+        self._left = TimeLeft()
 
-    def measure(self, plan: Plan, budget: Budget | None) -> Run:
+    def measure_all(self, plans: Sequence[Plan]) -> None:
+        """Measure and store; what cannot be had is counted among the losses."""
+        ready = []
+        for plan in plans:
+            with self._losses.of(plan[0]):
+                make_ready(*plan, home() / "models")
+                ready.append(plan)
+        if self._wanted.by_phase:
+            measure_by_phase(
+                ready, self._records, self._console, self._losses, self._wanted.request
+            )
+            return
+        self._scenarios, self._left = len(ready), TimeLeft(len(ready))
+        for plan in ready:
+            with self._losses.of(plan[0]):
+                run = self._measure(plan)
+                self._keep(plan, run)
+                if self._wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
+                    self._keep(plan, self._measure_duet(plan), noted=False)
+
+    def _keep(self, plan: Plan, run: Run, *, noted: bool = True) -> None:
+        outcome = self._records.keep(plan[0], run, noted=noted)
+        outcome.show(self._console, whole=self._losses.alone)
+
+    def _measure(self, plan: Plan) -> Run:
         """Measure one; with a budget nobody knows how long it takes."""
         self._begun += 1
-        scenario, _ = plan
+        scenario, budget = plan[0], _budget(plan[0], self._wanted)
         self._print_title(plan, "")
         with progress(self._console, None if budget else self._left) as tell:
             request = self._wanted.request(plan, tell, self._records.stopped(scenario), budget)
-            return run_session(request, partial(self._keep, scenario), self._print_found)
+            return run_session(request, partial(self._keep_stopped, scenario), self._print_found)
 
-    def measure_duet(self, plan: Plan) -> Run:
+    def _measure_duet(self, plan: Plan) -> Run:
         """Measure the same scenario once more, both sides at the same time."""
         note = "noisy machine, and whether the engine works more is open: a duet tells, "
         trials = plan[0].trials.performance
@@ -303,5 +298,5 @@ class _Measuring:
             _, news = found_in(run, (phase,))
             self._console.print(as_text(f"  {phase.value}: ").append_text(news), soft_wrap=True)
 
-    def _keep(self, scenario: Scenario, run: Run) -> None:
+    def _keep_stopped(self, scenario: Scenario, run: Run) -> None:
         self._console.print(stopped_line(self._records.keep(scenario, run)), soft_wrap=True)

@@ -144,7 +144,12 @@ def command(
         if as_json:
             print_json(notify_to_json([]))
     else:
-        _tell(tell(outbox, _build_sender(outbox, channels), wanted, look), as_json=as_json)
+        found = tell(outbox, _build_sender(outbox, channels), wanted, look)
+        if as_json:
+            print_json(notify_to_json(found))
+        else:
+            say(*render_lines(found))
+        leave(bad_news=any(one.waiting for one in found))
 
 
 def _show(found: Sequence[Sent], *, as_json: bool) -> None:
@@ -158,14 +163,6 @@ def _show(found: Sequence[Sent], *, as_json: bool) -> None:
             say(f"  waiting: {message.line}: {message.trouble or 'not tried yet'}")
         for message in one.new:
             say(f"  new: {message.line}")
-
-
-def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
-    if as_json:
-        print_json(notify_to_json(found))
-    else:
-        say(*render_lines(found))
-    leave(bad_news=any(one.waiting for one in found))
 
 
 def notify_to_json(found: Sequence[Sent]) -> dict[str, Any]:

@@ -78,8 +78,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     path = find_own_path(home(), wanted.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(build_oracle(wanted, folder, line, made).render(), encoding="utf-8")
-    requests = sum(map(len, made[1]))
-    click.echo(f"{path}: {requests} requests in {count} trials, by {by}")
+    click.echo(f"{path}: {sum(map(len, made[1]))} requests in {count} trials, by {by}")
 
 
 @verb("check", "hybridwatch oracle check smoke/padded-graph-rows", of=command)
@@ -91,15 +90,11 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
     Without SCENARIO, of all that have some. Near ties may fall otherwise. The exit status is 1 if
     anything else differs.
     """
-    found = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
-    if not found:
-        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
     differing = False
-    for scenario, kept in found:
+    for scenario, kept in _answered(scenarios, build):
         lines = list(_deviations(scenario, kept, build))
         differing = differing or bool(lines)
-        requests = sum(map(len, kept.trials))
-        same = f"{requests} requests, as computed again"
+        same = f"{sum(map(len, kept.trials))} requests, as computed again"
         click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
     leave(bad_news=differing)
 
@@ -120,17 +115,14 @@ def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> Non
     are on as the scenario has them; no probe is, and nothing is stored. A release that lacks a fix
     is asked without it. The exit status is 1 if any answer is wrong.
     """
-    asked = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
-    if not asked:
-        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    asked = _answered(scenarios, build)
     found: dict[str, list[WrongAnswer]] = {}
     with stoppable():
         for scenario, kept in asked:
             request = parse_label(equipped_label(build, scenario.requires))
             make_ready(scenario, (request,), home() / "models")
             wrong = found[scenario.id] = _wrong(scenario, request, kept)
-            requests = sum(map(len, kept.trials))
-            verdict = f"{len(wrong)} of {requests} requests answered wrongly"
+            verdict = f"{len(wrong)} of {sum(map(len, kept.trials))} requests answered wrongly"
             click.echo("\n  ".join([f"{scenario.id}: {verdict}", *map(str, wrong)]), err=as_json)
     if as_json:
         named = {name: [one._asdict() for one in wrong] for name, wrong in found.items()}
@@ -153,6 +145,14 @@ def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
         yield f"model_digest: expected {kept.model_digest}, found {digest}"
     _, fresh = by_transformers(scenario, folder, parse_label(build), len(kept.trials), kept.trials)
     yield from find_deviations(kept.trials, fresh)
+
+
+def _answered(named: tuple[str, ...], build: str) -> list[tuple[Scenario, Oracle]]:
+    """Give the scenarios that have right answers, with these."""
+    found = [(one, kept) for one in chosen(named, [build]) if (kept := _kept(one, named))]
+    if not found:
+        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    return found
 
 
 def _one(scenario: str, build: str) -> Scenario:

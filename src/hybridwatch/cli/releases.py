@@ -12,7 +12,7 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.cli.options import FILE, leave, takes_results, verb, verb_group, write_file
 from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts
 from hybridwatch.cli.terminal import Console, progress
-from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
+from hybridwatch.engines.builds import BuildRequest, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import InstallState as Installed
@@ -21,7 +21,7 @@ from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.harness_version import harness_identity
 from hybridwatch.measurement.ready import make_ready
 from hybridwatch.measurement.session import SessionRequest, run_session
-from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.run import Phase
 from hybridwatch.records.store.journal import append_entry, read_entries
 from hybridwatch.reports.release_card import cell_words, render_card
 from hybridwatch.reports.releases.card import RUNNERS, read_card
@@ -111,7 +111,7 @@ def card_command(out: Path | None, results: Path) -> None:
     unexplained = list(card.unexplained())
     for cell, faults in unexplained:
         say(f"not explained: {' '.join(cell.key)}: {', '.join(faults)}", err=True)
-    leave(bad_news=bool(unexplained))
+    leave(bad_news=unexplained)
 
 
 def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place]:
@@ -132,16 +132,13 @@ def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place
 
 def _installed(console: Console) -> Iterator[BuildRequest]:
     """Give both runners of every CPU release that is here, the newest first; name the others."""
-    releases = [one for one in load_builds().values() if _is_release(one)]
+    cpu = [one for one in load_builds().values() if one.accelerator == "cpu"]
+    releases = [one for one in cpu if not one.variant_of and not one.origin]
     for spec in sorted(releases, key=lambda one: [*map(int, one.release.split("."))], reverse=True):
         if state_of(spec) is Installed.INSTALLED:
             yield from (parse_label(f"{spec.name}+{runner}") for runner in RUNNERS)
         else:
             console.print(as_text(f"left out: {spec.name} is not installed; run: {spec.made_by}"))
-
-
-def _is_release(spec: BuildSpec) -> bool:
-    return spec.accelerator == "cpu" and not spec.variant_of and not spec.origin
 
 
 def _measured(place: _Place, console: Console) -> ReleaseCell:
@@ -158,11 +155,7 @@ def _measured(place: _Place, console: Console) -> ReleaseCell:
         return _cell(place, CellState.FAILED, detail=_cause(str(error), error.log_tail))
     except BuildError as error:
         return _cell(place, CellState.FAILED, detail=bounded(str(error)))
-    return _judged(place, run)
-
-
-def _judged(place: _Place, run: Run) -> ReleaseCell:
-    trials = place[0].trials.contract
+    trials = scenario.trials.contract
     for trial in run.failed(0):
         if trial.failure is not None:
             cause = _cause(trial.failure.reason, trial.failure.log_tail)
@@ -171,9 +164,8 @@ def _judged(place: _Place, run: Run) -> ReleaseCell:
         one.metric.id: one.contender.center if one.contender else None
         for one in report_alone(OneSide(run, 0)).bad_news
     }
-    return _cell(
-        place, CellState.BROKEN if broken else CellState.CLEAN, broken=broken, trials=trials
-    )
+    state = CellState.BROKEN if broken else CellState.CLEAN
+    return _cell(place, state, broken=broken, trials=trials)
 
 
 def _cause(reason: str, log: str) -> str:
@@ -183,12 +175,11 @@ def _cause(reason: str, log: str) -> str:
 
 def _cell(place: _Place, state: CellState, **facts: object) -> ReleaseCell:
     scenario, side = place
-    runner = side.model_runner or RUNNERS[-1]
     return ReleaseCell.model_validate(
         {
             "scenario": scenario.id,
             "release": side.spec.release,
-            "runner": runner,
+            "runner": side.model_runner or RUNNERS[-1],
             "scenario_digest": digest(scenario),
             "state": state,
             "measured_at": datetime.now(UTC),

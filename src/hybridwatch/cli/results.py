@@ -101,7 +101,11 @@ def records_command(*, results: Path, everything: bool, as_json: bool, **wish: A
         return
     if shown:
         Console().print(_table(shown))
-        _print_undigested(shown)
+        # Of records without a digest damage need not show.
+        if lacking := [stored.run.id for stored in shown if stored.run.sha256 is None]:
+            others = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+            named = f"{', '.join(lacking[:_NAMED])}{others}"
+            click.echo(f"{NO_DIGEST}, so damage may go unseen: {named}")
     else:
         say(f"{results}: no such record.")
     if more:
@@ -131,15 +135,6 @@ def _table(shown: Sequence[Stored]) -> StackedTable:
         run, when = stored.run, f"{stored.run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}"
         table.add_row(*map(as_text, (run.id, when, run.scenario.id, _builds(run))))
     return table
-
-
-def _print_undigested(shown: Sequence[Stored]) -> None:
-    """Name the records in which damage need not show."""
-    lacking = [stored.run.id for stored in shown if stored.run.sha256 is None]
-    if lacking:
-        more = len(lacking) - _NAMED
-        others = f" and {more} more" if more > 0 else ""
-        click.echo(f"{NO_DIGEST}, so damage may go unseen: {', '.join(lacking[:_NAMED])}{others}")
 
 
 def _builds(run: Run) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hybridwatch.analysis.blindness import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.labels import MOST_TRIALS, plural
 from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import (
@@ -215,16 +215,15 @@ class _Trying:
         self._console.print()
         for line in lines:
             self._console.print(Text(visible(line), style=style), soft_wrap=True)
-        for line in self._left_open():
-            self._console.print(as_text(line), soft_wrap=True)
-
-    def _left_open(self) -> Iterator[str]:
+        left_open = []
         if rest := [_NAMES[phase] for phase in _not_looked_at(self.outcomes)]:
-            yield f"not looked at: {', '.join(rest)}"
+            left_open.append(f"not looked at: {', '.join(rest)}")
         if self._untimed:
-            yield f"not timed: {', '.join(self._untimed)}"
+            left_open.append(f"not timed: {', '.join(self._untimed)}")
         if not self.is_worse:
-            yield from _unseen(self.outcomes, self.labels, self._results)
+            left_open += _unseen(self.outcomes, self.labels, self._results)
+        for line in left_open:
+            self._console.print(as_text(line), soft_wrap=True)
 
 
 def _slowness(scenario: Scenario) -> tuple[bool, bool]:
@@ -274,14 +273,11 @@ def _minutes(timed: Sequence[RunOutcome], blind: Blindness) -> str:
     """Say how long the trials take that would settle it, as far as that is known."""
     if blind.trials_needed is None or blind.trials_needed > MOST_TRIALS:
         return ""
-    seconds = sum(_round_s(one) * _needed(one.report, blind) for one in timed)
+    seconds = 0.0
+    for one in timed:
+        own = (spot.comparison for spot in blind.spots if spot.report is one.report)
+        seconds += _round_s(one) * max((spot.trials_needed or 0 for spot in own), default=0)
     return f": some {max(1.0, seconds / _MINUTE):.0f} min (--max-minutes)"
-
-
-def _needed(report: Report | None, blind: Blindness) -> int:
-    """Trials a side that one report needs."""
-    own = (spot.comparison.trials_needed for spot in blind.spots if spot.report is report)
-    return max((needed or 0 for needed in own), default=0)
 
 
 def _round_s(outcome: RunOutcome) -> float:

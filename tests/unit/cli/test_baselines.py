@@ -5,9 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.store import list_verdicts, read_baselines, write_run
@@ -39,14 +37,6 @@ def store(tmp_path):
     return write
 
 
-@pytest.fixture
-def call(tmp_path):
-    def run(*words: str):
-        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-
-    return run
-
-
 def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path) -> None:
     store("1f0a9c3e", GOOD)
     store("2f0a9c3e", BAD)
@@ -57,7 +47,7 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
         answer = call(verb, "2f0a9c3e")
         assert answer.exit_code == 1, answer.output
         assert "run 1f0a9c3e#0, pinned 2026-11-21 by on duty: last good release" in answer.output
-    told = CliRunner().invoke(cli, ["compare", "2f0a9c3e", "--json", "--results", str(tmp_path)])
+    told = call("compare", "2f0a9c3e", "--json")
     assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
 
 

@@ -22,16 +22,6 @@ BAD = {PADDED: (4.0,), "tpot": noisy(1.0, 7, 0.01)}
 
 
 @pytest.fixture
-def call(tmp_path):
-    """Run a verb against an empty store of its own."""
-
-    def run(*words: str):
-        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-
-    return run
-
-
-@pytest.fixture
 def stored(tmp_path):
     """Store a run and give the path of its record."""
 
@@ -227,11 +217,7 @@ def test_a_gate_does_what_the_policy_says(call, stored, tmp_path, action) -> Non
     policy.write_text(f'[[rule]]\nmetric = "*"\naction = "{action}"\n')
     answer = call("gate", record, "--policy", str(policy))
     slower = "Slower: tpot +20"
-    said = {
-        "block": f"fail: {slower}",
-        "warn": f"pass with 1 warning: {slower}",
-        "watch": "pass: ",
-    }
+    said = {"block": f"fail: {slower}", "warn": f"pass with 1 warning: {slower}", "watch": "pass: "}
     assert answer.exit_code == (1 if action == "block" else 0)
     assert said[action] in answer.output
     assert ("tpot median: regression" in answer.output) is (action != "watch")
@@ -308,10 +294,6 @@ def test_help_loads_no_verb() -> None:
     assert all(verb in answer.output for verb in verbs())
     new = set(sys.modules) - before
     assert not any(name.startswith("hybridwatch.") for name in new)
-
-
-def test_unknown_verb_is_status_2() -> None:
-    assert CliRunner().invoke(cli, ["compere"]).exit_code == 2
 
 
 def test_a_missing_package_is_named(monkeypatch) -> None:
