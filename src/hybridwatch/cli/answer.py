@@ -51,18 +51,14 @@ _LONGEST_NOTE: Final = 300
 
 @verb_group(
     "answer",
-    "hybridwatch answer comment event.json --repo OWNER/NAME --job job.txt",
-    "hybridwatch answer result --repo OWNER/NAME --pr 12 --comment 3456 --state done",
+    "comment event.json --repo OWNER/NAME --job job.txt",
+    "result --repo OWNER/NAME --pr 12 --comment 3456 --state done",
 )
 def command() -> None:
     """Answer commands in comments on a pull request (docs/pull-request-commands.md)."""
 
 
-@verb(
-    "comment",
-    'hybridwatch answer comment "$GITHUB_EVENT_PATH" --repo OWNER/NAME --job "$GITHUB_OUTPUT"',
-    of=command,
-)
+@verb("comment", '"$GITHUB_EVENT_PATH" --repo OWNER/NAME --job "$GITHUB_OUTPUT"', of=command)
 @click.argument("event", type=FILE)
 @takes_repo
 @click.option(
@@ -177,11 +173,7 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
 
 
-@verb(
-    "result",
-    "hybridwatch answer result --repo OWNER/NAME --pr 12 --comment 3456 --state done",
-    of=command,
-)
+@verb("result", "--repo OWNER/NAME --pr 12 --comment 3456 --state done", of=command)
 @takes_repo
 @click.option("--pr", type=click.IntRange(1), required=True, help="Number of the pull request.")
 @click.option(
@@ -245,7 +237,7 @@ def put_into_queue(
     return f"{plural(len(jobs), 'job')} in the queue"
 
 
-@verb("refresh", "hybridwatch answer refresh --repo OWNER/NAME --results results", of=command)
+@verb("refresh", "--repo OWNER/NAME --results results", of=command)
 @takes_repo
 @takes_results("Folder whose database has the queue, and which gets the records.")
 @takes_policy

@@ -80,10 +80,10 @@ class _BisectOptions:
 
 @verb(
     "bisect",
-    "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
-    "hybridwatch bisect reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
-    "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
-    "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0 --fleet epyc",
+    "smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
+    "reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
+    "smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
+    "smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0 --fleet epyc",
 )
 @click.argument("scenario", shell_complete=completion.scenarios)
 @click.option(

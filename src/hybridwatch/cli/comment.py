@@ -1,8 +1,7 @@
-"""``hybridwatch comment`` and ``suspects``: what was found out, told on pull requests."""
+"""``hybridwatch comment``: what was found out, as one comment and a check on a pull request."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,18 +11,15 @@ from hybridwatch.cli.github_access import (
     REPOSITORY,
     SUMMARY,
     TOKEN,
-    access,
     add_to_summary,
     fitting,
     pull_request,
     run_address,
-    takes_repo,
 )
 from hybridwatch.cli.judging import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, takes_records
-from hybridwatch.cli.options import FILE, print_json, takes_json, verb
+from hybridwatch.cli.options import verb
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
-from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, read_answer
 from hybridwatch.orchestration.nightly.policy import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
@@ -37,8 +33,8 @@ _LONGEST_TITLE: Final = 250
 
 @verb(
     "comment",
-    "hybridwatch comment --dry-run latest",
-    "hybridwatch comment --repo OWNER/NAME --pr 12 --results results",
+    "--dry-run latest",
+    "--repo OWNER/NAME --pr 12 --results results",
     text="Write one comment on a pull request and edit it when there is news. Without news there "
     "is no comment. The head commit gets a check. The token comes from the environment "
     f"({TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
@@ -54,7 +50,7 @@ _LONGEST_TITLE: Final = 250
 )
 @takes_policy
 @click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
-def comment_command(
+def command(
     *,
     records: tuple[str, ...],
     results: Path,
@@ -111,44 +107,3 @@ def _check(pull: "PullRequest", findings: ChangeReview) -> str:
         details_url=run_address() or None,
     )
     return f"{check.conclusion}, {pull.check(pull.head, check)}"
-
-
-@verb(
-    "suspects",
-    "hybridwatch suspects answer.json --repo OWNER/NAME --dry-run",
-    "hybridwatch suspects answer.json --repo OWNER/NAME",
-)
-@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
-@takes_repo
-@click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
-@takes_json()
-def suspects_command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool) -> None:
-    """Comment, once, on the pull request that a search has found to be the cause.
-
-    FILE is what `hybridwatch bisect --json` printed. Only what was confirmed by a new measurement
-    is told. If a few commits could not be told apart, each of their pull requests hears it.
-    """
-    rows = [row for file in files for row in _rows(file, read_answer(file), repo, dry_run=dry_run)]
-    if as_json:
-        print_json({"schema_version": 1, "suspects": rows})
-    for row in () if as_json else rows:
-        place = "" if row["pull_request"] is None else f"{repo}#{row['pull_request']}: "
-        say(f"{row['commit'] or row['file']}: {place}{row['done']}")
-
-
-def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
-    client = access("suspects", writes=not dry_run)
-    from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
-
-    def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
-        return {"file": str(file), "commit": commit, "pull_request": number, "done": done}
-
-    if why := hindrance(found):
-        yield row(None, None, f"nobody is told: {why}")
-    elif dry_run:
-        for suspect in found.suspects:
-            click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
-            yield row(suspect.name, None, "would be told")
-    else:
-        for one in tell_authors(client, repo, found):
-            yield row(one.suspect.name, one.number, one.done)

@@ -41,7 +41,7 @@ _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD = range(2)
 
 
-@verb("controls", "hybridwatch controls smoke/dummy-run --seeds 20")
+@verb("controls", "smoke/dummy-run --seeds 20")
 @takes_scenarios
 @takes_build()
 @click.option(

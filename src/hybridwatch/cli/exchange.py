@@ -120,7 +120,7 @@ class Haul:
         }
 
 
-@verb("ingest", "hybridwatch ingest results.json --testbed my-machine --build cpu-0.27.1")
+@verb("ingest", "results.json --testbed my-machine --build cpu-0.27.1")
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER..."
 )
@@ -292,9 +292,7 @@ _OF_CLIENT: Final = frozenset({"hud", "inferencex", "perf-eval"})
 """These need the load client's JSON, which lies beside the record."""
 
 
-@verb(
-    "export", "hybridwatch export --to csv --out all.csv", "hybridwatch export latest --to bencher"
-)
+@verb("export", "--to csv --out all.csv", "latest --to bencher")
 @click.argument("records", nargs=-1, metavar="[RECORD]...", shell_complete=completion.records)
 @click.option("--to", "form", required=True, type=click.Choice(_FORMS), help="The format.")
 @click.option(

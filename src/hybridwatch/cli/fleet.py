@@ -63,23 +63,12 @@ from hybridwatch.system.stopping import stoppable
 _FORMS: Final = {"github": github_matrix, "buildkite": buildkite_steps}
 
 
-@verb_group(
-    "fleet",
-    "hybridwatch fleet plan",
-    "hybridwatch fleet run --address auto",
-    "hybridwatch fleet status",
-)
+@verb_group("fleet", "plan", "run --address auto", "status")
 def command() -> None:
     """Measure on many hosts: plan jobs, drain the queue, see how it stands (docs/fleet.md)."""
 
 
-@verb(
-    "plan",
-    "hybridwatch fleet plan",
-    "hybridwatch fleet plan fleet.toml --night 1a2b3c4",
-    "hybridwatch fleet plan --github",
-    of=command,
-)
+@verb("plan", "", "fleet.toml --night 1a2b3c4", "--github", of=command)
 @click.argument("file", required=False, type=FILE)
 @click.option(
     "--night",
@@ -107,12 +96,7 @@ def plan_command(file: Path | None, night: str | None, results: Path, form: str 
     _put(matrix, jobs, results, as_json=form == "json")
 
 
-@verb(
-    "confirm",
-    "hybridwatch fleet confirm",
-    "hybridwatch fleet confirm fleet.toml --json",
-    of=command,
-)
+@verb("confirm", "", "fleet.toml --json", of=command)
 @click.argument("file", required=False, type=FILE)
 @takes_results("Folder whose records have the alerts, and whose database has the queue.")
 @takes_json("Print the jobs as JSON.")
@@ -149,13 +133,7 @@ _OPEN_DOOR: Final = (
 )
 
 
-@verb(
-    "run",
-    "hybridwatch fleet run",
-    "hybridwatch fleet run --label kind=epyc",
-    "hybridwatch fleet run --address auto --patience 600",
-    of=command,
-)
+@verb("run", "", "--label kind=epyc", "--address auto --patience 600", of=command)
 @click.option(
     "--address",
     default=_LOCAL,
@@ -254,7 +232,7 @@ def _print_summary(summary: DriverSummary, *, as_json: bool) -> None:
             say(f"{plural(count, 'job')} left: {reason or 'a driver went before their turn'}")
 
 
-@verb("status", "hybridwatch fleet status", "hybridwatch fleet status --json", of=command)
+@verb("status", "", "--json", of=command)
 @takes_results("Folder whose database has the queue.")
 @takes_json()
 def status_command(results: Path, *, as_json: bool) -> None:
@@ -268,13 +246,7 @@ def status_command(results: Path, *, as_json: bool) -> None:
         say("the queue is empty; fill it: hybridwatch fleet plan")
 
 
-@verb(
-    "hosts",
-    "hybridwatch fleet hosts",
-    "hybridwatch fleet hosts --lift epyc-3",
-    "hybridwatch fleet hosts --quarantine epyc-3 --reason 'a new fan'",
-    of=command,
-)
+@verb("hosts", "", "--lift epyc-3", "--quarantine epyc-3 --reason 'a new fan'", of=command)
 @click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
 @click.option("--retire", metavar="HOST", help="One is gone for good: its series begin again.")
@@ -313,12 +285,7 @@ def hosts_command(
     Console().print(table)
 
 
-@verb(
-    "logs",
-    "hybridwatch fleet logs 1a2b3c4d",
-    "hybridwatch fleet logs 1a2b3c4d --attempt 1",
-    of=command,
-)
+@verb("logs", "1a2b3c4d", "1a2b3c4d --attempt 1", of=command)
 @click.argument("job")
 @click.option(
     "--attempt", type=click.IntRange(1), help="Which try.  [default: the last that ended]"
@@ -334,12 +301,7 @@ def logs_command(job: str, attempt: int | None, results: Path) -> None:
         raise FleetError(f"{results / found}: cannot be read: {error.strerror}") from error
 
 
-@verb(
-    "cancel",
-    "hybridwatch fleet cancel 1a2b3c4d",
-    "hybridwatch fleet cancel --night 2026-11-21",
-    of=command,
-)
+@verb("cancel", "1a2b3c4d", "--night 2026-11-21", of=command)
 @click.argument("jobs", nargs=-1)
 @click.option("--night", metavar="NAME", help="Every job of this night that is still open.")
 @takes_results("Folder whose database has the queue.")

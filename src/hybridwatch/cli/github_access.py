@@ -1,13 +1,17 @@
-"""How a verb gets at a pull request, and at the page and the summary of a job of GitHub Actions."""
+"""How a verb gets at a pull request, and at the page and the summary of a job; ``suspects``."""
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hybridwatch.cli.options import FILE, print_json, takes_json, verb
 from hybridwatch.errors import ExportError, GithubError, HybridwatchError
+from hybridwatch.orchestration.bisect.answer_file import SearchAnswer, read_answer
+from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.client import RepositoryAccess
@@ -83,3 +87,40 @@ def add_to_summary(text: str) -> bool:
             f"{SUMMARY}: {place}: cannot be written: {error.strerror or error}"
         ) from error
     return True
+
+
+@verb("suspects", "answer.json --repo OWNER/NAME --dry-run", "answer.json --repo OWNER/NAME")
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@takes_repo
+@click.option("--dry-run", is_flag=True, help="Print the Markdown and post nothing.")
+@takes_json()
+def suspects_command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool) -> None:
+    """Comment, once, on the pull request that a search has found to be the cause.
+
+    FILE is what `hybridwatch bisect --json` printed. Only what was confirmed by a new measurement
+    is told. If a few commits could not be told apart, each of their pull requests hears it.
+    """
+    rows = [row for file in files for row in _rows(file, read_answer(file), repo, dry_run=dry_run)]
+    if as_json:
+        print_json({"schema_version": 1, "suspects": rows})
+    for row in () if as_json else rows:
+        place = "" if row["pull_request"] is None else f"{repo}#{row['pull_request']}: "
+        say(f"{row['commit'] or row['file']}: {place}{row['done']}")
+
+
+def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
+    client = access("suspects", writes=not dry_run)
+    from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
+
+    def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
+        return {"file": str(file), "commit": commit, "pull_request": number, "done": done}
+
+    if why := hindrance(found):
+        yield row(None, None, f"nobody is told: {why}")
+    elif dry_run:
+        for suspect in found.suspects:
+            click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
+            yield row(suspect.name, None, "would be told")
+    else:
+        for one in tell_authors(client, repo, found):
+            yield row(one.suspect.name, one.number, one.done)

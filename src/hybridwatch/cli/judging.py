@@ -113,9 +113,9 @@ def takes_records(*, required: bool) -> Callable[[_Verb], _Verb]:
 
 @verb(
     "compare",
-    "hybridwatch compare latest",
-    "hybridwatch compare a5fa7e47 7cbdb7a2",
-    'hybridwatch compare "latest#0" "7cbdb7a2#0" --json',
+    "latest",
+    "a5fa7e47 7cbdb7a2",
+    '"latest#0" "7cbdb7a2#0" --json',
     text=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}",
 )
 @takes_records(required=True)
@@ -148,10 +148,10 @@ def compare_command(
 
 @verb(
     "gate",
-    "hybridwatch gate latest",
-    "hybridwatch gate --results results --policy ci/gate.toml",
-    "hybridwatch gate --results results --junit gate.xml",
-    "hybridwatch gate --results results --github",
+    "latest",
+    "--results results --policy ci/gate.toml",
+    "--results results --junit gate.xml",
+    "--results results --github",
     text="Pass or fail. The exit status is 1 on a regression that stands under Holm's control and "
     "that the policy blocks, on an expectation that is broken on both sides and not known to the "
     "policy, and on anything missing or failed. A known-bad control passes when "
@@ -252,7 +252,7 @@ def _details(findings: ChangeReview) -> Iterator[str]:
             yield from gate_lines(found, findings.policy, many=many)
 
 
-@verb("explain", "hybridwatch explain latest", 'hybridwatch explain latest "ttft p99"')
+@verb("explain", "latest", 'latest "ttft p99"')
 @click.argument("verdict", shell_complete=completion.verdicts)
 @click.argument("metric", required=False)
 @takes_results("Folder in which ids and the records of a verdict are looked up.")
@@ -306,11 +306,7 @@ def _chosen(report: Report, metric: str | None) -> tuple[Comparison, ...]:
     return chosen
 
 
-@verb(
-    "detect",
-    "hybridwatch detect history.csv",
-    "hybridwatch export --to csv --metric ttft | hybridwatch detect -",
-)
+@verb("detect", "history.csv", "hybridwatch export --to csv --metric ttft | hybridwatch detect -")
 @click.argument("file")
 @click.option(
     "--better",

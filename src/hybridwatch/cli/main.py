@@ -140,8 +140,8 @@ VERBS: Final[Mapping[str, str]] = {
 _TOGETHER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("init", "scenarios"), "scenarios"),
     **dict.fromkeys(("compare", "explain", "detect", "gate"), "judging"),
-    **dict.fromkeys(("comment", "suspects"), "comment"),
     **dict.fromkeys(("ingest", "export"), "exchange"),
+    "suspects": "github_access",
     **dict.fromkeys(("store", "prune"), "store"),
     **dict.fromkeys(("records", "index", "sql", "openmetrics", "page"), "results"),
 }

@@ -23,11 +23,7 @@ from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
 
-@verb(
-    "nightly",
-    "hybridwatch nightly smoke --hours 2",
-    "hybridwatch nightly smoke --baseline cpu-0.27.1 --build cpu-0.28.0",
-)
+@verb("nightly", "smoke --hours 2", "smoke --baseline cpu-0.27.1 --build cpu-0.28.0")
 @takes_scenarios
 @takes_build("The engine build to watch.")
 @click.option(

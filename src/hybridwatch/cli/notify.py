@@ -96,13 +96,7 @@ def render_lines(found: Sequence[Sent]) -> list[str]:
     return lines or [f"nothing new for {plural(len(found), 'channel')}"]
 
 
-@verb(
-    "notify",
-    "hybridwatch notify --dry-run",
-    "hybridwatch notify",
-    "hybridwatch notify --channel team --json",
-    "hybridwatch notify notify.toml --skip",
-)
+@verb("notify", "--dry-run", "", "--channel team --json", "notify.toml --skip")
 @click.argument("file", required=False, type=FILE)
 @click.option(
     "--channel", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."

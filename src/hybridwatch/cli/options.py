@@ -45,17 +45,29 @@ def examples(*commands: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
 
 
+def _epilog(path: str, calls: tuple[str, ...]) -> str:
+    whole = [one if one.startswith(_NAME) else f"{_NAME} {path} {one}".rstrip() for one in calls]
+    return examples(*whole)
+
+
 def verb(
-    name: str, *commands: str, of: click.Group | None = None, text: str | None = None
+    name: str, *calls: str, of: click.Group | None = None, text: str | None = None
 ) -> Callable[[_Verb], click.Command]:
-    """Make a verb, or one of a group, whose help ends with examples; ``text`` is all before."""
-    make = click.command if of is None else of.command
-    return make(name, epilog=examples(*commands), help=text)
+    """Make a verb, or one of a group.
+
+    Args:
+        name: The verb's.
+        calls: Examples that end its help: whole commands, or what follows the verb in one.
+        of: The group.
+        text: What the help says before them, instead of the docstring.
+    """
+    make, path = (click.command, name) if of is None else (of.command, f"{of.name} {name}")
+    return make(name, epilog=_epilog(path, calls), help=text)
 
 
-def verb_group(name: str, *commands: str) -> Callable[[_Verb], click.Group]:
-    """Make a verb that has verbs of its own."""
-    return click.group(name, epilog=examples(*commands))
+def verb_group(name: str, *calls: str) -> Callable[[_Verb], click.Group]:
+    """Make a verb that has verbs of its own; ``calls`` are as for ``verb``."""
+    return click.group(name, epilog=_epilog(name, calls))
 
 
 def takes_json(says: str = "Print one JSON object (docs/json.md).") -> Callable[[_Verb], _Verb]:

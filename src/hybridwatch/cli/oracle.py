@@ -35,7 +35,7 @@ from hybridwatch.system.stopping import stoppable
 _BY: Final = ("transformers", "engine")
 
 
-@verb_group("oracle", "hybridwatch oracle check smoke/padded-graph-rows")
+@verb_group("oracle", "check smoke/padded-graph-rows")
 def command() -> None:
     """Store and check right answers that come from outside the engine.
 
@@ -48,8 +48,8 @@ _takes_build = takes_build("Build whose environment has transformers, or whose e
 
 @verb(
     "make",
-    "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows",
-    "hybridwatch oracle make tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
+    "tiny-hybrid smoke/padded-graph-rows",
+    "tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
     of=command,
 )
 @click.argument("model")
@@ -81,7 +81,7 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     click.echo(f"{path}: {sum(map(len, made[1]))} requests in {count} trials, by {by}")
 
 
-@verb("check", "hybridwatch oracle check smoke/padded-graph-rows", of=command)
+@verb("check", "smoke/padded-graph-rows", of=command)
 @takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
@@ -99,12 +99,7 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
     leave(bad_news=differing)
 
 
-@verb(
-    "ask",
-    "hybridwatch oracle ask smoke --build cpu-0.27.1",
-    "hybridwatch oracle ask smoke/dummy-run --build cpu-0.32.0 --json",
-    of=command,
-)
+@verb("ask", "smoke --build cpu-0.27.1", "smoke/dummy-run --build cpu-0.32.0 --json", of=command)
 @takes_scenarios
 @takes_build("Whose engine is asked, as it is.")
 @takes_json("Print one JSON object at the end.")

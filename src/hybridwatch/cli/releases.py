@@ -37,12 +37,12 @@ from hybridwatch.system.stopping import stoppable
 _Place = tuple[Scenario, BuildRequest]
 
 
-@verb_group("releases", "hybridwatch releases run smoke", "hybridwatch releases card")
+@verb_group("releases", "run smoke", "card")
 def command() -> None:
     """Show what is clean, broken or missing in each release and model runner."""
 
 
-@verb("run", "hybridwatch releases run smoke --build cpu-0.32.0+v2", of=command)
+@verb("run", "smoke --build cpu-0.32.0+v2", of=command)
 @takes_scenarios
 @takes_builds(
     "A release and its model runner; may be repeated.  [default: both runners of each CPU "
@@ -93,7 +93,7 @@ def run_command(
             console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
 
 
-@verb("card", "hybridwatch releases card --out docs/releases.md", of=command)
+@verb("card", "--out docs/releases.md", of=command)
 @click.option("--out", type=FILE, help="File to write; without it the card is printed.")
 @takes_results("Folder in which the card is kept.")
 def card_command(out: Path | None, results: Path) -> None:

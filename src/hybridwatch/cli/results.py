@@ -57,12 +57,7 @@ _ROLES: Final = {Role.KNOWN_BAD: "control", Role.A_A: "A/A", Role.PLANTED: "plan
 """Runs of which the baseline says it all: the other side is like it but for the role."""
 
 
-@verb(
-    "records",
-    "hybridwatch records",
-    "hybridwatch records --scenario smoke --role known-bad",
-    "hybridwatch records --build cpu-0.31.0 --all --json",
-)
+@verb("records", "", "--scenario smoke --role known-bad", "--build cpu-0.31.0 --all --json")
 @click.option(
     "--scenario",
     metavar="SCENARIO",
@@ -145,7 +140,7 @@ def _builds(run: Run) -> str:
     return " \u2192 ".join(side_names(labels))
 
 
-@verb("index", "hybridwatch index")
+@verb("index", "")
 @takes_results("Folder whose records are read.")
 @click.option("--rebuild", is_flag=True, help="Read every record again.")
 @takes_json()
@@ -177,9 +172,7 @@ def index_to_json(index: Index) -> dict[str, Any]:
 
 
 @verb(
-    "sql",
-    'hybridwatch sql "SELECT verdict, count(*) FROM verdict GROUP BY verdict"',
-    'hybridwatch sql "SELECT * FROM run" --csv',
+    "sql", '"SELECT verdict, count(*) FROM verdict GROUP BY verdict"', '"SELECT * FROM run" --csv'
 )
 @click.argument("statement")
 @takes_results("Folder whose records the question is about.")
@@ -211,11 +204,7 @@ def sql_command(statement: str, results: Path, form: str | None) -> None:
         Console().print(table)
 
 
-@verb(
-    "openmetrics",
-    "hybridwatch openmetrics",
-    "hybridwatch openmetrics --out /var/lib/node_exporter/hybridwatch.prom",
-)
+@verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")
 @takes_results("Folder whose records are told of.")
 @click.option(
     "--out", type=FILE, help="File to write, whole or not at all.  [default: standard output]"
@@ -237,11 +226,7 @@ def openmetrics_command(results: Path, out: Path | None) -> None:
         write_file(out, written, told=True)
 
 
-@verb(
-    "page",
-    "hybridwatch page run --query run=dcc7e0b6 --out run.html",
-    "hybridwatch page overview --out overview.html",
-)
+@verb("page", "run --query run=dcc7e0b6 --out run.html", "overview --out overview.html")
 @click.argument("screen", type=click.Choice(list(SCREENS)))
 @click.option("--query", default="", help="The part after the ? of the page's address.")
 @takes_results("Folder whose records are shown.")

@@ -29,7 +29,7 @@ _FIRST: Final = "mine/first"
 _FIELDS: Final = ("id", "version", "fix", "fix_v2", "model", "accelerator", "since", "until")
 
 
-@verb("init", "hybridwatch init ~/hybridwatch")
+@verb("init", "~/hybridwatch")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 def init_command(folder: Path) -> None:
     """Make DIR a home: a place for builds, scenarios, models, faults and fixes of your own.
@@ -83,12 +83,7 @@ def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
     say(*(f"{workload}: {note}" for note in carried.notes))
 
 
-@verb(
-    "scenarios",
-    "hybridwatch scenarios",
-    "hybridwatch scenarios --check",
-    "hybridwatch scenarios --from workload.yaml --out scenarios",
-)
+@verb("scenarios", "", "--check", "--from workload.yaml --out scenarios")
 @click.option("--check", is_flag=True, help="Only validate every file.")
 @click.option("--all", "everything", is_flag=True, help="Also show the reason for each scenario.")
 @takes_json("Print one JSON object.")

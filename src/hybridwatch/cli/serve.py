@@ -18,7 +18,7 @@ from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 
 
-@verb("serve", "hybridwatch serve --api", "hybridwatch serve --api --require-token")
+@verb("serve", "--api", "--api --require-token")
 @click.option("--api", is_flag=True, required=True, help="Serve the HTTP API (docs/api.md).")
 @takes_results("Folder whose records are served.")
 @takes_port(8502)

@@ -35,18 +35,12 @@ _NAMED = 10
 """Protected runs that are named."""
 
 
-@verb_group("store", "hybridwatch store check")
+@verb_group("store", "check")
 def store_command() -> None:
     """Verify the results folder."""
 
 
-@verb(
-    "check",
-    "hybridwatch store check",
-    "hybridwatch store check --seal",
-    "hybridwatch store check --results s3://nightly-records/vllm --json",
-    of=store_command,
-)
+@verb("check", "", "--seal", "--results s3://nightly-records/vllm --json", of=store_command)
 @takes_results("Folder whose files are read.")
 @click.option("--seal", is_flag=True, help=f"Write digests of records that have none to {SUMS}.")
 @takes_json()
@@ -95,7 +89,7 @@ def _print(found: StoreCheck, *, sealed: bool) -> None:
         click.echo(f"{one_line(name)}: has no record, left by a process that was killed")
 
 
-@verb("prune", "hybridwatch prune", "hybridwatch prune --answers-days 14 --every-days 90 --yes")
+@verb("prune", "", "--answers-days 14 --every-days 90 --yes")
 @takes_results("Folder that is pruned.")
 @click.option(
     "--answers-days",

@@ -21,17 +21,12 @@ from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.reports.stacked import StackedTable
 
 
-@verb_group("token", "hybridwatch token make ci --scope ingest")
+@verb_group("token", "make ci --scope ingest")
 def command() -> None:
     """Manage tokens of the HTTP API (docs/api.md)."""
 
 
-@verb(
-    "make",
-    "hybridwatch token make grafana --scope read",
-    "hybridwatch token make ci --scope read --scope ingest --days 90",
-    of=command,
-)
+@verb("make", "grafana --scope read", "ci --scope read --scope ingest --days 90", of=command)
 @click.argument("name")
 @click.option(
     "--scope",
@@ -56,7 +51,7 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
     click.echo("Keep it: it is not shown again.", err=True)
 
 
-@verb("list", "hybridwatch token list --json", of=command)
+@verb("list", "--json", of=command)
 @takes_results("Folder whose API takes the tokens.")
 @takes_json()
 def list_all(*, results: Path, as_json: bool) -> None:
@@ -74,7 +69,7 @@ def list_all(*, results: Path, as_json: bool) -> None:
     Console().print(table)
 
 
-@verb("revoke", "hybridwatch token revoke ci", of=command)
+@verb("revoke", "ci", of=command)
 @click.argument("name")
 @takes_results("Folder whose API takes the token.")
 def revoke(*, name: str, results: Path) -> None:

@@ -12,7 +12,6 @@ from hybridwatch.analysis.blindness import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.labels import MOST_TRIALS, plural
-from hybridwatch.cli.measuring import RunOptions, measure_scenarios
 from hybridwatch.cli.options import (
     leave,
     print_json,
@@ -23,6 +22,7 @@ from hybridwatch.cli.options import (
     with_results,
 )
 from hybridwatch.cli.outcome import RunOutcome, print_closing
+from hybridwatch.cli.run import RunOptions, measure_scenarios
 from hybridwatch.cli.subjects import (
     chosen,
     lines_about,
@@ -62,10 +62,7 @@ _NAMES: Final = {
 
 
 @verb(
-    "try",
-    "hybridwatch try ~/vllm",
-    "hybridwatch try ~/vllm smoke/padded-graph-rows --max-minutes 30",
-    "hybridwatch try ~/vllm --phases contract",
+    "try", "~/vllm", "~/vllm smoke/padded-graph-rows --max-minutes 30", "~/vllm --phases contract"
 )
 @click.argument("source", metavar="SOURCE", type=click.Path(path_type=Path))
 @takes_scenarios

@@ -19,3 +19,15 @@ def call(tmp_path: Path) -> Callable[..., Result]:
         return answer
 
     return run
+
+
+@pytest.fixture
+def own_policy(tmp_path: Path) -> Callable[[str], tuple[str, str]]:
+    """Write a policy; gives the words that name it. Without rules it blocks everything."""
+
+    def write(text: str = '[[rule]]\nmetric = "*"\naction = "block"\n') -> tuple[str, str]:
+        file = tmp_path / "own.toml"
+        file.write_text(text)
+        return "--policy", str(file)
+
+    return write

@@ -61,11 +61,10 @@ def test_a_pin_that_is_asked_for_and_missing_is_what_the_error_is_about(store, c
 
 
 def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_itself(
-    store, call, tmp_path
+    store, call, own_policy, tmp_path
 ) -> None:
-    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     (tmp_path / "baselines.toml").write_text(PIN)
-    words = ("--policy", str(tmp_path / "own.toml"))
+    words = own_policy()
     first = store("1f0a9c3e", GOOD)
     alone = call("gate", *words)
     assert alone.exit_code == 1

@@ -168,9 +168,14 @@ def test_requests_of_another_run_than_the_report_beside_them_are_named(ingest, t
     assert answer.exit_code == 1
     assert "expected the requests of profile_export_aiperf.json, found those of" in answer.output
     assert "1 added, 0 already there, 1 not taken" in answer.output
-    # Beside the report of a failed run they are not missed.
+
+
+def test_requests_beside_the_report_of_a_failed_run_are_not_missed(ingest, tmp_path) -> None:
+    folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
     report = folder / "profile_export_aiperf.json"
     report.write_text(json.dumps(json.loads(report.read_text()) | {"was_cancelled": True}))
+    requests = folder / "profile_export.jsonl"
+    requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
     assert ingest(folder).exit_code == 0
 
 

@@ -14,11 +14,12 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import BASELINE, NEWER, RECENT, a_run
+from tests.builders import BASELINE, NEWER, RECENT, SCENARIO, a_run
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,)}
 BAD = {PADDED: (4.0,)}
+RULE = '[[rule]]\nmetric = "*"\naction = "block"\n'
 CAUGHT = "1 of 1 bug caught, the healthy engine clean"
 
 
@@ -86,30 +87,22 @@ def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:
 
 def test_a_control_beside_a_regression_does_not_hide_it(call, store) -> None:
     store(GOOD, BAD)
-    run = a_run(GOOD, BAD, builds=(BASELINE, NEWER))
-    store(GOOD, BAD, id="22222222", builds=run.builds, scenario=replace(run.scenario, id="x/y"))
+    other = replace(SCENARIO, id="x/y")
+    store(GOOD, BAD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
     answer = call("gate")
     assert answer.exit_code == 1
     assert answer.output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
 
 
 def test_a_control_is_no_measurement_of_an_expected_scenario_beside_comparisons(
-    call, store, tmp_path
+    call, store, own_policy
 ) -> None:
-    policy = tmp_path / "own.toml"
-    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
-    policy.write_text(f'expected = ["smoke/padded-graph-rows"]\n{rule}')
+    policy = own_policy(f'expected = ["smoke/padded-graph-rows"]\n{RULE}')
     store(GOOD, BAD)
-    assert call("gate", "--policy", str(policy)).exit_code == 0
-    run = a_run(GOOD, GOOD)
-    store(
-        GOOD,
-        GOOD,
-        id="22222222",
-        builds=(BASELINE, NEWER),
-        scenario=replace(run.scenario, id="smoke/dummy-run"),
-    )
-    answer = call("gate", "--policy", str(policy))
+    assert call("gate", *policy).exit_code == 0
+    other = replace(SCENARIO, id="smoke/dummy-run")
+    store(GOOD, GOOD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
+    answer = call("gate", *policy)
     assert answer.exit_code == 1
     assert "smoke/padded-graph-rows: missing" in answer.output
 
@@ -130,18 +123,14 @@ def test_a_folder_that_is_not_there_is_a_wrong_call(call, verb) -> None:
 
 
 def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
-    call, store, tmp_path
+    call, store, own_policy
 ) -> None:
-    policy = tmp_path / "own.toml"
-    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
-    policy.write_text(f'expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n{rule}')
+    policy = own_policy(f'expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n{RULE}')
     store(GOOD, BAD)
-    run = a_run(GOOD, BAD)
-    other = replace(run.scenario, id="smoke/dummy-run")
-    store(GOOD, BAD, id="22222222", scenario=other)
+    store(GOOD, BAD, id="22222222", scenario=replace(SCENARIO, id="smoke/dummy-run"))
     for number in range(2):
         store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=RECENT)
-    answer = call("gate", "--policy", str(policy))
+    answer = call("gate", *policy)
     assert answer.exit_code == 0, answer.output
     assert "no baseline for run of one build, so its times are not judged: " in answer.output
     last = answer.output.splitlines()[-1]

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
-from hybridwatch.cli import measuring as verb
+from hybridwatch.cli import run as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.text import Text
 
-from hybridwatch.cli import measuring as verb
+from hybridwatch.cli import run as verb
 from hybridwatch.cli.by_phase import Board
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.subjects import briefly

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hybridwatch.cli import controls, measuring
+from hybridwatch.cli import controls
+from hybridwatch.cli import run as run_verb
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.scenarios import init_command as init_command
 from hybridwatch.cli.scenarios import make_home
@@ -183,9 +184,7 @@ def test_a_name_of_nothing_is_told_before_builds_are_asked():
 @pytest.mark.parametrize("verb", ["run", "controls"])
 @pytest.mark.usefixtures("checkout")
 def test_a_gpu_scenario_on_a_cpu_build_is_one_line_and_status_2(verb, monkeypatch):
-    monkeypatch.setattr(
-        measuring, "run_session", lambda _: pytest.fail("nothing is to be measured")
-    )
+    monkeypatch.setattr(run_verb, "run_session", lambda _: pytest.fail("nothing is to be measured"))
     monkeypatch.setattr(controls, "run_session", lambda _: pytest.fail("nothing either"))
     result: Result = CliRunner().invoke(cli, [verb, "gpu", "--build", "tiny-1.0"])
     assert (result.exit_code, result.stdout) == (2, "")
