@@ -109,8 +109,8 @@ def command(
     end = time.monotonic() + max_minutes * _MINUTE
     build = _added(source, name, base)
     console = Console(stderr=as_json)
-    for line in lines_about(build, check_build(build)):
-        console.print(as_text(line), soft_wrap=True)
+    for told in lines_about(build, check_build(build)):
+        console.print(as_text(told), soft_wrap=True)
     trying = _Trying((base or build.base, build.name), results, console, line)
     named = sorted(chosen(scenarios or ("smoke",), trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES

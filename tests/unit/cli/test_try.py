@@ -143,6 +143,22 @@ def test_the_answer_says_what_was_not_looked_at(engines, tmp_path):
     assert found["not_timed"] == []
 
 
+def test_a_stated_line_is_that_of_the_own_build_and_none_is_none(engines, tmp_path, monkeypatch):
+    asked = []
+
+    class Asked(OwnBench):
+        def __init__(self, scenario, sides, *rest) -> None:
+            super().__init__(scenario, *rest)
+            asked.append([side.line for side in sides])
+
+    monkeypatch.setattr(session, "EnginePool", Asked)
+    engines(Machine())
+    for stated, line in (((), None), (("--line", "pr-1"), "pr-1")):
+        done = call(tmp_path, a_copy(tmp_path), "smoke/padded", "--phases", "contract", *stated)
+        assert done.exit_code == 0, done.output
+        assert asked.pop() == [None, line]
+
+
 def test_the_table_heads_its_columns_by_what_is_in_them(engines, tmp_path):
     engines(Machine())
     done = call(tmp_path, a_copy(tmp_path), "--phases", "contract")
