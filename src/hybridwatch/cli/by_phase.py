@@ -64,10 +64,7 @@ class Board:
             yield
             return
         with Live(
-            get_renderable=self.drawn,
-            console=self._console,
-            refresh_per_second=2,
-            transient=True,
+            get_renderable=self.drawn, console=self._console, refresh_per_second=2, transient=True
         ):
             yield
 

@@ -44,12 +44,7 @@ from hybridwatch.orchestration.fleet.matrix import (
     github_matrix,
     read_matrix,
 )
-from hybridwatch.orchestration.fleet.overview import (
-    Overview,
-    host_json,
-    job_json,
-    read_overview,
-)
+from hybridwatch.orchestration.fleet.overview import Overview, host_json, job_json, read_overview
 from hybridwatch.orchestration.fleet.placing import HostStatus
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.orchestration.nightly.policy import policy_here

@@ -14,13 +14,7 @@ from hybridwatch.analysis.noisy_machine import BLOCKS, blocks_missing, leaves_wo
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.by_phase import (
-    FailedScenarios,
-    Plan,
-    found_in,
-    measure_by_phase,
-    stopped_line,
-)
+from hybridwatch.cli.by_phase import FailedScenarios, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, print_closing
 from hybridwatch.cli.subjects import (
