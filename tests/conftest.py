@@ -8,7 +8,7 @@ from typing import Any, Final
 import hypothesis
 import pytest
 
-from hybridwatch.cli.init import make_home
+from hybridwatch.cli.scenarios import make_home
 from hybridwatch.system.home import HOME_VARIABLE
 from tests.closing import carry_reasons, closing
 from tests.draws import draw_alike_in_every_order

@@ -24,7 +24,7 @@ REFERENCE: Final = re.compile(r'"hybridwatch_engine(?:_lab)?(?:\.\w+)+:(\w+)"')
 """How a fix names the function that shows it at work, which is loaded by that name."""
 KINDS: Final = frozenset({"class", "function", "method", "property", "unreachable_code"})
 DECORATORS: Final = [
-    *("@*.command", "@*.group", "@rule", "@stands_in_for"),
+    *("@*.command", "@*.group", "@verb", "@verb_group", "@rule", "@stands_in_for"),
     *("@field_validator", "@model_serializer", "@model_validator"),
 ]
 """Click, pydantic, hypothesis and our own kernels keep what they decorate and call it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.cli.choosing import chosen
+from hybridwatch.cli.subjects import chosen
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase, Run, Trial

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.cli import answer_queue
+from hybridwatch.cli import answer
 from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
@@ -41,7 +41,7 @@ def call(tmp_path, monkeypatch, hub) -> Callable[..., Any]:
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     monkeypatch.setenv("GITHUB_API_URL", hub.base)
     (tmp_path / "fleet.toml").write_text(MATRIX)
-    monkeypatch.setattr(answer_queue, "MATRIX_FILE", tmp_path / "fleet.toml")
+    monkeypatch.setattr(answer, "MATRIX_FILE", tmp_path / "fleet.toml")
 
     def run(*words: str) -> Any:
         place = ["--repo", REPOSITORY, "--results", str(tmp_path / "results")]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.main import cli, verbs
+from hybridwatch.cli.subjects import chosen
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
 from hybridwatch.records.store.layout import read_run_id

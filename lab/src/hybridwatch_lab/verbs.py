@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hybridwatch.cli.verb import Verb
+from hybridwatch.cli.main import Verb
 
 _COMMANDS: Final = "hybridwatch_lab.commands"
 _LAB: Final = "hybridwatch-lab"

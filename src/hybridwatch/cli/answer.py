@@ -1,9 +1,13 @@
-"""``hybridwatch answer``: what people ask for in comments on a pull request."""
+"""``hybridwatch answer``: what people ask for in comments on a pull request.
+
+Where a fleet measures, that goes into its queue, and out of it.
+"""
 
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,18 +17,23 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.answer_queue import matrix_that_asks, put_into_queue, refresh_command
-from hybridwatch.cli.github_access import REPOSITORY, access, pull_request
-from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.step_summary import run_address
+from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.cli.fleet_queue import made_queue, planned_queue
+from hybridwatch.cli.github_access import access, pull_request, run_address, takes_repo
+from hybridwatch.cli.options import FILE, takes_results, verb, verb_group
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.errors import FleetError, GithubError
+from hybridwatch.errors import FleetError, GithubError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.bisect.journal import read_answer
+from hybridwatch.orchestration.fleet.job import JobState
+from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.checkout import takes_policy
-from hybridwatch.reports.escape import as_code, fenced_lines
-from hybridwatch.reports.pull_request import render
+from hybridwatch.reports.escape import as_code, escape, fenced_lines
+from hybridwatch.reports.pull_request import render, render_title
 from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.answering import AnswerOrder
@@ -40,25 +49,18 @@ _RESULT_BYTES: Final = 20_000
 _LONGEST_NOTE: Final = 300
 
 
-@click.group(
+@verb_group(
     "answer",
-    epilog=examples(
-        "hybridwatch answer comment event.json --repo OWNER/NAME --job job.txt",
-        "hybridwatch answer result --repo OWNER/NAME --pr 12 --comment 3456 --state done",
-    ),
+    "comment event.json --repo OWNER/NAME --job job.txt",
+    "result --repo OWNER/NAME --pr 12 --comment 3456 --state done",
 )
 def command() -> None:
     """Answer commands in comments on a pull request (docs/pull-request-commands.md)."""
 
 
-@command.command(
-    "comment",
-    epilog=examples(
-        'hybridwatch answer comment "$GITHUB_EVENT_PATH" --repo OWNER/NAME --job "$GITHUB_OUTPUT"'
-    ),
-)
-@click.argument("event", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--repo", type=REPOSITORY, metavar="OWNER/NAME", required=True, help="On GitHub.")
+@verb("comment", '"$GITHUB_EVENT_PATH" --repo OWNER/NAME --job "$GITHUB_OUTPUT"', of=command)
+@click.argument("event", type=FILE)
+@takes_repo
 @click.option(
     "--build",
     "builds",
@@ -69,7 +71,7 @@ def command() -> None:
 )
 @click.option(
     "--job",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="File that gets what is to be measured, as outputs of a job: arguments, head.",
 )
 @takes_results("Folder in which compare and explain look.")
@@ -96,34 +98,27 @@ def comment_command(
 
 
 def _answer(order: "AnswerOrder", repo: str, results: Path, job: Path | None) -> None:
+    from hybridwatch.integrations.github import grammar
     from hybridwatch.integrations.github.answering import put_entry
-    from hybridwatch.integrations.github.grammar import (
-        HELP,
-        Bisect,
-        Compare,
-        Explain,
-        Help,
-        Measure,
-        arguments,
-    )
     from hybridwatch.integrations.github.our_comment import RequestState
 
     entry, result = order.asked, ""
     match order.command:
-        case Help():
-            entry, result = entry.model_copy(update={"state": RequestState.DONE}), HELP
-        case Compare() | Explain() as command:
-            status, result = _read(arguments(command), results)
-            entry = entry.model_copy(
-                update={"state": RequestState.FAILED if status > 1 else RequestState.DONE}
-            )
-        case Measure() | Bisect() as command:
+        case grammar.Help():
+            entry, result = entry.model_copy(update={"state": RequestState.DONE}), grammar.HELP
+        case grammar.Compare() | grammar.Explain() as command:
+            status, result = _read(grammar.arguments(command), results)
+            state = RequestState.FAILED if status > 1 else RequestState.DONE
+            entry = entry.model_copy(update={"state": state})
+        case grammar.Measure() | grammar.Bisect() as command:
             entry = _to_be_measured(order, command, repo, results, can_hand_on=job is not None)
         case None:
             pass
     put_entry(order.pull, entry, result)
     if entry.state is RequestState.RUNNING and job is not None and order.command is not None:
-        _hand_on(job, arguments(order.command), order.pull.head)
+        words = json.dumps(grammar.arguments(order.command))
+        with job.open("a", encoding="ascii") as file:  # none of it has a line end
+            file.write(f"arguments={words}\nhead={order.pull.head}\n")
     say(f"answer: {entry.words}: {entry.state.value}")
 
 
@@ -139,9 +134,11 @@ def _to_be_measured(
     from hybridwatch.integrations.github.grammar import Measure
     from hybridwatch.integrations.github.our_comment import RequestState
 
-    matrix, entry = matrix_that_asks(), order.asked
+    file, entry = home() / MATRIX_FILE, order.asked
+    matrix = read_matrix(file) if file.is_file() else None
     change: dict[str, object] = {"state": RequestState.RUNNING, "link": run_address()}
-    if matrix is not None and isinstance(command, Measure) and not command.known_bad:
+    asks = matrix is not None and matrix.ask is not None
+    if matrix is not None and asks and isinstance(command, Measure) and not command.known_bad:
         try:
             place = repo, order.pull.number, entry.comment
             note = put_into_queue(matrix, command, results, place)
@@ -152,12 +149,6 @@ def _to_be_measured(
     elif not can_hand_on:
         change = {"state": RequestState.REFUSED, "note": "this is not measured here"}
     return entry.model_copy(update=change)
-
-
-def _hand_on(job: Path, words: list[str], head: str) -> None:
-    """Write what is to be measured; none of it has a line end."""
-    with job.open("a", encoding="ascii") as file:
-        file.write(f"arguments={json.dumps(words)}\nhead={head}\n")
 
 
 def _read(words: list[str], results: Path) -> tuple[int, str]:
@@ -181,13 +172,8 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
 
 
-@command.command(
-    "result",
-    epilog=examples(
-        "hybridwatch answer result --repo OWNER/NAME --pr 12 --comment 3456 --state done"
-    ),
-)
-@click.option("--repo", type=REPOSITORY, metavar="OWNER/NAME", required=True, help="On GitHub.")
+@verb("result", "--repo OWNER/NAME --pr 12 --comment 3456 --state done", of=command)
+@takes_repo
 @click.option("--pr", type=click.IntRange(1), required=True, help="Number of the pull request.")
 @click.option(
     "--comment", "asked", type=click.IntRange(1), required=True, help="The comment that asked."
@@ -206,14 +192,7 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
 )
 @takes_policy
 def result_command(
-    *,
-    repo: str,
-    pr: int,
-    asked: int,
-    state: str,
-    note: str,
-    records: Path | None,
-    policy: Policy,
+    *, repo: str, pr: int, asked: int, state: str, note: str, records: Path | None, policy: Policy
 ) -> None:
     """Show in our comment what became of a command.
 
@@ -228,11 +207,8 @@ def result_command(
     if entry is None:
         raise GithubError(f"{repo}#{pr}: expected a command asked in comment {asked}, found none")
     result = "" if records is None else _judged(entry.words, records, policy)
-    put_entry(
-        pull,
-        entry.model_copy(update={"state": RequestState(state), "note": note[:_LONGEST_NOTE]}),
-        result,
-    )
+    change = {"state": RequestState(state), "note": note[:_LONGEST_NOTE]}
+    put_entry(pull, entry.model_copy(update=change), result)
     say(f"answer: {entry.words}: {state}")
 
 
@@ -248,4 +224,67 @@ def _judged(words: str, records: Path, policy: Policy) -> str:
     return f"{as_code(words)}:\n\n{shown}"
 
 
-command.add_command(refresh_command)
+def put_into_queue(
+    matrix: Matrix, wanted: "Measure", results: Path, place: tuple[str, int, int]
+) -> str:
+    """Plan what a comment, named by repository, pull request and id, asks for; gives a note."""
+    batch_id, now = request_batch_id(*place), utc_now()
+    asked = wanted.scenarios, wanted.builds, wanted.trials
+    jobs = matrix.requested_jobs(home() / "scenarios", asked, batch_id, now)
+    made_queue(results).plan(jobs, matrix.testbeds)
+    return f"{plural(len(jobs), 'job')} in the queue"
+
+
+@verb("refresh", "--repo OWNER/NAME --results results", of=command)
+@takes_repo
+@takes_results("Folder whose database has the queue, and which gets the records.")
+@takes_policy
+def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
+    """Show in our comments how far the fleet is with what was asked for.
+
+    Put it behind `hybridwatch fleet run` in what a timer starts.
+    """
+    job_queue = planned_queue(results)
+    client = access("answer", writes=True)
+    from hybridwatch.integrations.github.answering import is_ours, put_entry
+    from hybridwatch.integrations.github.client import PullRequest
+    from hybridwatch.integrations.github.our_comment import read_comment
+
+    for jobs in requested_jobs(job_queue, repo):
+        pull = PullRequest(client, repo, jobs.pull_request)
+        entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
+        if entry is None or not entry.is_open:
+            continue  # it was told before
+        changed = _as_it_stands(entry, jobs)
+        if changed == entry:
+            continue
+        over = not changed.is_open
+        put_entry(pull, changed, _jobs_result(entry, jobs, results, policy) if over else "")
+        say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
+
+
+def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentRequest":
+    from hybridwatch.integrations.github.our_comment import RequestState
+
+    counts = Counter(state.value for state in jobs.states)
+    note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+    if jobs.is_open:
+        begun = set(jobs.states) != {JobState.WAITING}
+        state = RequestState.RUNNING if begun else RequestState.QUEUED
+    else:
+        state = RequestState.FAILED if jobs.lost else RequestState.DONE
+    return entry.model_copy(update={"state": state, "note": note})
+
+
+def _jobs_result(
+    entry: "CommentRequest", jobs: RequestedJobs, results: Path, policy: Policy
+) -> str:
+    """Say of each record in a line what it shows; ``compare`` has the rest."""
+    lines = []
+    for record in jobs.records:
+        try:
+            said = render_title(findings_for((str(results / record),), results, policy))
+        except HybridwatchError as error:
+            said = str(error)
+        lines.append(f"- {as_code(Path(record).stem)}: {escape(said, 400)}")
+    return "\n".join([f"{as_code(entry.words)}:", "", *lines])

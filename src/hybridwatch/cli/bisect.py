@@ -4,20 +4,27 @@ import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.bisect_fleet import open_fleet_search, require_askable
-from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.outcome import keep
-from hybridwatch.cli.program import program, with_results
-from hybridwatch.cli.progress import progress
-from hybridwatch.cli.subject_options import takes_base
-from hybridwatch.cli.terminal import Console
-from hybridwatch.errors import ScenarioError
+from hybridwatch.cli.fleet_queue import made_queue, read_confirm
+from hybridwatch.cli.options import (
+    FOLDER,
+    leave,
+    program,
+    takes_json,
+    takes_results,
+    verb,
+    with_results,
+)
+from hybridwatch.cli.outcome import judged
+from hybridwatch.cli.subjects import takes_base
+from hybridwatch.cli.terminal import Console, progress
+from hybridwatch.errors import FleetError, ScenarioError
 from hybridwatch.measurement.session import Tell
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
@@ -25,13 +32,19 @@ from hybridwatch.orchestration.bisect.candidates import BuildFactory
 from hybridwatch.orchestration.bisect.ends import Ends, find_ends
 from hybridwatch.orchestration.bisect.journal import SearchJournal, sole_journal
 from hybridwatch.orchestration.bisect.measurer import Measurer
-from hybridwatch.orchestration.bisect.question import ChangeDirection, require_metric
+from hybridwatch.orchestration.bisect.question import STARTS, ChangeDirection, require_metric
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
-from hybridwatch.orchestration.fleet.search import FleetBuildFactory, FleetMeasurer
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE
+from hybridwatch.orchestration.fleet.search import (
+    FleetBuildFactory,
+    FleetMeasurer,
+    FleetSearch,
+    search_batch_id,
+)
 from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
-from hybridwatch.records.store import check_writable
+from hybridwatch.records.store import check_writable, write_run
 from hybridwatch.records.store.layout import find_folder
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
@@ -45,20 +58,7 @@ _MINUTE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _BisectOptions:
-    """What the command line asks for.
-
-    Attributes:
-        good: The good end, as written.
-        bad: The bad end, as written.
-        metric: What changed; empty for whatever did.
-        find: Which way it went.
-        repo: A clone of vLLM.
-        base: The build that commits are laid over.
-        install: Whether releases are installed that are not.
-        max_minutes: For all of it.
-        anew: Whether to forget what was measured before.
-        fleet: The testbed whose hosts measure; empty for this machine.
-    """
+    """What the command line asks for, as written."""
 
     good: str
     bad: str
@@ -77,14 +77,12 @@ class _BisectOptions:
         return ChangeDirection(self.find)
 
 
-@click.command(
+@verb(
     "bisect",
-    epilog=examples(
-        "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
-        "hybridwatch bisect reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
-        "hybridwatch bisect smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
-        "hybridwatch bisect smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0 --fleet epyc",
-    ),
+    "smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0",
+    "reported/i39273-draftless-step --bad 0.27.1 --good 0.32.0 --find fix",
+    "smoke/padded-graph-rows --good v0.27.1 --bad main --repo ~/vllm",
+    "smoke/padded-graph-rows --good 0.27.1 --bad 0.32.0 --fleet epyc",
 )
 @click.argument("scenario", shell_complete=completion.scenarios)
 @click.option(
@@ -111,7 +109,7 @@ class _BisectOptions:
 @click.option(
     "--repo",
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="A clone of vLLM, whose commits are searched; it is only read.",
 )
 @takes_base("The release that commits are laid over.  [default: the nearest installed one]")
@@ -131,12 +129,9 @@ class _BisectOptions:
     help="Measure on hosts of this testbed of the home's fleet.toml: through the queue, by what "
     "drains it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_json("Print one JSON object at the end.")
 @takes_results("Folder that gets the record, and keeps what was measured.")
-@click.pass_context
-def command(
-    context: click.Context, /, scenario: str, results: Path, *, as_json: bool, **chosen: Any
-) -> None:
+def command(scenario: str, results: Path, *, as_json: bool, **chosen: Any) -> None:
     """Find what changed what SCENARIO measures.
 
     Both ends are measured first; if they do not differ, that is the answer. Then releases are
@@ -176,11 +171,10 @@ def command(
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
-    fresh, path = journal.fresh, journal.path
-    say(f"{fresh} measurements in {search.minutes:.0f} min, kept in {path}")
+    say(f"{journal.fresh} measurements in {search.minutes:.0f} min, kept in {journal.path}")
     if as_json:
         click.echo(json.dumps(to_json(subject.id, found, repeat, search.minutes), indent=2))
-    context.exit(int(not found.is_confirmed))
+    leave(bad_news=not found.is_confirmed)
 
 
 def _one(named: str) -> Scenario:
@@ -227,7 +221,9 @@ def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
     def kept(run: Run) -> Path:
         # A fleet's queue remembers the confirmation of a search that is repeated.
         there = find_folder(results, run) / (build_stem(run) + RECORD_SUFFIX)
-        return there if there.exists() else keep(scenario, run, results).path
+        if there.exists():
+            return there
+        return judged(scenario, run, write_run(results, run), results).path
 
     return kept
 
@@ -258,3 +254,38 @@ def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, re
     ):
         words += [name, shlex.quote(value)] if value else []
     return " ".join(words) + with_results(results)
+
+
+def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool) -> None:
+    """Refuse what is no use together with ``--fleet``."""
+    if metric == STARTS:
+        raise click.UsageError(
+            f"--metric {STARTS}: not with --fleet, where an engine that does not come up leaves no "
+            "record."
+        )
+    if installs:
+        raise click.UsageError("--install: not with --fleet, whose hosts install what is needed.")
+    if repo is not None and not base:
+        raise click.UsageError("--repo with --fleet: needs --base, a build that every host has.")
+
+
+def open_fleet_search(
+    testbed: str, results: Path, journal: SearchJournal, minutes: float, say: Callable[[str], None]
+) -> FleetSearch:
+    """Open the queue for a search on hosts of a testbed; after the minutes no probe begins."""
+    matrix, confirm = read_confirm(home() / MATRIX_FILE)
+    kinds = {one.name: one for one in matrix.testbeds}
+    if testbed not in kinds:
+        names = ", ".join(kinds)
+        raise FleetError(f"--fleet {testbed}: expected a testbed of {matrix.path}: {names}")
+    job_queue = made_queue(results)
+    return FleetSearch(
+        job_queue=job_queue,
+        results=results,
+        testbed=kinds[testbed],
+        per_day=confirm.per_day,
+        batch_id=search_batch_id(journal.name()),
+        until=job_queue.clock() + timedelta(minutes=minutes),
+        read=journal.runs(),
+        say=say,
+    )

@@ -1,6 +1,5 @@
 """``hybridwatch comment``: what was found out, as one comment and a check on a pull request."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,44 +7,44 @@ import click
 
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.github_access import REPOSITORY, TOKEN, fitting, pull_request
-from hybridwatch.cli.options import examples
-from hybridwatch.cli.sides import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, may_take_records
-from hybridwatch.cli.step_summary import SUMMARY, add_to_summary, run_address
+from hybridwatch.cli.github_access import (
+    REPOSITORY,
+    SUMMARY,
+    TOKEN,
+    add_to_summary,
+    fitting,
+    pull_request,
+    run_address,
+)
+from hybridwatch.cli.judging import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, takes_records
+from hybridwatch.cli.options import verb
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
+from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.client import PullRequest
 
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _LONGEST_TITLE: Final = 250
 
 
-@click.command(
+@verb(
     "comment",
-    help="Write one comment on a pull request and edit it when there is news. Without news there "
+    "--dry-run latest",
+    "--repo OWNER/NAME --pr 12 --results results",
+    text="Write one comment on a pull request and edit it when there is news. Without news there "
     "is no comment. The head commit gets a check. The token comes from the environment "
     f"({TOKEN}).\n\n{RECORDS_HELP}\n\n{MANY_HELP}",
-    epilog=examples(
-        "hybridwatch comment --dry-run latest",
-        "hybridwatch comment --repo OWNER/NAME --pr 12 --results results",
-    ),
 )
-@may_take_records
-@click.option(
-    "--repo",
-    type=REPOSITORY,
-    metavar="OWNER/NAME",
-    help="Repository on GitHub.",
-)
+@takes_records(required=False)
+@click.option("--repo", type=REPOSITORY, metavar="OWNER/NAME", help="Repository on GitHub.")
 @click.option("--pr", type=click.IntRange(1), help="Number of the pull request.")
 @click.option(
     "--head",
-    type=fitting(_COMMIT, "a whole commit id"),
+    type=fitting(r"[0-9a-f]{40}", "a whole commit id"),
     metavar="COMMIT",
     help="The commit that was measured; it must belong to the pull request.  [default: its head]",
 )
@@ -68,7 +67,9 @@ def command(
         )
     findings = findings_for(records, results, policy, ANY_TESTBEDS)
     if dry_run or repo is None or pr is None:
-        _print(findings)
+        click.echo(render(findings).text, nl=False)
+        if not findings.has_news:
+            click.echo("no news: a pull request without a comment would get none", err=True)
         return
     pull = pull_request("comment", repo, pr, writes=True)
     if head is not None and head != pull.head:
@@ -80,12 +81,6 @@ def command(
     click.echo(f"check:   {_check(pull, findings)}")
 
 
-def _print(findings: ChangeReview) -> None:
-    click.echo(render(findings).text, nl=False)
-    if not findings.has_news:
-        click.echo("no news: a pull request without a comment would get none", err=True)
-
-
 def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
     from hybridwatch.integrations.github.our_comment import with_verdict
 
@@ -94,17 +89,12 @@ def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
         if before is None and not findings.has_news:
             return None
         page = render(findings, before)
-        if page.left_out:
-            _summarize(render(findings, before, SUMMARY_LIMIT).text)
+        in_summary = page.left_out and render(findings, before, SUMMARY_LIMIT).text
+        if in_summary and not add_to_summary(in_summary):
+            say(f"comment: {SUMMARY} is not set: the text that did not fit is lost", err=True)
         return with_verdict(body, page.text)
 
     return pull.comment(lambda body: news_in(body) is not None, text_after)
-
-
-def _summarize(text: str) -> None:
-    """Put what a comment cannot hold into the job's summary."""
-    if not add_to_summary(text):
-        click.echo(f"comment: {SUMMARY} is not set: the text that did not fit is lost", err=True)
 
 
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:

@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,12 +16,8 @@ from click.shell_completion import CompletionItem
 from hybridwatch.cli.options import default_results
 from hybridwatch.errors import HybridwatchError
 
-if TYPE_CHECKING:
-    from hybridwatch.engines.builds import LabelWords
-
 _RUNS: Final = 40
 """As many runs as are offered, the newest."""
-_LATEST: Final = "latest"
 
 
 def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -37,22 +33,16 @@ def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return _fitting(incomplete, [*sorted(groups), *sorted(ids)])
 
 
-def _label_words() -> "LabelWords":
-    from hybridwatch.engines.builds import SHIPPED_WORDS, label_words
-
-    try:
-        return label_words()
-    except HybridwatchError:
-        return SHIPPED_WORDS
-
-
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
-    from hybridwatch.engines.builds import build_files
+    from hybridwatch.engines.builds import SHIPPED_WORDS, build_files, label_words
     from hybridwatch.system.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
-        words = _label_words()
+        try:
+            words = label_words()
+        except HybridwatchError:
+            words = SHIPPED_WORDS
         switched = words.fixes if begun[0].endswith("~") else words.all
         return _fitting(incomplete, [begun[0] + word for word in switched])
     try:
@@ -70,7 +60,7 @@ def records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
     from hybridwatch.records.store.layout import read_run_id
 
     found = reversed(list_records(_results(ctx))[-_RUNS:])
-    return _items(incomplete, {_LATEST: "", **{read_run_id(path): path.stem for path in found}})
+    return _items(incomplete, {read_run_id(path): path.stem for path in found})
 
 
 def verdicts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -78,8 +68,7 @@ def verdicts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     from hybridwatch.records.store import list_verdicts
 
     found = reversed(list_verdicts(_results(ctx))[-_RUNS:])
-    keys = {path.stem.rpartition("-")[2]: path.stem for path in found}
-    return _items(incomplete, {_LATEST: "", **keys})
+    return _items(incomplete, {path.stem.rpartition("-")[2]: path.stem for path in found})
 
 
 def _results(ctx: click.Context) -> Path:
@@ -87,11 +76,8 @@ def _results(ctx: click.Context) -> Path:
 
 
 def _items(incomplete: str, descriptions: dict[str, str]) -> list[CompletionItem]:
-    return [
-        CompletionItem(key, help=text)
-        for key, text in descriptions.items()
-        if key.startswith(incomplete)
-    ]
+    offered = {"latest": "", **descriptions}
+    return [CompletionItem(key, help=offered[key]) for key in _fitting(incomplete, offered)]
 
 
 def _fitting(incomplete: str, words: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """``hybridwatch controls``: can every scenario tell its bug from nothing at all?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import click
 
@@ -12,12 +12,15 @@ from hybridwatch.analysis.control import (
     same_curve_control,
     slow_control,
 )
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import takes_documents, with_counts
-from hybridwatch.cli.options import examples, print_json
-from hybridwatch.cli.progress import TimeLeft, progress
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.options import leave, print_json, takes_json, verb
+from hybridwatch.cli.subjects import (
+    chosen,
+    takes_build,
+    takes_documents,
+    takes_scenarios,
+    with_counts,
+)
+from hybridwatch.cli.terminal import Console, TimeLeft, progress
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
@@ -37,22 +40,15 @@ _PHASES = frozenset({Phase.CONTRACT, Phase.ACCURACY})
 _HEALTHY, _BAD = range(2)
 
 
-@click.command(
-    "controls",
-    epilog=examples(
-        "hybridwatch controls smoke/dummy-run --seeds 20",
-    ),
-)
+@verb("controls", "smoke/dummy-run --seeds 20")
 @takes_scenarios
 @takes_build()
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Number of contract trials on each side."
 )
 @takes_documents
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-@click.pass_context
+@takes_json("Print one JSON object at the end.")
 def command(
-    context: click.Context,
     scenarios: tuple[str, ...],
     build: str,
     seeds: int | None,
@@ -73,11 +69,15 @@ def command(
         with_counts(scenario, contract=seeds, documents=documents)
         for scenario in chosen(scenarios, (build,))
     ]
-    telling, mute = _with_controls(wanted)
-    plans = [(scenario, _sides(scenario, build)) for scenario in telling]
+    # Nothing in what looks at speed alone is right or wrong.
+    mute = [one.id for one in wanted if one.slow_control is None and one.is_of_speed_alone]
+    without = f"no control, only speed is measured: {', '.join(mute)}"
+    plans = [(one, _sides(one, build)) for one in wanted if one.id not in mute]
+    if not plans:
+        raise ScenarioError(f"nothing to control: {without if mute else ''}")
     console = Console(stderr=as_json)
     if mute:
-        console.print(as_text(f"left out: {mute}"))
+        console.print(as_text(f"left out: {without}"))
     controls: list[Control] = []
     with stoppable():
         for scenario, sides in plans:
@@ -89,29 +89,10 @@ def command(
         print_json({"controls": [control_to_json(control) for control in controls]})
     else:
         console.print(_table(controls))
-        console.print(as_text(_closing(controls)))
-    context.exit(int(not all(control.ok for control in controls)))
-
-
-def _with_controls(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
-    """Part from the rest what looks at speed alone: nothing in it is right or wrong.
-
-    Returns:
-        The scenarios that have controls, and what to say of the others; empty without any.
-
-    Raises:
-        ScenarioError: None has.
-    """
-    mute = [scenario.id for scenario in scenarios if not _has_controls(scenario)]
-    text = f"no control, only speed is measured: {', '.join(mute)}" if mute else ""
-    telling = [scenario for scenario in scenarios if _has_controls(scenario)]
-    if not telling:
-        raise ScenarioError(f"nothing to control: {text}")
-    return telling, text
-
-
-def _has_controls(scenario: Scenario) -> bool:
-    return scenario.slow_control is not None or not scenario.is_of_speed_alone
+        bugs = [control.ok for control in controls if control.kind is ControlKind.KNOWN_BAD]
+        unclean = [c.scenario for c in controls if c.kind is ControlKind.A_A and not c.ok]
+        console.print(as_text(f"{caught_sentence(sum(bugs), len(bugs), unclean)}."))
+    leave(bad_news=not all(control.ok for control in controls))
 
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
@@ -142,12 +123,6 @@ def _control(
     if scenario.has_known_bad:
         yield known_bad_control(scenario, run, _HEALTHY, _BAD)
     yield a_a_control(scenario, run, _HEALTHY, len(sides) - 1)
-
-
-def _closing(controls: Sequence[Control]) -> str:
-    bugs = [control.ok for control in controls if control.kind is ControlKind.KNOWN_BAD]
-    unclean = [c.scenario for c in controls if c.kind is ControlKind.A_A and not c.ok]
-    return f"{caught_sentence(sum(bugs), len(bugs), unclean)}."
 
 
 def _table(controls: list[Control]) -> StackedTable:

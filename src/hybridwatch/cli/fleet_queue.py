@@ -5,14 +5,11 @@ from pathlib import Path
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
+from hybridwatch.orchestration.fleet.matrix import Confirm, Matrix, read_matrix
 
 
 def open_queue(results: Path, tries: int = 3) -> JobQueue:
-    """Open the queue of a results folder.
-
-    Raises:
-        UrlError: The environment names a database that cannot be used.
-    """
+    """Open the queue of a results folder."""
     return JobQueue(Database(find_database_url(results)), tries=tries)
 
 
@@ -32,3 +29,11 @@ def planned_queue(results: Path) -> JobQueue:
             f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
         )
     return job_queue
+
+
+def read_confirm(path: Path) -> tuple[Matrix, Confirm]:
+    """Read a matrix that says how much a day has for what is measured again."""
+    matrix = read_matrix(path)
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    return matrix, matrix.confirm

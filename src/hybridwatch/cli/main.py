@@ -1,27 +1,103 @@
-"""``hybridwatch``: the way in, and what becomes of errors.
+"""``hybridwatch``: the way in, what becomes of errors, and characters that a terminal lacks.
 
 Verbs are loaded when they are called: ``hybridwatch --help`` must not wait for SciPy, and the
 reading verbs must work where the measuring libraries are not installed.
 """
 
+import codecs
 import contextlib
+import errno
 import gc
 import importlib
+import io
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
-from hybridwatch.cli.streams import NOBODY_READS, unwritten, write_any_character
-from hybridwatch.cli.verb import Verb
 from hybridwatch.errors import EngineError, HybridwatchError
 from hybridwatch.system.extensions import extended
 from hybridwatch.system.home import is_checkout, shipped
 from hybridwatch.system.plain_text import visible
+
+
+class Verb(NamedTuple):  # a dataclass would import more than the list of verbs does
+    """A verb, ours or what another distribution names in the group ``hybridwatch.commands``.
+
+    Attributes:
+        help: Its line in the list.
+        module: Where its ``command`` is; behind a colon another name for it.
+        needs: What brings all that it imports: a distribution, with its extra.
+        after: The verb behind which it is listed; last of all when empty.
+    """
+
+    help: str
+    module: str
+    needs: str
+    after: str = ""
+
+
+NOBODY_READS: Final = 141
+"""What shells expect of a command whose reader has left: 128 + SIGPIPE."""
+IN_ASCII: Final = "hybridwatch.in_ascii"
+"""How a stream treats characters that it cannot encode."""
+_STAND_INS: Final = str.maketrans(
+    {
+        "\u2716": "x",
+        "\u2717": "X",
+        "\u2714": "=",
+        "\u25b2": "^",
+        "\u2205": "-",
+        "\u2260": "#",
+        "\u2192": "->",
+        "\u2026": "...",
+        "\u00b7": "-",
+        "\u00b5": "u",
+        "\u2212": "-",
+        "\N{NO-BREAK SPACE}": " ",
+    }
+)
+"""A mark's is as wide as the mark, since tables are laid out before, and never the ``?`` that is a
+verdict of its own."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def write_any_character() -> None:
+    """Let streams write what they cannot encode in characters that they can."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(io.UnsupportedOperation):
+                stream.reconfigure(errors=IN_ASCII)
+
+
+def unwritten(error: OSError) -> str | None:
+    """Say why an answer could not be written; ``None`` for any other error.
+
+    Nothing more is written to standard output then: Python would try once more when it ends, and
+    leave with a status of its own.
+    """
+    if not (isinstance(error, BrokenPipeError) or error.errno in _FULL):
+        return None
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}cannot be written: {error.strerror or error}"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_STAND_INS)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error(IN_ASCII, _in_ascii)
+
 
 _INTERRUPTED: Final = 130
 """What shells expect of a command that Ctrl-C ended: 128 + SIGINT."""
@@ -61,21 +137,25 @@ VERBS: Final[Mapping[str, str]] = {
 }
 """Every verb of ours with its line of help; ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 
-_MODULES: Final[Mapping[str, str]] = {"try": "try_source"}
-"""Modules that cannot have the name of their verb."""
+_TOGETHER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("init", "scenarios"), "scenarios"),
+    **dict.fromkeys(("compare", "explain", "detect", "gate"), "judging"),
+    **dict.fromkeys(("ingest", "export"), "exchange"),
+    "suspects": "github_access",
+    **dict.fromkeys(("store", "prune"), "store"),
+    **dict.fromkeys(("records", "index", "sql", "openmetrics", "page"), "results"),
+}
+"""Modules of several verbs, where ``x`` is ``x_command``."""
 
 EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("try", "bisect", "run", "controls", "oracle", "engine"),
-        "measure",
+        ("try", "bisect", "run", "controls", "oracle", "engine", "releases"), "measure"
     ),
-    "releases": "measure",
     **dict.fromkeys(("comment", "answer", "suspects"), "github"),
     **dict.fromkeys(("serve", "token"), "api"),
     **{verb: verb for verb in ("fleet", "nightly", "notify")},
 }
 """The extra that brings what a verb imports; for all others that is ``dashboard``."""
-
 
 LAB: Final = "hybridwatch-lab"
 """The distribution of what maintainers run, which may not be installed."""
@@ -125,8 +205,10 @@ def verbs() -> Mapping[str, Verb]:
 
 
 def _own(name: str) -> Verb:
-    module = f"hybridwatch.cli.{_MODULES.get(name, name)}"
-    return Verb(VERBS[name], module, f"hybridwatch[{EXTRAS.get(name, 'dashboard')}]")
+    own = "try_source" if name == "try" else name  # a module cannot be called try
+    place = f"{_TOGETHER[name]}:{name}_command" if name in _TOGETHER else own
+    needs = f"hybridwatch[{EXTRAS.get(name, 'dashboard')}]"
+    return Verb(VERBS[name], f"hybridwatch.cli.{place}", needs)
 
 
 def _verb(name: str) -> Verb | None:
@@ -165,15 +247,16 @@ class VerbGroup(click.Group):
         verb = _verb(cmd_name)
         if verb is None:
             return None
+        name, _, attribute = verb.module.partition(":")
         try:
             with _without_collecting():
-                module = importlib.import_module(verb.module)
+                module = importlib.import_module(name)
         except ModuleNotFoundError as error:
             raise HybridwatchError(
                 f"{cmd_name}: needs the Python module {error.name!r}, which is not installed here; "
                 f"run: {_installing(verb.needs)}"
             ) from error
-        command: click.Command = module.command
+        command: click.Command = getattr(module, attribute or "command")
         return command
 
     def resolve_command(

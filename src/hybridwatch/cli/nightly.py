@@ -4,16 +4,14 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
-from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.subject_options import takes_build, takes_line, takes_scenarios
+from hybridwatch.cli.notify import channels_here, tell_at_the_end
+from hybridwatch.cli.options import leave, takes_results, verb
+from hybridwatch.cli.subjects import chosen, takes_build, takes_line, takes_scenarios
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.preflight import Needs, require_machine
@@ -24,18 +22,8 @@ from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
-_BAD_NEWS: Final = 1
-_HOURS: Final = 6.0
-_SECONDS: Final = 3600.0
 
-
-@click.command(
-    "nightly",
-    epilog=examples(
-        "hybridwatch nightly smoke --hours 2",
-        "hybridwatch nightly smoke --baseline cpu-0.27.1 --build cpu-0.28.0",
-    ),
-)
+@verb("nightly", "smoke --hours 2", "smoke --baseline cpu-0.27.1 --build cpu-0.28.0")
 @takes_scenarios
 @takes_build("The engine build to watch.")
 @click.option(
@@ -48,7 +36,7 @@ _SECONDS: Final = 3600.0
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
-    default=_HOURS,
+    default=6.0,
     show_default=True,
     help="After this time nothing more is measured.",
 )
@@ -96,7 +84,7 @@ def command(
         asv=(sys.executable, "-m", "asv"),
         config=asv_config or home() / "asv.conf.json",
         folder=home(),
-        seconds=hours * _SECONDS,
+        seconds=hours * 3600,
         line=line,
     )
     with stoppable():
@@ -106,17 +94,12 @@ def command(
     passed = findings.gate.passed
     say(f"{'pass' if passed else 'fail'}: {render_title(findings)}")
     told = tell_at_the_end(channels, results, policy)
-    if not (passed and told):
-        raise click.exceptions.Exit(_BAD_NEWS)
+    leave(bad_news=not (passed and told))
 
 
 def _commit() -> str:
-    git = subprocess.run(
-        ["git", "-C", str(home()), "rev-parse", "HEAD"],  # noqa: S607 (git where the system has it)
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["git", "-C", str(home()), "rev-parse", "HEAD"]
+    git = subprocess.run(words, capture_output=True, text=True, check=False)
     if git.returncode != 0:
         raise NightError(
             f"{home()}: asv stores numbers by commit, and this folder has none: {git.stderr}"

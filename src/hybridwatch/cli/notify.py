@@ -1,43 +1,101 @@
-"""``hybridwatch notify``: send what changed since it was last sent."""
+"""``hybridwatch notify``: send what changed since it was last sent; others end with it."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.notify_round import build_sender, find_place, open_outbox, render_lines
-from hybridwatch.cli.options import examples, print_json, takes_results
+from hybridwatch.cli.options import FILE, leave, print_json, takes_json, takes_results, verb
+from hybridwatch.database.connection import Database, find_database_url
+from hybridwatch.database.decisions import TRIAGE_VARIABLE
+from hybridwatch.database.queries import open_index
+from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
+from hybridwatch.integrations.notify.gather import TopicPlace
 from hybridwatch.integrations.notify.sending import (
     Outbox,
+    Sender,
     Sent,
     chosen_channels,
+    open_client,
     preview,
     skip,
     tell,
 )
-from hybridwatch.orchestration.nightly.checkout import takes_policy
+from hybridwatch.orchestration.nightly.checkout import checkout_here, takes_policy
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 
-_BAD_NEWS: Final = 1
-_SCHEMA_VERSION: Final = 1
+
+def channels_here() -> Channels | None:
+    """Read the channels of the home; ``None`` where it has no such file."""
+    path = home_or_shipped() / CHANNELS_FILE
+    return read_channels(path) if path.is_file() else None
 
 
-@click.command(
-    "notify",
-    epilog=examples(
-        "hybridwatch notify --dry-run",
-        "hybridwatch notify",
-        "hybridwatch notify --channel team --json",
-        "hybridwatch notify notify.toml --skip",
-    ),
-)
-@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+def open_outbox(results: Path) -> Outbox:
+    """Open the outbox of a results folder, which has to be there."""
+    if not results.is_dir():
+        raise NotifyError(f"{results}: expected a results folder, found none")
+    return Outbox(Database(find_database_url(results), NotifyError))
+
+
+def _find_place(results: Path, channels: Channels, policy: Policy) -> TopicPlace:
+    return TopicPlace(
+        results=results,
+        index=open_index(results),
+        checkout=replace(checkout_here(), policy=policy),
+        triage=os.environ.get(TRIAGE_VARIABLE, ""),
+        dashboard=channels.dashboard,
+    )
+
+
+def _build_sender(outbox: Outbox, channels: Channels) -> Sender:
+    return Sender(outbox, lambda channel: open_client(channel, channels))
+
+
+def tell_at_the_end(
+    channels: Channels | None, results: Path, policy: Policy, *, err: bool = False
+) -> bool:
+    """Send what is new at the end of another verb, whose own answer is not to be lost.
+
+    Gives whether everything got through; without channels nobody is to hear.
+    """
+    if channels is None:
+        return True
+    try:
+        outbox = open_outbox(results)
+        look = partial(_find_place, results, channels, policy)
+        found = tell(_build_sender(outbox, channels), channels.all, look)
+    except HybridwatchError as error:
+        say(f"notify: {error}", err=err)
+        return False
+    say(*(f"notify: {line}" for line in render_lines(found)), err=err)
+    return not any(one.waiting for one in found)
+
+
+def render_lines(found: Sequence[Sent]) -> list[str]:
+    """Say what became of each channel."""
+    lines: list[str] = []
+    for one in found:
+        if one.sent or one.waiting:
+            waiting = f", {len(one.waiting)} kept to be sent again" if one.waiting else ""
+            counted = plural(len(one.sent), "message")
+            lines.append(f"{one.kind} {one.channel}: {counted} sent{waiting}")
+        lines += [f"  sent: {message.headline}" for message in one.sent]
+        lines += [f"  kept: {message.headline}" for message in one.waiting]
+        lines += [f"  trouble: {trouble}" for trouble in one.troubles]
+    return lines or [f"nothing new for {plural(len(found), 'channel')}"]
+
+
+@verb("notify", "--dry-run", "", "--channel team --json", "notify.toml --skip")
+@click.argument("file", required=False, type=FILE)
 @click.option(
     "--channel", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
 )
@@ -45,7 +103,7 @@ _SCHEMA_VERSION: Final = 1
 @takes_policy
 @click.option("--dry-run", is_flag=True, help="Print what would be sent; send and keep nothing.")
 @click.option("--skip", "skips", is_flag=True, help="Take what is new for heard, and send nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+@takes_json()
 def command(
     *,
     file: Path | None,
@@ -66,8 +124,10 @@ def command(
         raise click.UsageError("--dry-run keeps nothing, --skip does: give one of them.")
     channels = read_channels(file or home_or_shipped() / CHANNELS_FILE)
     wanted = chosen_channels(channels, names)
-    outbox, look = open_outbox(results), partial(find_place, results, channels, policy)
-    _name_orphaned(outbox, channels)
+    outbox, look = open_outbox(results), partial(_find_place, results, channels, policy)
+    for name, count in outbox.orphaned([one.name for one in channels.all]).items():
+        counted = plural(count, "message")
+        say(f"{counted} for {name}, which is no channel of {channels.path} any more", err=True)
     if dry_run:
         _show(preview(outbox, wanted, look()), as_json=as_json)
     elif skips:
@@ -76,7 +136,12 @@ def command(
         if as_json:
             print_json(notify_to_json([]))
     else:
-        _tell(tell(build_sender(outbox, channels), wanted, look), as_json=as_json)
+        found = tell(_build_sender(outbox, channels), wanted, look)
+        if as_json:
+            print_json(notify_to_json(found))
+        else:
+            say(*render_lines(found))
+        leave(bad_news=any(one.waiting for one in found))
 
 
 def _show(found: Sequence[Sent], *, as_json: bool) -> None:
@@ -92,18 +157,9 @@ def _show(found: Sequence[Sent], *, as_json: bool) -> None:
             say(f"  new: {message.line}")
 
 
-def _tell(found: Sequence[Sent], *, as_json: bool) -> None:
-    if as_json:
-        print_json(notify_to_json(found))
-    else:
-        say(*render_lines(found))
-    if any(one.waiting for one in found):
-        raise click.exceptions.Exit(_BAD_NEWS)
-
-
 def notify_to_json(found: Sequence[Sent]) -> dict[str, Any]:
     """Give what became of each channel, or what would (``docs/json.md``)."""
-    return {"schema_version": _SCHEMA_VERSION, "channels": [_channel_json(one) for one in found]}
+    return {"schema_version": 1, "channels": [_channel_json(one) for one in found]}
 
 
 def _channel_json(one: Sent) -> dict[str, Any]:
@@ -118,9 +174,3 @@ def _channel_json(one: Sent) -> dict[str, Any]:
             for message in messages
         ],
     }
-
-
-def _name_orphaned(outbox: Outbox, channels: Channels) -> None:
-    for name, count in outbox.orphaned([one.name for one in channels.all]).items():
-        counted = plural(count, "message")
-        say(f"{counted} for {name}, which is no channel of {channels.path} any more", err=True)

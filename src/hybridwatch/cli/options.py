@@ -1,7 +1,10 @@
-"""Options that several verbs take, and the files that they are asked to write."""
+"""Options that several verbs take, how a verb ends, and how this program was called."""
 
 import json
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,19 +13,20 @@ from typing import Any, Final
 import click
 
 from hybridwatch.errors import ExportError, RecordError
-from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder
+from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder, results_name
+from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped, is_extending
 
 _RESULTS: Final = Path("results")
+_NAME: Final = "hybridwatch"
 _Verb = Callable[..., Any]
 
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all; folders on the way are made.
 
-    Raises:
-        ExportError: It cannot be written.
-    """
+def write_file(path: Path, content: bytes, *, told: bool = False) -> None:
+    """Write a file, whole or not at all, and say so if wanted; folders on the way are made."""
     half = path.with_name(f".{path.name}.half")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,6 +36,8 @@ def write_file(path: Path, content: bytes) -> None:
         with suppress(OSError):
             half.unlink()
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
+    if told:
+        say(f"{path}: {len(content)} bytes", err=True)
 
 
 def examples(*commands: str) -> str:
@@ -39,14 +45,41 @@ def examples(*commands: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
 
 
+def _epilog(path: str, calls: tuple[str, ...]) -> str:
+    whole = [one if one.startswith(_NAME) else f"{_NAME} {path} {one}".rstrip() for one in calls]
+    return examples(*whole)
+
+
+def verb(
+    name: str, *calls: str, of: click.Group | None = None, text: str | None = None
+) -> Callable[[_Verb], click.Command]:
+    """Make a verb, or one of a group.
+
+    Args:
+        name: The verb's.
+        calls: Examples that end its help: whole commands, or what follows the verb in one.
+        of: The group.
+        text: What the help says before them, instead of the docstring.
+    """
+    make, path = (click.command, name) if of is None else (of.command, f"{of.name} {name}")
+    return make(name, epilog=_epilog(path, calls), help=text)
+
+
+def verb_group(name: str, *calls: str) -> Callable[[_Verb], click.Group]:
+    """Make a verb that has verbs of its own; ``calls`` are as for ``verb``."""
+    return click.group(name, epilog=_epilog(name, calls))
+
+
+def takes_json(says: str = "Print one JSON object (docs/json.md).") -> Callable[[_Verb], _Verb]:
+    """Give a verb the argument ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help=says)
+
+
 def default_results() -> Path:
     """Give the folder in which verbs look for records when nobody says where.
 
     That which ``HYBRIDWATCH_RESULTS`` names; else that of the home, when it is one that extends
     what is shipped; else the one right here.
-
-    Raises:
-        RecordError: The variable has a URL that is no object store's.
     """
     if named := os.environ.get(RESULTS_VARIABLE):
         return results_folder(named)
@@ -89,3 +122,38 @@ def takes_results(says: str) -> Callable[[_Verb], _Verb]:
 def print_json(document: object) -> None:
     """Print what ``--json`` gives, as ``docs/json.md`` has it."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def leave(*, bad_news: object) -> None:
+    """End a verb; the exit status is 1 when its answer is bad news."""
+    if bad_news:
+        raise click.exceptions.Exit(1)
+
+
+def program(*, elsewhere: bool = False) -> str:
+    """Give the word, or the words, by which a shell here starts this program again.
+
+    In a checkout that is ``.venv/bin/hybridwatch`` unless the environment is active. A shell that
+    will be ``elsewhere`` by then, in another folder, needs whole paths.
+    """
+
+    def written(path: Path) -> str:
+        whole, here = Path.cwd() / path, Path.cwd()
+        below = whole.is_relative_to(here) and not elsewhere
+        return shlex.quote(str(whole.relative_to(here) if below else whole))
+
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == (_NAME, "__main__.py"):
+        return f"{written(Path(sys.executable))} -m {_NAME}"
+    if called.name != _NAME or not called.exists():
+        return _NAME
+    found = shutil.which(_NAME)
+    if found is not None and Path(found).resolve() == called.resolve():
+        return _NAME
+    return written(called)
+
+
+def with_results(results: Path) -> str:
+    """Give the words that name a results folder; none for the one where verbs look anyway."""
+    named = "" if results == default_results() else shlex.quote(results_name(results))
+    return named and f" --results {named}"

@@ -9,9 +9,8 @@ from typing import Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.options import examples, print_json
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.options import leave, print_json, takes_json, verb, verb_group
+from hybridwatch.cli.subjects import chosen, takes_build, takes_scenarios
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import equipped_label
 from hybridwatch.engines.fitting import model_folder
@@ -36,7 +35,7 @@ from hybridwatch.system.stopping import stoppable
 _BY: Final = ("transformers", "engine")
 
 
-@click.group("oracle", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+@verb_group("oracle", "check smoke/padded-graph-rows")
 def command() -> None:
     """Store and check right answers that come from outside the engine.
 
@@ -47,12 +46,11 @@ def command() -> None:
 _takes_build = takes_build("Build whose environment has transformers, or whose engine is trusted.")
 
 
-@command.command(
+@verb(
     "make",
-    epilog=examples(
-        "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows",
-        "hybridwatch oracle make tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
-    ),
+    "tiny-hybrid smoke/padded-graph-rows",
+    "tiny-hybrid smoke/dummy-run --by engine --build cpu-0.27.1",
+    of=command,
 )
 @click.argument("model")
 @click.argument("scenario", shell_complete=completion.scenarios)
@@ -80,11 +78,10 @@ def make_command(model: str, scenario: str, by: str, build: str, trials: int | N
     path = find_own_path(home(), wanted.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(build_oracle(wanted, folder, line, made).render(), encoding="utf-8")
-    requests = sum(map(len, made[1]))
-    click.echo(f"{path}: {requests} requests in {count} trials, by {by}")
+    click.echo(f"{path}: {sum(map(len, made[1]))} requests in {count} trials, by {by}")
 
 
-@command.command("check", epilog=examples("hybridwatch oracle check smoke/padded-graph-rows"))
+@verb("check", "smoke/padded-graph-rows", of=command)
 @takes_scenarios
 @_takes_build
 def check_command(scenarios: tuple[str, ...], build: str) -> None:
@@ -93,30 +90,19 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
     Without SCENARIO, of all that have some. Near ties may fall otherwise. The exit status is 1 if
     anything else differs.
     """
-    found = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
-    if not found:
-        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
     differing = False
-    for scenario, kept in found:
+    for scenario, kept in _answered(scenarios, build):
         lines = list(_deviations(scenario, kept, build))
         differing = differing or bool(lines)
-        requests = sum(map(len, kept.trials))
-        same = f"{requests} requests, as computed again"
+        same = f"{sum(map(len, kept.trials))} requests, as computed again"
         click.echo(f"{scenario.id}: {same if not lines else chr(10).join(['differs', *lines])}")
-    if differing:
-        raise click.exceptions.Exit(1)
+    leave(bad_news=differing)
 
 
-@command.command(
-    "ask",
-    epilog=examples(
-        "hybridwatch oracle ask smoke --build cpu-0.27.1",
-        "hybridwatch oracle ask smoke/dummy-run --build cpu-0.32.0 --json",
-    ),
-)
+@verb("ask", "smoke --build cpu-0.27.1", "smoke/dummy-run --build cpu-0.32.0 --json", of=command)
 @takes_scenarios
 @takes_build("Whose engine is asked, as it is.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@takes_json("Print one JSON object at the end.")
 def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> None:
     """Ask an engine the requests of SCENARIO, and name those that it answers wrongly.
 
@@ -124,23 +110,19 @@ def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> Non
     are on as the scenario has them; no probe is, and nothing is stored. A release that lacks a fix
     is asked without it. The exit status is 1 if any answer is wrong.
     """
-    asked = [(one, kept) for one in chosen(scenarios, [build]) if (kept := _kept(one, scenarios))]
-    if not asked:
-        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    asked = _answered(scenarios, build)
     found: dict[str, list[WrongAnswer]] = {}
     with stoppable():
         for scenario, kept in asked:
             request = parse_label(equipped_label(build, scenario.requires))
             make_ready(scenario, (request,), home() / "models")
             wrong = found[scenario.id] = _wrong(scenario, request, kept)
-            requests = sum(map(len, kept.trials))
-            verdict = f"{len(wrong)} of {requests} requests answered wrongly"
+            verdict = f"{len(wrong)} of {sum(map(len, kept.trials))} requests answered wrongly"
             click.echo("\n  ".join([f"{scenario.id}: {verdict}", *map(str, wrong)]), err=as_json)
     if as_json:
         named = {name: [one._asdict() for one in wrong] for name, wrong in found.items()}
         print_json({"build": build, "wrong": named})
-    if any(found.values()):
-        raise click.exceptions.Exit(1)
+    leave(bad_news=any(found.values()))
 
 
 def _wrong(scenario: Scenario, build: BuildRequest, kept: Oracle) -> list[WrongAnswer]:
@@ -158,6 +140,14 @@ def _deviations(scenario: Scenario, kept: Oracle, build: str) -> Iterator[str]:
         yield f"model_digest: expected {kept.model_digest}, found {digest}"
     _, fresh = by_transformers(scenario, folder, parse_label(build), len(kept.trials), kept.trials)
     yield from find_deviations(kept.trials, fresh)
+
+
+def _answered(named: tuple[str, ...], build: str) -> list[tuple[Scenario, Oracle]]:
+    """Give the scenarios that have right answers, with these."""
+    found = [(one, kept) for one in chosen(named, [build]) if (kept := _kept(one, named))]
+    if not found:
+        raise ScenarioError("no scenario has right answers yet; see: hybridwatch oracle make")
+    return found
 
 
 def _one(scenario: str, build: str) -> Scenario:

@@ -1,5 +1,7 @@
 """How ``hybridwatch run`` ends: what came of each scenario, where it lies, what to do next."""
 
+import hashlib
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +17,14 @@ from hybridwatch.analysis.report import broken_expectations
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict, worst_first
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.cli.program import program, with_results
+from hybridwatch.cli.options import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.measurement.session import is_stopped
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
-from hybridwatch.records.store import write_run
+from hybridwatch.records.store import read_run, write_run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
 from hybridwatch.reports.sentence import bugs_caught, list_readings, seen_by
@@ -76,12 +79,7 @@ class RunOutcome:
         return worst_first(one for one in every if one.verdict.is_bad_news)
 
     def show(self, console: Console, *, whole: bool) -> None:
-        """Print what came of it.
-
-        Args:
-            console: Where to.
-            whole: Whether every number is wanted, or only what it comes to.
-        """
+        """Print what came of it: every number, or only what it comes to."""
         if not whole:
             word, style, by = self.summary()
             console.print(Text(visible(f"  {word}{by and f': {by}'}"), style=style))
@@ -89,13 +87,12 @@ class RunOutcome:
             print_values(self.run, console)
         else:
             print_table(self.report, console)
-        for trouble in self.troubles:
-            console.print(as_text(trouble), style="red")
+        self.print_troubles(console)
 
-    def print_troubles(self, console: Console) -> None:
-        """Print what is wrong with it, under its name."""
+    def print_troubles(self, console: Console, under: str = "") -> None:
+        """Print what is wrong with it."""
         for trouble in self.troubles:
-            console.print(as_text(f"{self.scenario}: {trouble}"), style="red")
+            console.print(as_text(f"{under}{trouble}"), style="red")
 
     def summary(self) -> tuple[str, str, str]:
         """Give the result in a word, the style of that word, and what shows it."""
@@ -113,11 +110,6 @@ class RunOutcome:
             "control": None if self.control is None else known_bad_to_json(self.control),
             "report": None if self.report is None else to_json(self.report),
         }
-
-
-def keep(scenario: Scenario, run: Run, results: Path) -> RunOutcome:
-    """Store a run, and the verdict between its two sides if it has two."""
-    return judged(scenario, run, write_run(results, run), results)
 
 
 def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> RunOutcome:
@@ -222,15 +214,12 @@ def _names_of_builds(outcomes: Sequence[RunOutcome]) -> str:
 
 
 def _next(judged: Sequence[RunOutcome], results: Path) -> Iterator[str]:
-    name = program()
-    where = with_results(results)
+    name, where = program(), with_results(results)
     if judged:
-        first = judged[0]
-        if len(judged) == 1:
-            yield f"{name} explain {shlex.quote(str(first.verdict))}"
-        else:
-            yield f"{name} compare {first.run.id}{where}"
-        yield f"{name} gate {first.run.id}{where}"
+        one, verdict = judged[0].run.id, shlex.quote(str(judged[0].verdict))
+        alone = len(judged) == 1
+        yield f"{name} explain {verdict}" if alone else f"{name} compare {one}{where}"
+        yield f"{name} gate {one}{where}"
     yield f"{name} dashboard{where}"
 
 
@@ -262,3 +251,69 @@ def _of_phases(expect: Expect, run: Run) -> Expect:
 
     changes = {"exactly": kept(expect.exactly), "at_least": kept(expect.at_least)}
     return expect.model_copy(update=changes)
+
+
+class RunRecords:
+    """Stores what is measured, and notes it as it comes: a stopped call can be resumed.
+
+    Each call has a file in ``unfinished/`` of the results folder, named after what was asked, with
+    a line for each record. It goes when all is measured; a process that is killed leaves it.
+
+    Args:
+        results: Folder that gets the records.
+        asked: Everything that makes two calls the same, as plain JSON.
+        resume: Whether an earlier call that did not come to its end is resumed.
+
+    Attributes:
+        outcomes: Of the runs that are stored, in the order in which they came.
+    """
+
+    def __init__(self, results: Path, asked: Any, *, resume: bool) -> None:
+        self.outcomes: list[RunOutcome] = []
+        self._results = results
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        self._file = results / "unfinished" / f"{digest[:12]}.txt"
+        if not resume:
+            self.end()
+        self._earlier = {run.scenario.id: (path, run) for path, run in self._read()}
+
+    def take_whole(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
+        """Take in what an earlier call has finished, and return the scenarios that are left."""
+        left = []
+        for scenario in scenarios:
+            path, run = self._earlier.get(scenario.id, (None, None))
+            if path is None or run is None or is_stopped(run):
+                left.append(scenario)
+            else:
+                self.outcomes.append(judged(scenario, run, path, self._results))
+        return left
+
+    def stopped(self, scenario: Scenario) -> Run | None:
+        """Give the run of a scenario that was stopped before it was whole."""
+        _, run = self._earlier.get(scenario.id, (None, None))
+        return run
+
+    def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> RunOutcome:
+        """Store a run, and the verdict between its two sides if it has two.
+
+        What is added to it once it is whole is not ``noted``: no other call goes on after it.
+        """
+        path = write_run(self._results, run)
+        if noted:
+            self._file.parent.mkdir(exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(f"{path.relative_to(self._results)}\n")
+        self.outcomes.append(judged(scenario, run, path, self._results))
+        return self.outcomes[-1]
+
+    def end(self) -> None:
+        """Forget the call: nothing of it is left to be measured."""
+        self._file.unlink(missing_ok=True)
+
+    def _read(self) -> list[tuple[Path, Run]]:
+        try:
+            names = self._file.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        there = [path for name in names if (path := self._results / name).is_file()]
+        return [(path, read_run(path)) for path in there]

@@ -9,13 +9,10 @@ import click
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_alone
 from hybridwatch.analysis.wording.cause_text import bounded, plain
-from hybridwatch.cli import completion
-from hybridwatch.cli.counts import with_counts
-from hybridwatch.cli.options import examples, takes_results, write_file
-from hybridwatch.cli.progress import progress
-from hybridwatch.cli.subject_options import takes_scenarios
-from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.builds import BuildRequest, BuildSpec, load_builds, parse_label
+from hybridwatch.cli.options import FILE, leave, takes_results, verb, verb_group, write_file
+from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts
+from hybridwatch.cli.terminal import Console, progress
+from hybridwatch.engines.builds import BuildRequest, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import InstallState as Installed
@@ -23,7 +20,7 @@ from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
 from hybridwatch.measurement.session import SessionRequest, run_session
 from hybridwatch.measurement.testbed import harness_identity, make_ready
-from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.run import Phase
 from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.reports.releases import (
     RUNNERS,
@@ -41,29 +38,19 @@ from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
-_GROUPS = ("smoke", "curated")
-
 _Place = tuple[Scenario, BuildRequest]
 
 
-@click.group(
-    "releases",
-    epilog=examples("hybridwatch releases run smoke", "hybridwatch releases card"),
-)
+@verb_group("releases", "run smoke", "card")
 def command() -> None:
     """Show what is clean, broken or missing in each release and model runner."""
 
 
-@command.command("run", epilog=examples("hybridwatch releases run smoke --build cpu-0.32.0+v2"))
+@verb("run", "smoke --build cpu-0.32.0+v2", of=command)
 @takes_scenarios
-@click.option(
-    "--build",
-    "labels",
-    multiple=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="A release and its model runner; may be repeated.  [default: both runners of each CPU "
-    "release that is installed, the newest first]",
+@takes_builds(
+    "A release and its model runner; may be repeated.  [default: both runners of each CPU "
+    "release that is installed, the newest first]"
 )
 @click.option("--trials", type=click.IntRange(1), default=1, show_default=True, help="Of a cell.")
 @click.option("--limit", type=click.IntRange(0), help="Measure as many cells at the most.")
@@ -87,7 +74,7 @@ def run_command(
     sides = [parse_label(one) for one in labels] or list(_installed(console))
     for side in sides:
         require_installed(side.spec)
-    groups = [find(home() / "scenarios", [one]) for one in scenarios or _GROUPS]
+    groups = [find(home() / "scenarios", [one]) for one in scenarios or ("smoke", "curated")]
     places = [
         (with_counts(one, contract=trials), side)
         for group in groups
@@ -110,15 +97,10 @@ def run_command(
             console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
 
 
-@command.command("card", epilog=examples("hybridwatch releases card --out docs/releases.md"))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write; without it the card is printed.",
-)
+@verb("card", "--out docs/releases.md", of=command)
+@click.option("--out", type=FILE, help="File to write; without it the card is printed.")
 @takes_results("Folder in which the card is kept.")
-@click.pass_context
-def card_command(context: click.Context, out: Path | None, results: Path) -> None:
+def card_command(out: Path | None, results: Path) -> None:
     """Write the card: scenario by release and model runner, and why what is broken is broken.
 
     The exit status is 1 when something is broken and reasons.toml, beside the cells, does not say
@@ -133,7 +115,7 @@ def card_command(context: click.Context, out: Path | None, results: Path) -> Non
     unexplained = list(card.unexplained())
     for cell, faults in unexplained:
         say(f"not explained: {' '.join(cell.key)}: {', '.join(faults)}", err=True)
-    context.exit(int(bool(unexplained)))
+    leave(bad_news=unexplained)
 
 
 def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place]:
@@ -154,16 +136,13 @@ def _missing(places: Sequence[_Place], path: Path, *, anew: bool) -> list[_Place
 
 def _installed(console: Console) -> Iterator[BuildRequest]:
     """Give both runners of every CPU release that is here, the newest first; name the others."""
-    releases = [one for one in load_builds().values() if _is_release(one)]
+    cpu = [one for one in load_builds().values() if one.accelerator == "cpu"]
+    releases = [one for one in cpu if not one.variant_of and not one.origin]
     for spec in sorted(releases, key=lambda one: [*map(int, one.release.split("."))], reverse=True):
         if state_of(spec) is Installed.INSTALLED:
             yield from (parse_label(f"{spec.name}+{runner}") for runner in RUNNERS)
         else:
             console.print(as_text(f"left out: {spec.name} is not installed; run: {spec.made_by}"))
-
-
-def _is_release(spec: BuildSpec) -> bool:
-    return spec.accelerator == "cpu" and not spec.variant_of and not spec.origin
 
 
 def _measured(place: _Place, console: Console) -> ReleaseCell:
@@ -180,11 +159,7 @@ def _measured(place: _Place, console: Console) -> ReleaseCell:
         return _cell(place, CellState.FAILED, detail=_cause(str(error), error.log_tail))
     except BuildError as error:
         return _cell(place, CellState.FAILED, detail=bounded(str(error)))
-    return _judged(place, run)
-
-
-def _judged(place: _Place, run: Run) -> ReleaseCell:
-    trials = place[0].trials.contract
+    trials = scenario.trials.contract
     for trial in run.failed(0):
         if trial.failure is not None:
             cause = _cause(trial.failure.reason, trial.failure.log_tail)
@@ -193,9 +168,8 @@ def _judged(place: _Place, run: Run) -> ReleaseCell:
         one.metric.id: one.contender.center if one.contender else None
         for one in report_alone(OneSide(run, 0)).bad_news
     }
-    return _cell(
-        place, CellState.BROKEN if broken else CellState.CLEAN, broken=broken, trials=trials
-    )
+    state = CellState.BROKEN if broken else CellState.CLEAN
+    return _cell(place, state, broken=broken, trials=trials)
 
 
 def _cause(reason: str, log: str) -> str:
@@ -205,12 +179,11 @@ def _cause(reason: str, log: str) -> str:
 
 def _cell(place: _Place, state: CellState, **facts: object) -> ReleaseCell:
     scenario, side = place
-    runner = side.model_runner or RUNNERS[-1]
     return ReleaseCell.model_validate(
         {
             "scenario": scenario.id,
             "release": side.spec.release,
-            "runner": runner,
+            "runner": side.model_runner or RUNNERS[-1],
             "scenario_digest": digest(scenario),
             "state": state,
             "measured_at": datetime.now(UTC),

@@ -2,46 +2,334 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from hybridwatch.analysis.machine_state import BLOCKS
-from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import takes_documents
-from hybridwatch.cli.measuring import MAX_MINUTES, RunOptions, measure_scenarios
-from hybridwatch.cli.options import examples, print_json, takes_results
-from hybridwatch.cli.outcome import print_closing
-from hybridwatch.cli.program import program
-from hybridwatch.cli.subject_options import takes_line, takes_phases, takes_scenarios
-from hybridwatch.cli.terminal import Console
-from hybridwatch.engines.builds import DEFAULT_BUILD
+from hybridwatch.analysis.machine_state import BLOCKS, blocks_missing, leaves_work_open
+from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.sequential import open_metrics, schedule, timed
+from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.cli.by_phase import FailedScenarios, Plan, found_in, measure_by_phase, stopped_line
+from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
+from hybridwatch.cli.outcome import RunOutcome, RunRecords, print_closing
+from hybridwatch.cli.subjects import (
+    BRIEF_TRIALS,
+    BRIEF_WARM_UPS,
+    briefly,
+    chosen,
+    takes_builds,
+    takes_documents,
+    takes_line,
+    takes_phases,
+    takes_scenarios,
+    with_counts,
+)
+from hybridwatch.cli.terminal import Console, TimeLeft, progress
+from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
+from hybridwatch.engines.check import (
+    healthy_label,
+    known_bad_label,
+    require_code,
+    require_installed,
+)
+from hybridwatch.engines.fitting import on_usual_runner
+from hybridwatch.errors import BuildError
 from hybridwatch.history.known_bad import with_known_bad
+from hybridwatch.measurement.plan import (
+    TIMED_PHASES,
+    USUAL_PHASES,
+    Budget,
+    BudgetStatus,
+    can_be_duet,
+    is_duet,
+)
+from hybridwatch.measurement.session import SessionRequest, Tell, none_missing, run_session
+from hybridwatch.measurement.testbed import make_ready
+from hybridwatch.records.role import side_names
+from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.store import check_writable
+from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
+from hybridwatch.system.home import home
+from hybridwatch.system.stopping import stoppable
 
-_RESUME: Final = "--resume"
+MAX_MINUTES: Final = 30.0
+"""What a scenario may take until it is decided, when nobody says."""
 
 
-@click.command(
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is to be measured, of which builds, as the options of ``run`` say.
+
+    Attributes:
+        trials: Timed trials a side; at the first look, if there are several.
+        max_minutes: What a scenario may take until it is decided; ``None`` for the usual.
+        phases: Which phases; every usual one when there is none.
+        staged: Whether phases are made one after the other of all scenarios, whatever the question.
+        line: The line of builds of the last one; ``None`` where nobody states it.
+    """
+
+    labels: tuple[str, ...]
+    known_bad: bool = False
+    trials: int | None = None
+    documents: int | None = None
+    until_decided: bool = False
+    max_minutes: float | None = None
+    thorough: bool = False
+    phases: tuple[Phase, ...] = ()
+    staged: bool = False
+    resume: bool = False
+    line: str | None = None
+
+    @property
+    def wanted_phases(self) -> tuple[Phase, ...]:
+        """The phases that are measured, if the scenario has them."""
+        return self.phases or USUAL_PHASES
+
+    @property
+    def by_phase(self) -> bool:
+        """Whether the question is first of all whether something is wrong.
+
+        Engines of several scenarios then live side by side, for which a GPU has no room.
+        """
+        if not (self.known_bad or self.staged) or self.until_decided or is_duet(self.phases):
+            return False
+        labels = self.labels or (DEFAULT_BUILD,)
+        return all(parse_label(label).spec.accelerator == "cpu" for label in labels)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether less is measured than the scenarios count."""
+        return self.by_phase and self.known_bad and not self.thorough
+
+    @property
+    def warmed(self) -> tuple[Phase, ...]:
+        """Timed phases that begin with a warm-up."""
+        return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
+
+    def may_go_to_duet(self, plan: Plan) -> bool:
+        """Whether a scenario may be measured once more: nobody chose what is, or how long."""
+        chosen = self.phases or self.until_decided or self.trials is not None
+        return not chosen and can_be_duet(plan[1])
+
+    def request(
+        self, plan: Plan, tell: Tell, earlier: Run | None = None, budget: Budget | None = None
+    ) -> SessionRequest:
+        """Request a session of one scenario, to go on with an earlier run where there is one."""
+        scenario, sides = plan
+        fixed = self.is_brief or self.trials is not None
+        return SessionRequest(
+            scenario,
+            sides,
+            home() / "models",
+            tell,
+            self.wanted_phases,
+            budget,
+            self.warmed,
+            none_missing if fixed else blocks_missing,
+            earlier,
+            self.known_bad,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last screen has to say of the counts."""
+        if not self.is_brief or self.trials is not None:
+            return ()
+        count = plural(BRIEF_TRIALS["performance"], "trial")
+        return (f"brief:    {count} a side settle nothing about time; --thorough makes them all",)
+
+    def counted(self, scenario: Scenario) -> Scenario:
+        """Give a scenario the counts of trials and documents that are wanted."""
+        own = briefly(scenario) if self.is_brief else scenario
+        return with_counts(own, timed=self.trials, documents=self.documents)
+
+    def __post_init__(self) -> None:
+        if self.max_minutes is not None and not self.until_decided:
+            raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
+        if self.until_decided and not set(TIMED_PHASES) & set(self.wanted_phases):
+            raise click.UsageError("--until-decided: --phases leaves nothing that is timed.")
+
+
+def measure_scenarios(
+    scenarios: Sequence[Scenario], wanted: RunOptions, results: Path, console: Console
+) -> tuple[list[RunOutcome], int]:
+    """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
+
+    Those of which nothing can be had do not keep the others from it. Gives what came of each
+    scenario that has a record, and of how many there is none.
+
+    Raises:
+        BuildError: What is compared cannot be started; nothing was measured.
+        KeyboardInterrupt: A stop was requested.
+    """
+    plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in scenarios]
+    check_writable(results)
+    losses = FailedScenarios(console, alone=len(plans) == 1)
+    records = RunRecords(results, _asked(plans, wanted), resume=wanted.resume)
+    left = records.take_whole([scenario for scenario, _ in plans])
+    plans_left = [plan for plan in plans if plan[0] in left]
+    if done := len(records.outcomes):
+        console.print(as_text(f"going on: {plural(done, 'scenario')} measured before"))
+    elif wanted.resume and not any(map(records.stopped, left)):
+        console.print(as_text("--resume: no such call was stopped; everything is measured"))
+    try:
+        with stoppable():
+            _Measuring(console, wanted, records, losses).measure_all(plans_left)
+    except KeyboardInterrupt:
+        for outcome in records.outcomes if len(plans) == 1 else ():
+            outcome.show(console, whole=True)
+        kept = {outcome.scenario for outcome in records.outcomes}
+        unmeasured = [scenario.id for scenario, _ in plans if scenario.id not in kept]
+        print_closing(records.outcomes, results, console, unmeasured=unmeasured)
+        raise
+    records.end()
+    order = [scenario.id for scenario, _ in plans]
+    outcomes = sorted(records.outcomes, key=lambda one: order.index(one.scenario))
+    for outcome in outcomes if wanted.by_phase else ():
+        if len(plans) == 1:
+            outcome.show(console, whole=True)
+        else:
+            outcome.print_troubles(console, f"{outcome.scenario}: ")
+    return outcomes, losses.count
+
+
+def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
+    """All that makes two calls the same, so that one resumes the other."""
+    return {
+        "plans": [
+            [scenario.model_dump(mode="json"), [side.label for side in sides]]
+            for scenario, sides in plans
+        ],
+        "phases": [phase.value for phase in wanted.wanted_phases],
+        "warmed": [phase.value for phase in wanted.warmed],
+        "until_decided": wanted.until_decided,
+        "line": wanted.line,
+    }
+
+
+def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
+    """Resolve what is compared, and refuse what cannot be started before anything is."""
+    labels = list(wanted.labels or (DEFAULT_BUILD,))
+    for label in labels:
+        request = parse_label(label)
+        require_installed(request.spec)
+        require_code(request)
+    if wanted.known_bad:
+        named = labels[0], scenario.fix, scenario.requires
+        labels[:1] = [healthy_label(*named), known_bad_label(*named)]
+    if len(labels) > 2:
+        extra = " (--known-bad adds one)" if wanted.known_bad else ""
+        raise BuildError(f"--build: expected one or two builds, got {len(labels)}{extra}")
+    if wanted.until_decided and len(labels) == 1:
+        raise BuildError(
+            f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
+            "give --build twice, or --known-bad"
+        )
+    sides = [on_usual_runner(scenario, parse_label(label)) for label in labels]
+    return on_line(sides, wanted.line)
+
+
+def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
+    """Plan the looks before anything is measured; ``None`` when there is to be but one."""
+    if not wanted.until_decided:
+        return None
+    minutes = wanted.max_minutes or MAX_MINUTES
+
+    def status(run: Run) -> BudgetStatus:
+        report = build_report(run)
+        return BudgetStatus(len(open_metrics(report)), len(timed(report)))
+
+    return Budget(schedule(scenario.trials.performance), minutes * 60, status)
+
+
+class _Measuring:
+    """Measures scenario after scenario, and says how far all of it is."""
+
+    def __init__(
+        self, console: Console, wanted: RunOptions, records: RunRecords, losses: FailedScenarios
+    ) -> None:
+        self._console = console
+        self._wanted = wanted
+        self._records = records
+        self._losses = losses
+        self._scenarios = self._begun = 0
+        self._left = TimeLeft()
+
+    def measure_all(self, plans: Sequence[Plan]) -> None:
+        """Measure and store; what cannot be had is counted among the losses."""
+        ready = []
+        for plan in plans:
+            with self._losses.of(plan[0]):
+                make_ready(*plan, home() / "models")
+                ready.append(plan)
+        if self._wanted.by_phase:
+            measure_by_phase(
+                ready, self._records, self._console, self._losses, self._wanted.request
+            )
+            return
+        self._scenarios, self._left = len(ready), TimeLeft(len(ready))
+        for plan in ready:
+            with self._losses.of(plan[0]):
+                run = self._measure(plan)
+                self._keep(plan, run)
+                if self._wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
+                    self._keep(plan, self._measure_duet(plan), noted=False)
+
+    def _keep(self, plan: Plan, run: Run, *, noted: bool = True) -> None:
+        outcome = self._records.keep(plan[0], run, noted=noted)
+        outcome.show(self._console, whole=self._losses.alone)
+
+    def _measure(self, plan: Plan) -> Run:
+        """Measure one; with a budget nobody knows how long it takes."""
+        self._begun += 1
+        scenario, budget = plan[0], _budget(plan[0], self._wanted)
+        self._print_title(plan, "")
+        with progress(self._console, None if budget else self._left) as tell:
+            request = self._wanted.request(plan, tell, self._records.stopped(scenario), budget)
+            return run_session(request, partial(self._keep_stopped, scenario), self._print_found)
+
+    def _measure_duet(self, plan: Plan) -> Run:
+        """Measure the same scenario once more, both sides at the same time."""
+        note = "noisy machine, and whether the engine works more is open: a duet tells, "
+        trials = plan[0].trials.performance
+        self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
+        self._print_title(plan, " (duet)")
+        with progress(self._console, self._left) as tell:
+            return run_session(SessionRequest(*plan, home() / "models", tell, {Phase.DUET}))
+
+    def _print_title(self, plan: Plan, what: str) -> None:
+        scenario, sides = plan
+        place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
+        names = side_names([side.label for side in sides])
+        title = f"{place}{scenario.id}: {' against '.join(names)}{what}"
+        self._console.print(as_text(title), style="bold")
+
+    def _print_found(self, run: Run, phase: Phase) -> None:
+        if any(trial.phase is phase for trial in run.trials):
+            _, news = found_in(run, (phase,))
+            self._console.print(as_text(f"  {phase.value}: ").append_text(news), soft_wrap=True)
+
+    def _keep_stopped(self, scenario: Scenario, run: Run) -> None:
+        self._console.print(stopped_line(self._records.keep(scenario, run)), soft_wrap=True)
+
+
+@verb(
     "run",
-    epilog=examples(
-        "hybridwatch run smoke --known-bad",
-        "hybridwatch run smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
-        "hybridwatch run smoke/dummy-run --known-bad --until-decided --max-minutes 20",
-        "hybridwatch run smoke --build mine --build cpu-0.27.1 --phases contract",
-    ),
+    "smoke --known-bad",
+    "smoke/padded-graph-rows --build cpu-0.27.1 --build cpu-0.28.0",
+    "smoke/dummy-run --known-bad --until-decided --max-minutes 20",
+    "smoke --build mine --build cpu-0.27.1 --phases contract",
 )
 @takes_scenarios
-@click.option(
-    "--build",
-    "labels",
-    multiple=True,
-    metavar="BUILD",
-    shell_complete=completion.builds,
-    help="Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
-    f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]",
+@takes_builds(
+    "Engine build, such as cpu-0.27.1 or cpu-0.27.1~padded-rows-prefilling; give it twice "
+    f"to compare two, the same one twice for an A/A run.  [default: {DEFAULT_BUILD}]"
 )
 @takes_line
 @click.option(
@@ -79,21 +367,12 @@ _RESUME: Final = "--resume"
     help=f"Time that a scenario may take until it is decided.  [default: {MAX_MINUTES:g}]",
 )
 @click.option(
-    _RESUME,
+    "--resume",
     is_flag=True,
     help="Go on with the same call where it was stopped; what it has finished is not repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-@click.pass_context
-def command(
-    context: click.Context,
-    /,
-    scenarios: tuple[str, ...],
-    results: Path,
-    *,
-    as_json: bool,
-    **wish: Any,
-) -> None:
+@takes_json("Print one JSON object at the end.")
+def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **wish: Any) -> None:
     """Measure each SCENARIO and show what changed.
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
@@ -114,11 +393,11 @@ def command(
     try:
         outcomes, lost = measure_scenarios(named, wanted, results, console)
     except KeyboardInterrupt:
-        words = [word for word in sys.argv[1:] if word != _RESUME]
-        line = f"go on with: {program()} {shlex.join([*words, _RESUME])}"
+        words = [word for word in sys.argv[1:] if word != "--resume"]
+        line = f"go on with: {program()} {shlex.join([*words, '--resume'])}"
         console.print(as_text(line), soft_wrap=True)
         raise
     print_closing(outcomes, results, console, *wanted.notes)
     if as_json:
         print_json({"runs": [outcome.to_json() for outcome in outcomes]})
-    context.exit(int(lost > 0 or any(outcome.troubles for outcome in outcomes)))
+    leave(bad_news=lost > 0 or any(outcome.troubles for outcome in outcomes))

@@ -1,16 +1,20 @@
-"""``hybridwatch scenarios``: which scenarios there are, and whether their files are right.
+"""``hybridwatch init`` and ``scenarios``: what there is to measure, of one's own and shipped.
 
-``--from`` makes scenario files of another project's workloads.
+``scenarios --from`` makes scenario files of another project's workloads.
 """
 
+import shlex
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Final
 
 import click
 from rich import box
 from rich.padding import Padding
 
-from hybridwatch.cli.options import examples, print_json, write_file
+from hybridwatch.cli.options import FILE, FOLDER, print_json, program, takes_json, verb, write_file
 from hybridwatch.cli.terminal import Console
+from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.engines.fitting import find_draft, find_folder
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.reports.stacked import StackedTable
@@ -18,17 +22,54 @@ from hybridwatch.scenarios.load import Survey, digest, survey
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.workload_yaml import parse_scenarios
 from hybridwatch.system.console_text import as_text, say
-from hybridwatch.system.home import home_or_shipped
+from hybridwatch.system.home import home_or_shipped, is_checkout_folder
 
-_WRONG = 2  # exit status: a file says something we do not understand
+_HIDDEN: Final = {"gitignore": ".gitignore"}
+"""Files whose names would hide them from those who pack this package."""
+_FIRST: Final = "mine/first"
+_FIELDS: Final = ("id", "version", "fix", "fix_v2", "model", "accelerator", "since", "until")
+
+
+@verb("init", "~/hybridwatch")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+def init_command(folder: Path) -> None:
+    """Make DIR a home: a place for builds, scenarios, models, faults and fixes of your own.
+
+    It extends what is shipped, and holds the environments of engines and the results. The files
+    that it starts with explain themselves; one of them is a scenario that runs.
+    """
+    if is_checkout_folder(folder):
+        raise BuildError(f"{folder}: is a checkout, which has everything; expected another folder")
+    for path in make_home(folder):
+        click.echo(f"  {path}")
+    word = program(elsewhere=True)
+    click.echo(f"{folder} is a home. Next:")
+    for line in (
+        f"cd {shlex.quote(str(folder))}",
+        f"{word} engine install {DEFAULT_BUILD}",
+        f"{word} run {_FIRST} --build {DEFAULT_BUILD} --phases contract",
+    ):
+        click.echo(f"  {line}")
+
+
+def make_home(folder: Path) -> list[Path]:
+    """Write and return the files that a home starts with; none if one is there already."""
+    with as_file(files("hybridwatch.cli") / "starter") as starter:
+        files_there = (path for path in starter.rglob("*") if path.is_file())
+        sources = sorted(path for path in files_there if path.suffix != ".pyc")
+        names = [path.relative_to(starter) for path in sources]
+        targets = [folder / name.with_name(_HIDDEN.get(name.name, name.name)) for name in names]
+        for target in targets:
+            if target.exists():
+                raise BuildError(f"{target}: is there already; expected a folder without it")
+        for source, target in zip(sources, targets, strict=True):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    return targets
 
 
 def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
-    """Write a scenario for each load of a workload, and say what it does not carry over.
-
-    Raises:
-        ScenarioError: The file is no workload, or there is another scenario where one belongs.
-    """
+    """Write a scenario for each load of a workload, and say what it does not carry over."""
     carried = parse_scenarios(workload)
     files = {out / f"{one.scenario.id}.toml": one.text.encode() for one in carried.files}
     for path, content in files.items():
@@ -43,35 +84,24 @@ def carry_over(workload: Path, out: Path, *, as_json: bool) -> None:
     say(*(f"{workload}: {note}" for note in carried.notes))
 
 
-@click.command(
-    "scenarios",
-    epilog=examples(
-        "hybridwatch scenarios",
-        "hybridwatch scenarios --check",
-        "hybridwatch scenarios --from workload.yaml --out scenarios",
-    ),
-)
+@verb("scenarios", "", "--check", "--from workload.yaml --out scenarios")
 @click.option("--check", is_flag=True, help="Only validate every file.")
 @click.option("--all", "everything", is_flag=True, help="Also show the reason for each scenario.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes_json("Print one JSON object.")
 @click.option(
     "--root",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Folder of scenario files.  [default: what is shipped, and scenarios/ of the home]",
 )
 @click.option(
     "--from",
     "workload",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="A workload of vLLM's perf-eval (YAML), to write as scenarios instead.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of scenario files that --from adds to.",
-)
-def command(
+@click.option("--out", type=FOLDER, help="Folder of scenario files that --from adds to.")
+def scenarios_command(
     *,
     check: bool,
     everything: bool,
@@ -96,12 +126,14 @@ def command(
     if as_json:
         print_json(_to_json(found))
     elif check:
-        _print_check(found)
+        good = len(found.scenarios)
+        click.echo(f"{good} {'scenario is' if good == 1 else 'scenarios are'} valid.")
     else:
         _print(found.scenarios, reasons=everything)
-        _print_problems(found)
+    for problem in () if as_json else found.problems:
+        say(f"ScenarioError: {problem}", err=True)
     if found.problems:
-        raise click.exceptions.Exit(_WRONG)
+        raise click.exceptions.Exit(2)
 
 
 def _with_models(found: Survey, models: Path) -> Survey:
@@ -121,32 +153,11 @@ def _with_models(found: Survey, models: Path) -> Survey:
 
 def _to_json(found: Survey) -> dict[str, object]:
     scenarios = [
-        {
-            "id": scenario.id,
-            "version": scenario.version,
-            "fix": scenario.fix,
-            "fix_v2": scenario.fix_v2,
-            "model": scenario.model,
-            "accelerator": scenario.accelerator,
-            "since": scenario.since,
-            "until": scenario.until,
-            "digest": digest(scenario),
-            "summary": scenario.summary,
-        }
-        for scenario in found.scenarios
+        {name: getattr(one, name) for name in _FIELDS}
+        | {"digest": digest(one), "summary": one.summary}
+        for one in found.scenarios
     ]
     return {"scenarios": scenarios, "problems": list(found.problems)}
-
-
-def _print_check(found: Survey) -> None:
-    good = len(found.scenarios)
-    click.echo(f"{good} {'scenario is' if good == 1 else 'scenarios are'} valid.")
-    _print_problems(found)
-
-
-def _print_problems(found: Survey) -> None:
-    for problem in found.problems:
-        say(f"ScenarioError: {problem}", err=True)
 
 
 def _print(scenarios: tuple[Scenario, ...], *, reasons: bool) -> None:

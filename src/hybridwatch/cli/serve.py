@@ -2,39 +2,29 @@
 
 import os
 from pathlib import Path
-from typing import Final
 
 import click
 import uvicorn
 
 from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.view import StorePlace, StoreView
-from hybridwatch.cli.allowed_hosts import takes_hosts
-from hybridwatch.cli.options import examples, require_folder, takes_results
+from hybridwatch.cli.dashboard import takes_hosts, takes_port
+from hybridwatch.cli.options import require_folder, takes_results, verb
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.tokens import open_tokens
 from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 
-_PORT: Final = 8502
-_RATE: Final = 300.0
-"""More than a program needs that means well."""
 
-
-@click.command(
-    "serve",
-    epilog=examples("hybridwatch serve --api", "hybridwatch serve --api --require-token"),
-)
+@verb("serve", "--api", "--api --require-token")
 @click.option("--api", is_flag=True, required=True, help="Serve the HTTP API (docs/api.md).")
 @takes_results("Folder whose records are served.")
-@click.option(
-    "--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="TCP port."
-)
+@takes_port(8502)
 @click.option("--require-token", is_flag=True, help="Let nobody read without a token either.")
 @click.option(
     "--rate",
     type=click.FloatRange(0, min_open=True),
-    default=_RATE,
+    default=300.0,  # more than a program needs that means well
     show_default=True,
     help="Requests a second of one token, or of one address without; for a moment twice as many.",
 )

@@ -1,25 +1,124 @@
-"""A console that is as loud as its terminal may be."""
+"""A console that is as loud as its terminal may be, and the progress that it shows."""
 
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import rich.console
 
+from hybridwatch.system.console_text import as_text
+
+if TYPE_CHECKING:
+    from hybridwatch.measurement.session import Progress, Tell
+
+_MINUTE: Final = 60.0
+_TRIALS: Final = 4
+"""Behind the first, before anybody guesses from them."""
+
 
 class Console(rich.console.Console):
-    """A console for people; where ``NO_COLOR`` is set, without bold and dim as well.
-
-    Args:
-        stderr: Whether it writes there.
-    """
+    """A console for people; where ``NO_COLOR`` is set, without bold and dim as well."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         plain = bool(os.environ.get("NO_COLOR"))
         super().__init__(stderr=stderr, color_system=None if plain else "auto")
 
     def on_broken_pipe(self) -> None:
-        """Leave it to ``main`` to end, as for whatever is printed without a console.
-
-        Raises:
-            BrokenPipeError: Always.
-        """
+        """Leave it to ``main`` to end, as for whatever is printed without a console."""
         raise BrokenPipeError
+
+
+@contextmanager
+def file_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error if that is a terminal; gives what is told done and total."""
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class TimeLeft:
+    """How long what is planned will still take, if it goes on as it went.
+
+    Args:
+        sessions: How many there will be; those to come are taken to be as long as those before.
+        clock: Seconds.
+    """
+
+    def __init__(self, sessions: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._begun: float | None = None
+        self._first: tuple[int, float] | None = None
+        self._took: list[float] = []
+
+    def begin(self) -> None:
+        """Note that a session begins, and the one before it is over."""
+        now = self._clock()
+        if self._begun is not None:
+            self._took.append(now - self._begun)
+        self._begun, self._first = now, None
+
+    def after(self, done: int, total: int) -> str:
+        """Say how long it takes when so many trials of a session are made; empty if unknown."""
+        if self._begun is None:
+            return ""
+        now = self._clock()
+        here = self._here(done, total, now)
+        if here is None:
+            return ""
+        to_come = max(0, self._sessions - len(self._took) - 1)
+        like = [*self._took, now - self._begun + here]
+        left = here + to_come * sum(like) / len(like)
+        return f"about {max(1, round(left / _MINUTE))} min left"
+
+    def _here(self, done: int, total: int, now: float) -> float | None:
+        """Seconds that this session still takes; the first trial waits for the engine's start."""
+        if done and self._first is None:
+            self._first = done, now
+        if self._first is None or done - self._first[0] < _TRIALS:
+            return None
+        made = done - self._first[0]
+        return (now - self._first[1]) / made * (total - done)
+
+
+@contextmanager
+def progress(console: rich.console.Console, left: TimeLeft | None = None) -> Iterator["Tell"]:
+    """A bar on a terminal, a line per step elsewhere; with ``left`` also the remaining time."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    if left is not None:
+        left.begin()
+
+    def remaining(step: "Progress") -> str:
+        return "" if left is None else left.after(step.done, step.total)
+
+    def print_step(step: "Progress") -> None:
+        line = f"[{step.done}/{step.total}] {step.text}"
+        console.print(as_text(", ".join(filter(None, (line, remaining(step))))))
+
+    if not console.is_terminal:
+        yield print_step
+        return
+    timing = TimeElapsedColumn(), TextColumn("{task.fields[left]}")
+    columns = BarColumn(12), MofNCompleteColumn(), *timing, TextColumn("{task.description}")
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", left="")
+
+        def tell(step: "Progress") -> None:
+            if step.lasting:
+                bar.console.print(as_text(step.text))
+            bar.update(
+                task,
+                completed=step.done,
+                total=step.total,
+                description=step.text,
+                left=remaining(step),
+            )
+
+        yield tell

@@ -8,24 +8,25 @@ import click
 from rich import box
 from rich.text import Text
 
-from hybridwatch.cli.options import examples, print_json, require_folder, takes_results
+from hybridwatch.cli.options import (
+    print_json,
+    require_folder,
+    takes_json,
+    takes_results,
+    verb,
+    verb_group,
+)
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
 from hybridwatch.reports.stacked import StackedTable
 
 
-@click.group("token", epilog=examples("hybridwatch token make ci --scope ingest"))
+@verb_group("token", "make ci --scope ingest")
 def command() -> None:
     """Manage tokens of the HTTP API (docs/api.md)."""
 
 
-@command.command(
-    "make",
-    epilog=examples(
-        "hybridwatch token make grafana --scope read",
-        "hybridwatch token make ci --scope read --scope ingest --days 90",
-    ),
-)
+@verb("make", "grafana --scope read", "ci --scope read --scope ingest --days 90", of=command)
 @click.argument("name")
 @click.option(
     "--scope",
@@ -50,27 +51,25 @@ def make(*, name: str, scopes: tuple[str, ...], days: int | None, results: Path)
     click.echo("Keep it: it is not shown again.", err=True)
 
 
-@command.command("list", epilog=examples("hybridwatch token list --json"))
+@verb("list", "--json", of=command)
 @takes_results("Folder whose API takes the tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/json.md).")
+@takes_json()
 def list_all(*, results: Path, as_json: bool) -> None:
     """List the tokens, expired and revoked ones too."""
     require_folder(results)
     now, found = datetime.now(UTC), open_tokens(results).by_digest().values()
     if as_json:
-        document = {"schema_version": 1, "tokens": [_to_json(one, now) for one in found]}
-        print_json(document)
+        print_json({"schema_version": 1, "tokens": [_to_json(one, now) for one in found]})
         return
     table = StackedTable("name", "scopes", "made", "used", "stands", box=box.SIMPLE_HEAD)
     for one in found:
         scopes = ", ".join(sorted(scope.value for scope in one.scopes))
-        table.add_row(
-            Text(one.name), scopes, _day(one.made_at), _day(one.used_at), _stands(one, now)
-        )
+        days = _day(one.made_at), _day(one.used_at)
+        table.add_row(Text(one.name), scopes, *days, _stands(one, now))
     Console().print(table)
 
 
-@command.command("revoke", epilog=examples("hybridwatch token revoke ci"))
+@verb("revoke", "ci", of=command)
 @click.argument("name")
 @takes_results("Folder whose API takes the token.")
 def revoke(*, name: str, results: Path) -> None:

@@ -8,22 +8,37 @@ from typing import Any, Final
 import click
 from rich.text import Text
 
+from hybridwatch.analysis.change_review import Blindness, find_blindness
+from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.engine_add import lines_about
-from hybridwatch.cli.measuring import RunOptions, measure_scenarios
-from hybridwatch.cli.options import examples, print_json, takes_results
+from hybridwatch.analysis.wording.labels import MOST_TRIALS, plural
+from hybridwatch.cli.options import (
+    leave,
+    print_json,
+    program,
+    takes_json,
+    takes_results,
+    verb,
+    with_results,
+)
 from hybridwatch.cli.outcome import RunOutcome, print_closing
-from hybridwatch.cli.subject_options import takes_base, takes_line, takes_phases, takes_scenarios
+from hybridwatch.cli.run import RunOptions, measure_scenarios
+from hybridwatch.cli.subjects import (
+    chosen,
+    lines_about,
+    takes_base,
+    takes_line,
+    takes_phases,
+    takes_scenarios,
+)
 from hybridwatch.cli.terminal import Console
-from hybridwatch.cli.unseen import NAMES, looked_at, not_looked_at, unseen
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.plan import TIMED_PHASES, USUAL_PHASES
 from hybridwatch.records.run import Phase
+from hybridwatch.reports.reason_text import blind_sentence, settling
 from hybridwatch.reports.sentence import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
@@ -31,43 +46,45 @@ from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
 
-NAME: Final = "mine"
-SCENARIOS: Final = ("smoke",)
-_MAX_MINUTES: Final = 15.0
-_MINUTE: Final = 60.0
 _READINGS: Final = 3
 """Of the numbers that got worse in a scenario, as many are named."""
+_MARGINS: Final = 1.0
+"""A change of more than its margin that would have passed unseen is told."""
+_MINUTE: Final = 60.0
+_NAMES: Final = {
+    Phase.CONTRACT: "contracts",
+    Phase.ACCURACY: "answers",
+    Phase.PERFORMANCE: "times",
+    Phase.HOST_SYNC: "host reads",
+    Phase.DUET: "duets",
+}
+"""What is looked at in each phase."""
 
 
-@click.command(
-    "try",
-    epilog=examples(
-        "hybridwatch try ~/vllm",
-        "hybridwatch try ~/vllm smoke/padded-graph-rows --max-minutes 30",
-        "hybridwatch try ~/vllm --phases contract",
-    ),
+@verb(
+    "try", "~/vllm", "~/vllm smoke/padded-graph-rows --max-minutes 30", "~/vllm --phases contract"
 )
 @click.argument("source", metavar="SOURCE", type=click.Path(path_type=Path))
 @takes_scenarios
 @click.option(
-    "--name", default=NAME, show_default=True, help="What the build is called, as `engine add` has."
+    "--name",
+    default="mine",
+    show_default=True,
+    help="What the build is called, as `engine add` has.",
 )
 @takes_base("The release that it is compared with.  [default: the nearest installed one]")
 @takes_phases
 @click.option(
     "--max-minutes",
     type=click.FloatRange(0, min_open=True),
-    default=_MAX_MINUTES,
+    default=15.0,
     show_default=True,
     help="Time after which no other scenario is timed; the one at hand gets its verdicts.",
 )
 @takes_line
 @takes_results("Folder that gets the records.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-@click.pass_context
+@takes_json("Print one JSON object at the end.")
 def command(
-    context: click.Context,
-    /,
     source: Path,
     scenarios: tuple[str, ...],
     name: str,
@@ -92,10 +109,10 @@ def command(
     end = time.monotonic() + max_minutes * _MINUTE
     build = _added(source, name, base)
     console = Console(stderr=as_json)
-    for line in lines_about(build, check_build(build)):
-        console.print(as_text(line), soft_wrap=True)
+    for told in lines_about(build, check_build(build)):
+        console.print(as_text(told), soft_wrap=True)
     trying = _Trying((base or build.base, build.name), results, console, line)
-    named = sorted(chosen(scenarios or SCENARIOS, trying.labels), key=_slowness)
+    named = sorted(chosen(scenarios or ("smoke",), trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
         trying.measure(named, phases=untimed, staged=True)
@@ -106,24 +123,14 @@ def command(
     trying.print_answer()
     if as_json:
         print_json(trying.to_json())
-    context.exit(int(trying.is_worse))
+    leave(bad_news=trying.is_worse)
 
 
 class _Trying:
-    """What is known so far of a build beside its release.
-
-    Args:
-        labels: The release and the build.
-        results: Folder that gets the records.
-        console: Shows how far it is, and what came of it.
-        line: The line of the build, if it is stated.
-
-    Attributes:
-        outcomes: Of the runs so far.
-    """
+    """What is known so far of a build beside its release, of the runs so far (``outcomes``)."""
 
     def __init__(
-        self, labels: tuple[str, str], results: Path, console: Console, line: str | None = None
+        self, labels: tuple[str, str], results: Path, console: Console, line: str | None
     ) -> None:
         self.labels = labels
         self.outcomes: list[RunOutcome] = []
@@ -178,7 +185,7 @@ class _Trying:
         """Give what was found as plain JSON, and what nobody looked at."""
         return {
             "worse": self.is_worse,
-            "not_looked_at": [phase.value for phase in not_looked_at(self.outcomes)],
+            "not_looked_at": [phase.value for phase in _not_looked_at(self.outcomes)],
             "not_timed": list(self._untimed),
             "runs": [outcome.to_json() for outcome in self.outcomes],
         }
@@ -199,22 +206,21 @@ class _Trying:
         style = STYLES[Verdict.REGRESSION]
         if not lines:
             count = plural(len({one.scenario for one in self.outcomes}), "scenario")
-            looked = ", ".join(NAMES[phase] for phase in looked_at(self.outcomes))
+            looked = ", ".join(_NAMES[phase] for phase in _looked_at(self.outcomes))
             lines = [f"nothing worse than {release} in {count}: {looked}"]
             style = STYLES[Verdict.EQUIVALENT]
         self._console.print()
         for line in lines:
             self._console.print(Text(visible(line), style=style), soft_wrap=True)
-        for line in self._left_open():
-            self._console.print(as_text(line), soft_wrap=True)
-
-    def _left_open(self) -> Iterator[str]:
-        if rest := [NAMES[phase] for phase in not_looked_at(self.outcomes)]:
-            yield f"not looked at: {', '.join(rest)}"
+        left_open = []
+        if rest := [_NAMES[phase] for phase in _not_looked_at(self.outcomes)]:
+            left_open.append(f"not looked at: {', '.join(rest)}")
         if self._untimed:
-            yield f"not timed: {', '.join(self._untimed)}"
+            left_open.append(f"not timed: {', '.join(self._untimed)}")
         if not self.is_worse:
-            yield from unseen(self.outcomes, self.labels, self._results)
+            left_open += _unseen(self.outcomes, self.labels, self._results)
+        for line in left_open:
+            self._console.print(as_text(line), soft_wrap=True)
 
 
 def _slowness(scenario: Scenario) -> tuple[bool, bool]:
@@ -230,3 +236,51 @@ def _added(source: Path, name: str, base: str) -> BuildSpec:
     if not base:
         raise BuildError(f"{name}: has no release below it; --base names the one to compare with")
     return add_python(home(), name, source, base)
+
+
+def _looked_at(outcomes: Sequence[RunOutcome]) -> tuple[Phase, ...]:
+    """Name the phases of which there is a trial that did not fail."""
+    made = {trial.phase for one in outcomes for trial in one.run.trials if trial.failure is None}
+    return tuple(phase for phase in Phase if phase in made)
+
+
+def _not_looked_at(outcomes: Sequence[RunOutcome]) -> tuple[Phase, ...]:
+    """Name the usual phases of which there is none."""
+    made = _looked_at(outcomes)
+    return tuple(phase for phase in USUAL_PHASES if phase not in made)
+
+
+def _unseen(outcomes: Sequence[RunOutcome], labels: Sequence[str], results: Path) -> Iterator[str]:
+    """Yield what was timed and could not have been seen, and what it would take to see it."""
+    timed = [one for one in outcomes if set(TIMED_PHASES) & set(_looked_at([one]))]
+    reports = tuple(one.report for one in timed if one.report is not None)
+    blind = find_blindness(reports, STRICT, beyond=_MARGINS)
+    if not blind.spots:
+        return
+    yield blind_sentence(blind, lambda report: report.scenario.id)
+    yield f"it would take {settling(blind)}{_minutes(timed, blind)}"
+    if Phase.DUET not in _looked_at(timed):
+        worst = blind.spots[-1].report.scenario.id
+        builds = "".join(f" --build {label}" for label in labels)
+        command = f"{program()} run {worst}{builds} --phases duet{with_results(results)}"
+        yield f"or, where others use the machine, processor time: {command}"
+
+
+def _minutes(timed: Sequence[RunOutcome], blind: Blindness) -> str:
+    """Say how long the trials take that would settle it, as far as that is known."""
+    if blind.trials_needed is None or blind.trials_needed > MOST_TRIALS:
+        return ""
+    seconds = 0.0
+    for one in timed:
+        own = (spot.comparison for spot in blind.spots if spot.report is one.report)
+        seconds += _round_s(one) * max((spot.trials_needed or 0 for spot in own), default=0)
+    return f": some {max(1.0, seconds / _MINUTE):.0f} min (--max-minutes)"
+
+
+def _round_s(outcome: RunOutcome) -> float:
+    """Seconds of a timed trial of each side, of every phase that is timed."""
+    trials = [one for one in outcome.run.trials if one.phase in TIMED_PHASES and not one.warmup]
+    rounds = max(
+        sum(one.phase is phase and one.side == 0 for one in trials) for phase in TIMED_PHASES
+    )
+    return sum(one.duration_s for one in trials) / max(rounds, 1)

@@ -5,9 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.store import list_verdicts, read_baselines, write_run
@@ -39,14 +37,6 @@ def store(tmp_path):
     return write
 
 
-@pytest.fixture
-def call(tmp_path):
-    def run(*words: str):
-        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-
-    return run
-
-
 def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path) -> None:
     store("1f0a9c3e", GOOD)
     store("2f0a9c3e", BAD)
@@ -57,7 +47,7 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
         answer = call(verb, "2f0a9c3e")
         assert answer.exit_code == 1, answer.output
         assert "run 1f0a9c3e#0, pinned 2026-11-21 by on duty: last good release" in answer.output
-    told = CliRunner().invoke(cli, ["compare", "2f0a9c3e", "--json", "--results", str(tmp_path)])
+    told = call("compare", "2f0a9c3e", "--json")
     assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
 
 
@@ -71,11 +61,10 @@ def test_a_pin_that_is_asked_for_and_missing_is_what_the_error_is_about(store, c
 
 
 def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_itself(
-    store, call, tmp_path
+    store, call, own_policy, tmp_path
 ) -> None:
-    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
     (tmp_path / "baselines.toml").write_text(PIN)
-    words = ("--policy", str(tmp_path / "own.toml"))
+    words = own_policy()
     first = store("1f0a9c3e", GOOD)
     alone = call("gate", *words)
     assert alone.exit_code == 1

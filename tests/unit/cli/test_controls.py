@@ -1,4 +1,4 @@
-"""``hybridwatch controls`` on made-up runs: what is asked for, what is told, the exit status."""
+"""``hybridwatch controls`` and ``oracle`` on made-up runs: what is asked, told and refused."""
 
 import json
 from dataclasses import replace
@@ -83,13 +83,8 @@ def test_one_object_holds_both_controls_of_each_scenario(requests):
         "detail": f"{PADDED} 0 -> 4, 3 of 3 seeds; {WRONG_TOKENS} 0 -> 9, 3 of 3 seeds",
     }
     assert told["controls"][1]["detail"].startswith("nothing differs: ")
-
-
-def test_progress_is_kept_out_of_the_json(requests):
-    result = call("smoke", *BUILD, "--json")
     assert "[1/2] half way" in result.stderr
     assert "smoke/padded: padded-rows-prefilling" in result.stderr
-    assert result.stdout.startswith("{")
 
 
 def test_a_person_gets_a_table(requests):
@@ -123,30 +118,21 @@ def test_one_control_that_is_not_ok_is_status_1(checkout, monkeypatch, sides, ok
 
 def test_a_good_scenario_does_not_make_up_for_a_bad_one(checkout, monkeypatch):
     runs = [(HEALTHY, BAD, HEALTHY), (HEALTHY, HEALTHY, HEALTHY)]
-    monkeypatch.setattr(
-        controls,
-        "run_session",
-        lambda _: a_run(*runs.pop(), builds=(BASELINE, CONTENDER, BASELINE)),
-    )
+    builds = (BASELINE, CONTENDER, BASELINE)
+    monkeypatch.setattr(controls, "run_session", lambda _: a_run(*runs.pop(), builds=builds))
     assert call(*BUILD).exit_code == 1
     assert runs == []
 
 
-def test_every_scenario_is_run_against_the_build_the_build_without_its_fix_and_itself(requests):
+def test_every_scenario_is_run_against_the_build_the_build_without_its_fix_and_itself(
+    requests, checkout
+):
     call(*BUILD)
     assert [request.scenario.id for request in requests] == ["reported/again", "smoke/padded"]
     for request in requests:
-        assert [side.label for side in request.sides] == [
-            "tiny-1.0",
-            f"tiny-1.0~{FIX}",
-            "tiny-1.0",
-        ]
-
-
-def test_contracts_and_answers_are_measured_and_nothing_is_timed(requests, checkout):
-    call("smoke", *BUILD)
-    assert requests[0].phases == {Phase.CONTRACT, Phase.ACCURACY}
-    assert requests[0].models == checkout / "models"
+        assert [side.label for side in request.sides] == ["tiny-1.0", f"tiny-1.0~{FIX}", "tiny-1.0"]
+        assert request.phases == {Phase.CONTRACT, Phase.ACCURACY}, "nothing is timed"
+        assert request.models == checkout / "models"
 
 
 def test_trials_and_documents_are_those_of_the_scenario_unless_said_otherwise(requests):
@@ -217,3 +203,18 @@ def test_a_sweep_is_controlled_by_its_curve(checkout, monkeypatch):
     (request,) = asked
     assert set(request.phases) == {Phase.PERFORMANCE}
     assert [side.label for side in request.sides] == ["tiny-1.0", "tiny-1.0+slow-step", "tiny-1.0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["make", "tiny-moe", "smoke/dummy-run"], "expected tiny-memory-moe, found tiny-moe"),
+        (["make", "tiny-hybrid", "smoke"], "smoke: expected one scenario, found"),
+        (["make", "/", "smoke/padded-graph-rows"], "a folder with a config.json"),
+        (["check", "curated/nixl-disagg"], "run: hybridwatch oracle make tiny-hybrid curated/nixl"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_was_expected(words, message) -> None:
+    answer = CliRunner().invoke(cli, ["oracle", *words])
+    assert answer.exit_code == 2
+    assert message in answer.output

@@ -33,18 +33,6 @@ BAD: dict[str, Trials] = {
 
 
 @pytest.fixture
-def call(tmp_path):
-    """Run a verb on a store of its own."""
-
-    def run(*words: str):
-        answer = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer
-        return answer
-
-    return run
-
-
-@pytest.fixture
 def saved(call, tmp_path) -> Path:
     """One verdict, stored, on one run of two builds."""
     write_run(tmp_path, a_run(GOOD, BAD))
@@ -69,6 +57,8 @@ def from_before_versions(path: Path) -> None:
 
 def test_compare_says_where_the_verdict_is_and_what_to_do_next(call, tmp_path) -> None:
     write_run(tmp_path, a_run(GOOD, BAD))
+    call("compare", "latest")
+    assert list_verdicts(tmp_path) == [], "nothing is stored unasked"
     answer = call("compare", "latest", "--save")
     [path] = list_verdicts(tmp_path)
     assert answer.output.endswith(f"verdict: {path}\nnext:    hybridwatch explain {path}\n")
@@ -76,12 +66,6 @@ def test_compare_says_where_the_verdict_is_and_what_to_do_next(call, tmp_path) -
     assert json.loads(told.stdout)["bad_news"] is True
     assert str(path) in told.stderr
     assert list_verdicts(tmp_path) == [path]
-
-
-def test_compare_alone_stores_nothing(call, tmp_path) -> None:
-    write_run(tmp_path, a_run(GOOD, BAD))
-    call("compare", "latest")
-    assert list_verdicts(tmp_path) == []
 
 
 @pytest.mark.parametrize("word", ["latest", "1f0a9c3e"])
@@ -191,19 +175,14 @@ def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
     assert re.search(rf"rules: {RULES_VERSION} -> other", said)
 
 
-def test_a_verdict_from_before_rules_had_a_version_is_had_again(call, saved) -> None:
+def test_a_verdict_from_before_rules_had_a_version_is_had_again(call, saved, monkeypatch) -> None:
     from_before_versions(saved)
     answer = call("explain", str(saved))
     assert answer.exit_code == 0
     said = " ".join(answer.output.split())
     assert f"rules: unnumbered (code 0123456789ab) -> {RULES_VERSION}" in said
     assert "the same, bit for bit" in said
-
-
-def test_a_verdict_from_before_rules_had_a_version_may_differ_by_them(
-    call, saved, monkeypatch
-) -> None:
-    from_before_versions(saved)
+    # By such rules it may also differ.
     monkeypatch.setattr(rank, "SEED", rank.SEED + 1)
     answer = call("explain", str(saved))
     assert answer.exit_code == 1

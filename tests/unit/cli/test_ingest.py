@@ -187,18 +187,34 @@ def test_a_list_for_the_hud_beside_its_result_is_left_alone(ingest, tmp_path) ->
     assert "1 added, 0 already there, 0 not taken" in answer.output
 
 
-def test_a_folder_with_nothing_to_take_is_a_wrong_call(ingest, tmp_path) -> None:
-    (tmp_path / "notes.txt").write_text("none")
-    answer = ingest(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("notes.txt", "none", "found no JSON file\n"),
+        (
+            "verdict.json",
+            '{"report": {}, "parameters": {}, "tools": {}}',
+            "found only a verdict of hybridwatch",
+        ),
+        ("d4ad.json", None, "found only results of asv in which nothing ran"),
+        ("profile_export.jsonl", None, "found only requests of aiperf; name the folder, or what "),
+    ],
+)
+def test_where_there_is_nothing_to_take_it_is_a_wrong_call(
+    ingest, tmp_path, name, text, told
+) -> None:
+    if name == "d4ad.json":
+        (path,) = (FOREIGN / "asv/lab-1").glob("d4ad*.json")
+        text = json.dumps(json.loads(path.read_text()) | {"results": {}})
+    file = tmp_path / name
+    if text is None:
+        file = FOREIGN / "aiperf" / name
+    else:
+        file.write_text(text)
+    answer = ingest(file if text is None else tmp_path)
     assert answer.exit_code == 2
-    assert f"{tmp_path}: expected a record or a file of asv, vllm-bench-serve" in answer.output
-    assert answer.stderr.endswith("found no JSON file\n")
-
-
-def test_a_file_that_says_nothing_alone_is_a_wrong_call_by_itself(ingest) -> None:
-    answer = ingest(FOREIGN / "aiperf/profile_export.jsonl")
-    assert answer.exit_code == 2
-    assert "found only requests of aiperf; name the folder, or what belongs to it" in answer.output
+    assert "expected a record or a file of asv, vllm-bench-serve" in answer.output
+    assert told in answer.stderr
 
 
 def test_what_no_record_could_be_read_back_with_is_not_taken(ingest, results, tmp_path) -> None:
@@ -213,23 +229,6 @@ def test_what_no_record_could_be_read_back_with_is_not_taken(ingest, results, tm
 def test_a_reason_does_not_flood_the_terminal(ingest, tmp_path) -> None:
     (tmp_path / "other.json").write_text(json.dumps({"x" * 10**6: 1}))
     assert len(ingest(tmp_path).output) < 1000
-
-
-def test_results_of_asv_in_which_nothing_ran_are_named_when_there_is_nothing_else(
-    ingest, tmp_path
-) -> None:
-    (path,) = (FOREIGN / "asv/lab-1").glob("d4ad*.json")
-    (tmp_path / path.name).write_text(json.dumps(json.loads(path.read_text()) | {"results": {}}))
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 2
-    assert "found only results of asv in which nothing ran" in answer.output
-
-
-def test_a_verdict_alone_is_named(ingest, tmp_path) -> None:
-    (tmp_path / "verdict.json").write_text('{"report": {}, "parameters": {}, "tools": {}}')
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 2
-    assert "found only a verdict of hybridwatch" in answer.output
 
 
 def test_an_empty_folder_beside_a_good_one_is_bad_news(ingest, tmp_path) -> None:

@@ -1,19 +1,25 @@
-"""Known-bad controls in the verbs: red on purpose, so what counts is whether they were seen."""
+"""Known-bad controls are red on purpose; a record of one build is judged without a baseline."""
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
+from hybridwatch.database.queries import open_index
+from hybridwatch.history.alerts import find_alerts
+from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
-from tests.builders import BASELINE, NEWER, RECENT, a_run
+from tests.builders import BASELINE, NEWER, RECENT, SCENARIO, a_run
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,)}
 BAD = {PADDED: (4.0,)}
+RULE = '[[rule]]\nmetric = "*"\naction = "block"\n'
 CAUGHT = "1 of 1 bug caught, the healthy engine clean"
 
 
@@ -81,30 +87,22 @@ def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:
 
 def test_a_control_beside_a_regression_does_not_hide_it(call, store) -> None:
     store(GOOD, BAD)
-    run = a_run(GOOD, BAD, builds=(BASELINE, NEWER))
-    store(GOOD, BAD, id="22222222", builds=run.builds, scenario=replace(run.scenario, id="x/y"))
+    other = replace(SCENARIO, id="x/y")
+    store(GOOD, BAD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
     answer = call("gate")
     assert answer.exit_code == 1
     assert answer.output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
 
 
 def test_a_control_is_no_measurement_of_an_expected_scenario_beside_comparisons(
-    call, store, tmp_path
+    call, store, own_policy
 ) -> None:
-    policy = tmp_path / "own.toml"
-    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
-    policy.write_text(f'expected = ["smoke/padded-graph-rows"]\n{rule}')
+    policy = own_policy(f'expected = ["smoke/padded-graph-rows"]\n{RULE}')
     store(GOOD, BAD)
-    assert call("gate", "--policy", str(policy)).exit_code == 0
-    run = a_run(GOOD, GOOD)
-    store(
-        GOOD,
-        GOOD,
-        id="22222222",
-        builds=(BASELINE, NEWER),
-        scenario=replace(run.scenario, id="smoke/dummy-run"),
-    )
-    answer = call("gate", "--policy", str(policy))
+    assert call("gate", *policy).exit_code == 0
+    other = replace(SCENARIO, id="smoke/dummy-run")
+    store(GOOD, GOOD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
+    answer = call("gate", *policy)
     assert answer.exit_code == 1
     assert "smoke/padded-graph-rows: missing" in answer.output
 
@@ -125,19 +123,70 @@ def test_a_folder_that_is_not_there_is_a_wrong_call(call, verb) -> None:
 
 
 def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
-    call, store, tmp_path
+    call, store, own_policy
 ) -> None:
-    policy = tmp_path / "own.toml"
-    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
-    policy.write_text(f'expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n{rule}')
+    policy = own_policy(f'expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n{RULE}')
     store(GOOD, BAD)
-    run = a_run(GOOD, BAD)
-    other = replace(run.scenario, id="smoke/dummy-run")
-    store(GOOD, BAD, id="22222222", scenario=other)
+    store(GOOD, BAD, id="22222222", scenario=replace(SCENARIO, id="smoke/dummy-run"))
     for number in range(2):
         store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=RECENT)
-    answer = call("gate", "--policy", str(policy))
+    answer = call("gate", *policy)
     assert answer.exit_code == 0, answer.output
     assert "no baseline for run of one build, so its times are not judged: " in answer.output
     last = answer.output.splitlines()[-1]
     assert last.endswith("Controls: 2 of 2 bugs caught, the healthy engine clean.")
+
+
+WRONG = "contract.wrong_tokens"
+HEALTHY = {WRONG: (0.0,), "ttft": (0.1, 0.2)}
+BROKEN = HEALTHY | {WRONG: (27.0,)}
+
+
+@pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
+def test_a_broken_engine_stops_the_gate(call, store, words) -> None:
+    store(BROKEN)
+    answer = call(*words)
+    assert answer.exit_code == 1
+    assert answer.stdout.splitlines()[-1].startswith(
+        "fail: A contract broke: contract.wrong_tokens"
+    )
+
+
+@pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
+def test_a_healthy_engine_passes_and_its_times_are_said_not_to_be_judged(
+    call, store, words
+) -> None:
+    store(HEALTHY)
+    answer = call(*words)
+    assert answer.exit_code == 0, answer.output
+    assert "no baseline for run of one build, so its times are not judged" in answer.output
+
+
+def test_compare_and_its_json_say_what_was_expected(call, store) -> None:
+    store(BROKEN)
+    assert call("compare", "latest").exit_code == 1
+    report = json.loads(call("compare", "latest", "--json").stdout)
+    assert report["baseline"]["build"]["label"] == "expected"
+    (one,) = report["comparisons"]
+    assert (one["baseline"]["center"], one["contender"]["center"]) == (0, 27)
+
+
+def test_a_comment_names_the_broken_contract(call, store) -> None:
+    store(BROKEN)
+    assert "A contract broke" in call("comment", "--dry-run", "latest").stdout
+
+
+def test_the_dashboard_has_an_open_alert_until_the_engine_is_mended(call, store) -> None:
+    store(BROKEN)
+    results = Path("results")
+
+    def alerts():
+        now = datetime.now(UTC)
+        return find_alerts(results, open_index(results), Checkout(), now)
+
+    (alert,) = alerts()
+    assert (alert.subject.baseline, alert.subject.contender) == ("expected", BASELINE.label)
+    assert alert.cause.lead.metric == WRONG
+    store(HEALTHY, id="22222222", started_at=RECENT + timedelta(minutes=1))
+    (after,) = alerts()
+    assert after.status is not alert.status

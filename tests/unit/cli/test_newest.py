@@ -7,11 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.gate import LUCK
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.main import cli
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_file, reader, write_run
@@ -167,18 +165,17 @@ def test_each_record_of_a_folder_is_read_once(store, judge, tmp_path, monkeypatc
     assert reads == {path.name: 1 for path in list_records(tmp_path)}
 
 
-def test_the_age_of_each_record_is_told(store, tmp_path) -> None:
+def test_the_age_of_each_record_is_told(store, call, own_policy) -> None:
     present = datetime.now(UTC)
     run = store(1.5, now=present)
-    words = ["gate", "--results", str(tmp_path), "--policy", str(tmp_path / "own.toml")]
-    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
-    text = CliRunner().invoke(cli, words).output
+    policy = own_policy()
+    text = call("gate", *policy).output
     assert f"judged smoke/padded-graph-rows: 36 hours old, run {run.id}" in text
-    told = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
+    told = json.loads(call("gate", *policy, "--json").stdout)
     (report,) = told["reports"]
     assert report["age_hours"] == pytest.approx(36, abs=0.1)
     assert report["contender"]["started_at"] == f"{run.started_at:%Y-%m-%dT%H:%M:%SZ}"
-    one = json.loads(CliRunner().invoke(cli, ["gate", run.id, *words[1:], "--json"]).stdout)
+    one = json.loads(call("gate", run.id, *policy, "--json").stdout)
     assert one["age_hours"] == pytest.approx(36, abs=0.1)
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.cli.main import cli
-from hybridwatch.cli.notify_round import channels_here, tell_at_the_end
+from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.errors import NotifyError
 from tests.situations import SITUATIONS
 from tests.unit.integrations.notify.conftest import services
@@ -51,9 +51,7 @@ def file(tmp_path) -> Path:
 @pytest.fixture
 def call(results, file, services, monkeypatch):
     """Calls the verb; nothing sleeps."""
-    monkeypatch.setattr(
-        import_module("hybridwatch.integrations.notify.sending"), "_PAUSES_S", (0.0, 0.0)
-    )
+    monkeypatch.setattr("hybridwatch.integrations.notify.sending._PAUSES_S", (0.0, 0.0))
 
     def call(*words: str, status: int = 0):
         words = ("notify", str(file), "--results", str(results), *words)
@@ -116,9 +114,6 @@ def test_what_is_skipped_is_not_sent(call, services, results) -> None:
     call()
     assert services.slack == []
     assert json.loads(call("--skip", "--json").stdout)["channels"] == []
-
-
-def test_skipping_and_a_dry_run_exclude_each_other(call) -> None:
     assert "give one of them" in call("--skip", "--dry-run", status=2).stderr
 
 
@@ -147,13 +142,10 @@ def test_a_wrong_file_is_a_wrong_call(call, file) -> None:
     assert "planted" not in answer.output
 
 
-def test_without_a_file_the_home_is_named(own_home) -> None:
+def test_a_file_and_a_folder_that_are_not_there_are_named(own_home, file, tmp_path) -> None:
     answer = CliRunner().invoke(cli, ["notify", "--dry-run"])
     assert answer.exit_code == 2
     assert f"{own_home / 'notify.toml'}: cannot be read" in answer.stderr
-
-
-def test_a_folder_that_is_not_there_is_named(file, tmp_path) -> None:
     words = ["notify", str(file), "--results", str(tmp_path / "nothing")]
     answer = CliRunner().invoke(cli, words)
     assert answer.exit_code == 2
@@ -190,9 +182,7 @@ def test_a_night_ends_with_it(own_home, results, services, monkeypatch, share, s
         monkeypatch.setattr(nightly, name, lambda _: None)
     monkeypatch.setattr(nightly, "_commit", lambda: "a" * 40)
     monkeypatch.setattr(nightly, "hold", lambda *_: (results / "nights", quiet))
-    monkeypatch.setattr(
-        import_module("hybridwatch.integrations.notify.sending"), "_PAUSES_S", (0.0, 0.0)
-    )
+    monkeypatch.setattr("hybridwatch.integrations.notify.sending._PAUSES_S", (0.0, 0.0))
     (own_home / "notify.toml").write_text(FILE)
     services.weather.share = share
     (own_home / "gate.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')

@@ -22,16 +22,6 @@ BAD = {PADDED: (4.0,), "tpot": noisy(1.0, 7, 0.01)}
 
 
 @pytest.fixture
-def call(tmp_path):
-    """Run a verb against an empty store of its own."""
-
-    def run(*words: str):
-        return CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-
-    return run
-
-
-@pytest.fixture
 def stored(tmp_path):
     """Store a run and give the path of its record."""
 
@@ -178,18 +168,6 @@ def test_the_json_of_compare_and_gate_speaks_of_causes(call, stored, tmp_path) -
     assert json.loads(call("gate", "latest", "--json").stdout)["report"]["causes"] == told["causes"]
 
 
-def test_the_causes_of_a_gate_follow_its_policy(call, stored, tmp_path) -> None:
-    record = stored(GOOD, {**GOOD, "tpot": noisy(1.2, 7, 0.01)})
-    policy = tmp_path / "own.toml"
-    policy.write_text('[[rule]]\nmetric = "*"\naction = "warn"\n')
-    told = json.loads(call("gate", record, "--policy", str(policy), "--json").stdout)
-    (cause,) = told["report"]["causes"]
-    assert (cause["action"], cause["failure"]) == ("warn", None)
-    policy.write_text('[[rule]]\nmetric = "*"\naction = "watch"\n')
-    told = json.loads(call("gate", record, "--policy", str(policy), "--json").stdout)
-    assert told["report"]["causes"] == []
-
-
 def test_a_stored_verdict_holds_no_words_about_causes(call, stored, tmp_path) -> None:
     """They may be said better one day, and a verdict has to be had again to the letter."""
     call("compare", stored(GOOD, BAD), "--save")
@@ -204,7 +182,9 @@ def test_gate_passes(call, stored) -> None:
     assert judged == "  judged smoke/padded-graph-rows: 5 hours old, run 1f0a9c3e"
 
 
-def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
+def test_a_dry_comment_prints_markdown_posts_nothing_and_says_when_there_would_be_none(
+    call, stored
+) -> None:
     record = stored(GOOD, BAD)
     answer = call("comment", record, "--dry-run")
     assert answer.exit_code == 0
@@ -212,90 +192,72 @@ def test_a_dry_comment_prints_markdown_and_posts_nothing(call, stored) -> None:
     refused = call("comment", record)
     assert refused.exit_code == 2
     assert "or --dry-run to print only" in refused.stderr
-
-
-def test_a_dry_comment_says_when_there_would_be_none(call, stored) -> None:
-    answer = call("comment", stored(GOOD, GOOD), "--dry-run")
+    answer = call("comment", stored(GOOD, GOOD, run_id="2f0a9c3e"), "--dry-run")
     assert answer.stdout.startswith("**Equivalent")
     assert answer.stderr.startswith("no news")
 
 
 @pytest.mark.parametrize("action", ["block", "warn", "watch"])
-def test_a_gate_does_what_the_policy_says(call, stored, tmp_path, action) -> None:
+def test_a_gate_and_its_causes_do_what_the_policy_says(call, stored, own_policy, action) -> None:
     record = stored(GOOD, {**GOOD, "tpot": noisy(1.2, 7, 0.01)})
-    policy = tmp_path / "own.toml"
-    policy.write_text(f'[[rule]]\nmetric = "*"\naction = "{action}"\n')
-    answer = call("gate", record, "--policy", str(policy))
+    words = ("gate", record, *own_policy(f'[[rule]]\nmetric = "*"\naction = "{action}"\n'))
+    answer = call(*words)
     slower = "Slower: tpot +20"
-    said = {
-        "block": f"fail: {slower}",
-        "warn": f"pass with 1 warning: {slower}",
-        "watch": "pass: ",
-    }
+    said = {"block": f"fail: {slower}", "warn": f"pass with 1 warning: {slower}", "watch": "pass: "}
     assert answer.exit_code == (1 if action == "block" else 0)
     assert said[action] in answer.output
     assert ("tpot median: regression" in answer.output) is (action != "watch")
+    causes = json.loads(call(*words, "--json").stdout)["report"]["causes"]
+    assert [(one["action"], one["failure"]) for one in causes] == [(action, None)] * bool(causes)
+    assert bool(causes) is (action != "watch")
 
 
-def test_a_margin_of_the_policy_is_the_gates_margin(call, stored, tmp_path) -> None:
+def test_a_margin_of_the_policy_is_the_gates_margin(call, stored, own_policy) -> None:
     record = stored(GOOD, {**GOOD, "tpot": noisy(1.06, 7, 0.01)})
-    policy = tmp_path / "own.toml"
-    policy.write_text('[[rule]]\nmetric = "tpot"\naction = "block"\nmargin = 0.2\n')
+    wide = own_policy('[[rule]]\nmetric = "tpot"\naction = "block"\nmargin = 0.2\n')
     assert call("gate", record).exit_code == 1
-    assert call("gate", record, "--policy", str(policy)).exit_code == 0
-
-
-def test_a_wrong_policy_is_a_wrong_call(call, stored, tmp_path) -> None:
-    (tmp_path / "own.toml").write_text('[[rule]]\nmetric = "tpott"\naction = "block"\n')
-    answer = call("gate", stored(GOOD, GOOD), "--policy", str(tmp_path / "own.toml"))
+    assert call("gate", record, *wide).exit_code == 0
+    answer = call("gate", record, *own_policy('[[rule]]\nmetric = "tpott"\naction = "block"\n'))
     assert answer.exit_code == 2
     assert "own.toml: rule[0].metric: no metric has this id" in answer.stderr
 
 
-def test_a_gate_over_a_folder_wants_every_expected_scenario(call, stored, tmp_path) -> None:
-    policy = tmp_path / "own.toml"
+def test_a_gate_over_a_folder_wants_every_expected_scenario(call, stored, own_policy) -> None:
     rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
-    policy.write_text('expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n' + rule)
+    wide = own_policy('expected = ["smoke/padded-graph-rows", "smoke/dummy-run"]\n' + rule)
     stored(GOOD, BAD, run_id="aaaaaaaa")
     stored(GOOD, GOOD, run_id="bbbbbbbb")
-    answer = call("gate", "--policy", str(policy))
+    answer = call("gate", *wide)
     assert answer.exit_code == 1
     assert "  smoke/dummy-run: missing: there is no record of it" in answer.output
     assert PADDED not in answer.output, "the newest record of a scenario is the one that counts"
-    told = json.loads(call("gate", "--policy", str(policy), "--json").stdout)
+    told = json.loads(call("gate", *wide, "--json").stdout)
     assert [one["scenario"] for one in told["absent"]] == ["smoke/dummy-run"]
     assert (told["passed"], len(told["reports"])) == (False, 1)
-    policy.write_text(rule)
-    assert call("gate", "--policy", str(policy)).exit_code == 0
+    assert call("gate", *own_policy()).exit_code == 0
 
 
-def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, tmp_path) -> None:
-    policy = tmp_path / "own.toml"
-    policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
-    empty = call("gate", "--policy", str(policy))
-    assert (empty.exit_code, empty.output) == (
-        1,
-        "fail: Not comparable, so the gate stops this: nothing was measured.\n",
-    )
+def test_a_gate_over_a_folder_names_what_it_cannot_judge(call, stored, own_policy) -> None:
+    empty = call("gate", *own_policy())
+    said = "fail: Not comparable, so the gate stops this: nothing was measured.\n"
+    assert (empty.exit_code, empty.output) == (1, said)
     record = Path(stored(GOOD))
     (record.parent / "20260301T120000Z-x-2222.json").write_text("{")
-    answer = call("gate", "--policy", str(policy))
+    answer = call("gate", *own_policy())
     assert answer.exit_code == 1
-    assert (
-        "no baseline for run of one build, so its times are not judged: 1f0a9c3e" in answer.output
-    )
+    assert "of one build, so its times are not judged: 1f0a9c3e" in answer.output
     assert "20260301T120000Z-x-2222.json: cannot be read" in answer.output
 
 
-def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(call, tmp_path) -> None:
-    policy = tmp_path / "own.toml"
-    policy.write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
+def test_a_lost_file_of_answers_stops_its_scenario_and_hides_no_other(
+    call, own_policy, tmp_path
+) -> None:
     asked = a_run({"accuracy.recall": "1101"}, {"accuracy.recall": "1101"})
     record = write_run(tmp_path, replace(asked, started_at=RECENT))
     other = a_comparison(GOOD, BAD, started_at=RECENT)
     write_run(tmp_path, replace(other, id="aaaaaaaa", scenario=replace(other.scenario, id="x/y")))
     record.with_name(f"{record.stem}.bulk.jsonl.gz").unlink()
-    answer = call("gate", "--policy", str(policy))
+    answer = call("gate", *own_policy())
     assert answer.exit_code == 1
     assert f"{asked.scenario.id} on {asked.testbed.id}: cannot be read: " in answer.output
     assert PADDED in answer.output
@@ -310,13 +272,9 @@ def test_help_loads_no_verb() -> None:
     assert not any(name.startswith("hybridwatch.") for name in new)
 
 
-def test_unknown_verb_is_status_2() -> None:
-    assert CliRunner().invoke(cli, ["compere"]).exit_code == 2
-
-
 def test_a_missing_package_is_named(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "hybridwatch.cli.gate", raising=False)
-    monkeypatch.setitem(sys.modules, "hybridwatch.cli.sides", None)
+    monkeypatch.delitem(sys.modules, "hybridwatch.cli.judging", raising=False)
+    monkeypatch.setitem(sys.modules, "hybridwatch.cli.github_access", None)
     answer = CliRunner().invoke(cli, ["gate", "latest"])
     assert answer.exit_code == 2
     assert "which is not installed here" in answer.stderr
@@ -326,7 +284,7 @@ def test_ctrl_c_is_one_line_and_130(monkeypatch, call) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", interrupt)
+    monkeypatch.setattr("hybridwatch.cli.judging.findings_for", interrupt)
     answer = call("gate", "latest")
     assert answer.exit_code == 130
     assert answer.stderr == "hybridwatch: interrupted\n"
@@ -348,7 +306,7 @@ def test_failed_engine_is_status_1_and_the_cause_stands_below_the_end_of_its_log
         error.log = Path("/srv/.engines/logs/cpu-0.27.1.1.log")
         raise error
 
-    monkeypatch.setattr("hybridwatch.cli.gate.findings_for", die)
+    monkeypatch.setattr("hybridwatch.cli.judging.findings_for", die)
     answer = call("gate", "latest")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == [

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
-from hybridwatch.cli import measuring as verb
+from hybridwatch.cli import run as verb
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
@@ -39,10 +40,16 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def call(checkout: Path, machine: Machine, *words: str, monkeypatch: Any) -> Result:
-    monkeypatch.setattr(session, "measure", machine.measure)
-    results = ("--results", str(checkout / "results"))
-    return CliRunner().invoke(cli, ["run", "smoke/padded", *words, *results])
+@pytest.fixture
+def call(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the scenario, or those of a pattern, on a machine of numbers."""
+
+    def run(machine: Machine, *words: str, of: str = "smoke/padded") -> Result:
+        monkeypatch.setattr(session, "measure", machine.measure)
+        results = ("--results", str(checkout / "results"))
+        return CliRunner().invoke(cli, ["run", of, *words, *results])
+
+    return run
 
 
 def record_of(checkout: Path) -> Run:
@@ -50,9 +57,9 @@ def record_of(checkout: Path) -> Run:
     return read_run(record)
 
 
-def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
+def test_equal_sides_are_decided_before_the_last_look(call, checkout):
     machine = Machine()
-    result = call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
+    result = call(machine, *TWO, "--until-decided")
     assert result.exit_code == 0, result.output
     run = record_of(checkout)
     assert run.looks is not None
@@ -63,9 +70,9 @@ def test_equal_sides_are_decided_before_the_last_look(checkout, monkeypatch):
     assert last in result.output
 
 
-def test_every_look_before_the_last_left_something_open(checkout, monkeypatch):
+def test_every_look_before_the_last_left_something_open(call, checkout):
     """InterimAnalyses are judged by one level; a run cut back to an earlier look is open still."""
-    call(checkout, Machine(noise=0.06), *TWO, "--until-decided", monkeypatch=monkeypatch)
+    call(Machine(noise=0.06), *TWO, "--until-decided")
     run = record_of(checkout)
     assert run.looks is not None
     assert len(run.looks.made) > 2
@@ -87,9 +94,8 @@ def cut_back(run: Run, blocks: int, looks: InterimAnalyses) -> Run:
     return replace(run, trials=tuple(kept), looks=looks)
 
 
-def test_a_slower_contender_is_a_regression_at_the_level_of_the_looks(checkout, monkeypatch):
-    words = (*TWO, "--until-decided", "--json")
-    result = call(checkout, Machine(slower=0.2), *words, monkeypatch=monkeypatch)
+def test_a_slower_contender_is_a_regression_at_the_level_of_the_looks(call, checkout):
+    result = call(Machine(slower=0.2), *TWO, "--until-decided", "--json")
     assert result.exit_code == 0, result.output
     run = record_of(checkout)
     (told,) = json.loads(result.stdout)["runs"]
@@ -103,36 +109,32 @@ def test_a_slower_contender_is_a_regression_at_the_level_of_the_looks(checkout, 
     assert verdicts["tpot"] == verdicts["metadata_build_time"] == "regression"
 
 
-def test_timed_phases_take_turns_and_sides_alternate(checkout, monkeypatch):
-    machine = Machine()
-    call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
+def test_timed_phases_take_turns_and_the_others_are_measured_once_before(call):
+    machine = Machine(noise=0.06)
+    call(machine, *TWO, "--until-decided")
     timed = [step for step in machine.order if step[0] in TIMED]
     perf, host = Phase.PERFORMANCE, Phase.HOST_SYNC
     warm_ups = [(perf, 0), (perf, 1), (host, 0), (host, 1)]
     first, second = warm_ups, [(perf, 1), (perf, 0), (host, 1), (host, 0)]
     assert timed[:12] == [*warm_ups, *first, *second]
 
-
-def test_contracts_and_accuracy_are_measured_once(checkout, monkeypatch):
-    machine = Machine(noise=0.06)
-    call(checkout, machine, *TWO, "--until-decided", monkeypatch=monkeypatch)
     untimed = [step for step in machine.order if step[0] not in TIMED]
     assert untimed == machine.order[: len(untimed)]
     assert [phase for phase, _ in untimed].count(Phase.ACCURACY) == 2
 
 
-def test_phases_choose_what_is_measured_and_what_is_expected(checkout, monkeypatch):
+def test_phases_choose_what_is_measured_and_what_is_expected(call, checkout):
     """Nothing is missing of a phase that nobody wanted."""
     machine = Machine()
-    result = call(checkout, machine, *TWO, "--phases", "contract", monkeypatch=monkeypatch)
+    result = call(machine, *TWO, "--phases", "contract")
     assert result.exit_code == 0, result.output
     assert {trial.phase for trial in record_of(checkout).trials} == {Phase.CONTRACT}
     assert "accuracy" not in result.output
 
 
-def test_a_duet_is_a_run_of_pairs_that_is_compared(checkout, monkeypatch):
+def test_a_duet_is_a_run_of_pairs_that_is_compared(call, checkout):
     machine = Machine(slower=0.2)
-    result = call(checkout, machine, *TWO, "--phases", "duet", monkeypatch=monkeypatch)
+    result = call(machine, *TWO, "--phases", "duet")
     assert result.exit_code == 0, result.output
     trials = record_of(checkout).trials
     assert [trial.side for trial in trials[:4]] == [0, 1, 1, 0]
@@ -140,9 +142,8 @@ def test_a_duet_is_a_run_of_pairs_that_is_compared(checkout, monkeypatch):
     assert "duet_cpu_time" in result.output
 
 
-def test_a_duet_of_one_is_refused(checkout, monkeypatch):
-    words = ("--build", "tiny-1.0", "--phases", "duet")
-    result = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+def test_a_duet_of_one_is_refused(call):
+    result = call(Machine(), "--build", "tiny-1.0", "--phases", "duet")
     assert "expected two builds that compute on a CPU, found tiny-1.0 (cpu)" in result.output
     assert result.exit_code == 2
 
@@ -166,26 +167,24 @@ class UnevenMachine(Machine):
     [((), [Phase.PERFORMANCE, Phase.DUET]), (("--trials", "7"), [Phase.PERFORMANCE])],
 )
 def test_a_restless_machine_that_leaves_the_work_open_goes_to_a_duet(
-    checkout, monkeypatch, words, phases
+    call, checkout, monkeypatch, words, phases
 ):
     machine = UnevenMachine(slower=0.1)
     monkeypatch.setattr(machine_state, "kernel_seconds", machine.kernel_seconds)
-    result = call(checkout, machine, *TWO, *words, monkeypatch=monkeypatch)
+    result = call(machine, *TWO, *words)
     runs = [read_run(record) for record in list_records(checkout / "results")]
     measured = {phase for run in runs for phase in {trial.phase for trial in run.trials}}
     assert [phase for phase in Phase if phase in measured & {*phases, Phase.DUET}] == phases
     assert ("a duet tells" in result.output) is (Phase.DUET in phases)
 
 
-def test_trials_set_the_first_look(checkout, monkeypatch):
-    words = (*TWO, "--until-decided", "--trials", "20")
-    call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+def test_trials_set_the_first_look(call, checkout):
+    call(Machine(), *TWO, "--until-decided", "--trials", "20")
     assert record_of(checkout).looks == InterimAnalyses(schedule(20), (20,))
 
 
-def test_no_time_for_a_single_trial_is_told_and_is_status_1(checkout, monkeypatch):
-    words = (*TWO, "--until-decided", "--max-minutes", "0.000001")
-    result = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+def test_no_time_for_a_single_trial_is_told_and_is_status_1(call, checkout):
+    result = call(Machine(), *TWO, "--until-decided", "--max-minutes", "0.000001")
     assert result.exit_code == 1
     assert "no timed trial fitted into the time" in result.output
     looks = record_of(checkout).looks
@@ -193,8 +192,8 @@ def test_no_time_for_a_single_trial_is_told_and_is_status_1(checkout, monkeypatc
     assert looks.made == ()
 
 
-def test_an_ordinary_run_has_no_looks_but_sees_the_machine(checkout, monkeypatch):
-    result = call(checkout, Machine(), *TWO, monkeypatch=monkeypatch)
+def test_an_ordinary_run_has_no_looks_but_sees_the_machine(call, checkout):
+    result = call(Machine(), *TWO)
     assert result.exit_code == 0, result.output
     run = record_of(checkout)
     assert run.looks is None
@@ -203,7 +202,7 @@ def test_an_ordinary_run_has_no_looks_but_sees_the_machine(checkout, monkeypatch
     assert all(t.surroundings is None for t in run.trials if t.phase not in TIMED)
 
 
-def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
+def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(call, checkout, monkeypatch):
     builds = checkout / "engine" / "builds.toml"
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
     monkeypatch.setattr(machine_state, "PERIOD_S", 0.001)
@@ -225,7 +224,7 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
             return super().measure(phase, trial)
 
     monkeypatch.setattr(session, "Watch", Seen)
-    result = call(checkout, Waiting(), *TWO, monkeypatch=monkeypatch)
+    result = call(Waiting(), *TWO)
     assert "The GPU was throttled in" in result.output
     run = record_of(checkout)
     assert run.testbed.id.startswith("nvidia-h200-x1-")
@@ -234,11 +233,11 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(checkout, monkeypatch):
     assert library.open == 0
 
 
-def test_a_build_of_a_gpu_without_a_driver_ends_in_one_line(checkout, monkeypatch):
+def test_a_build_of_a_gpu_without_a_driver_ends_in_one_line(call, checkout, monkeypatch):
     builds = checkout / "engine" / "builds.toml"
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
     pretend(monkeypatch, broken=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    result = call(checkout, Machine(), *TWO, monkeypatch=monkeypatch)
+    result = call(Machine(), *TWO)
     assert result.exit_code == 2
     assert result.output.splitlines()[-1].startswith(
         "hybridwatch: no NVIDIA driver on this machine"
@@ -246,7 +245,7 @@ def test_a_build_of_a_gpu_without_a_driver_ends_in_one_line(checkout, monkeypatc
     assert list_records(checkout / "results") == []
 
 
-def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
+def test_a_trial_that_fails_leaves_no_watch_behind(call, checkout, monkeypatch):
     builds = checkout / "engine" / "builds.toml"
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
     library = pretend(monkeypatch, Card())
@@ -256,7 +255,7 @@ def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
 
     machine = Machine()
     monkeypatch.setattr(machine, "measure", fail)
-    call(checkout, machine, *TWO, monkeypatch=monkeypatch)
+    call(machine, *TWO)
     assert all(trial.failure for trial in record_of(checkout).trials)
     assert not [one for one in threading.enumerate() if one.name == "gpu watch"]
     assert library.open == 0
@@ -278,24 +277,24 @@ def test_a_trial_that_fails_leaves_no_watch_behind(checkout, monkeypatch):
         ((*TWO, "--until-decided", "--max-minutes", "0"), "0.0 is not in the range x>0"),
     ],
 )
-def test_wrong_calls_are_status_2_and_measure_nothing(checkout, monkeypatch, words, told):
+def test_wrong_calls_are_status_2_and_measure_nothing(call, words, told):
     machine = Machine()
-    result = call(checkout, machine, *words, monkeypatch=monkeypatch)
+    result = call(machine, *words)
     assert result.exit_code == 2
     assert told in result.output
     assert machine.order == []
 
 
 @pytest.mark.parametrize("more", [(), ("--until-decided",)])
-def test_the_verdict_is_stored_and_had_again_from_the_record(checkout, monkeypatch, more):
-    result = call(checkout, Machine(slower=0.2), *TWO, *more, monkeypatch=monkeypatch)
+def test_the_verdict_is_stored_and_had_again_from_the_record(call, checkout, more):
+    result = call(Machine(slower=0.2), *TWO, *more)
     (verdict,) = list_verdicts(checkout / "results")
     said = result.output.splitlines()
     assert f"verdict: {verdict}" in said
     assert f"next:    hybridwatch explain {verdict}" in said
     replayed = CliRunner().invoke(cli, ["explain", str(verdict)])
     assert replayed.exit_code == 0, replayed.output
-    told = call(checkout, Machine(), *TWO, *more, "--json", monkeypatch=monkeypatch)
+    told = call(Machine(), *TWO, *more, "--json")
     (outcome,) = json.loads(told.stdout)["runs"]
     assert Path(outcome["verdict"]) in list_verdicts(checkout / "results")
 
@@ -305,58 +304,39 @@ def test_the_verdict_is_stored_and_had_again_from_the_record(checkout, monkeypat
     [
         (EngineError("the engine ended while starting (status 1)", "last words"), 1),
         (BuildError("x-1.0: fix does not apply"), 2),
+        (ScenarioError("smoke/again: accuracy.tasks: the hub cannot be reached"), 2),
     ],
 )
-def test_an_engine_that_does_not_come_up_leaves_the_other_scenarios_alone(
-    checkout, monkeypatch, error, status
+def test_an_engine_or_a_model_that_does_not_come_up_leaves_the_other_scenarios_alone(
+    call, checkout, monkeypatch, error, status
 ):
     make_checkout(checkout, "smoke/again")
+    is_model = isinstance(error, ScenarioError)
+
+    def refuse(scenario: Any, *_: object) -> None:
+        if is_model and scenario.id == "smoke/again":
+            raise error
 
     class DeadBench(MadeUpBench):
-        def __init__(self, scenario: Any, *_: object) -> None:
-            super().__init__(scenario)
-            self.dead = scenario.id == "smoke/again"
-
         def identify(self, side: int) -> Any:
-            if self.dead:
+            if self.scenario.id == "smoke/again" and not is_model:
                 raise error
             return super().identify(side)
 
     monkeypatch.setattr(session, "EnginePool", DeadBench)
-    monkeypatch.setattr(session, "measure", Machine().measure)
-    results = ("--results", str(checkout / "results"))
-    both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
+    monkeypatch.setattr(verb, "make_ready", refuse)
+    both = call(Machine(), "--build", "tiny-1.0", of="smoke")
     assert both.exit_code == 1
     assert f"smoke/again: {error}" in both.output
     assert ("last words" in both.output) is (status == 1)
     assert record_of(checkout).scenario.id == "smoke/padded"
-    alone = CliRunner().invoke(cli, ["run", "smoke/again", "--build", "tiny-1.0", *results])
+    alone = call(Machine(), "--build", "tiny-1.0", of="smoke/again")
     assert alone.exit_code == status
     assert f"hybridwatch: {error}" in alone.stderr
 
 
-def test_a_model_that_cannot_be_had_leaves_the_other_scenarios_alone(checkout, monkeypatch):
-    make_checkout(checkout, "smoke/again")
-
-    def refuse(scenario: Any, *_: object) -> None:
-        if scenario.id == "smoke/again":
-            raise ScenarioError("smoke/again: accuracy.tasks: the hub cannot be reached")
-
-    monkeypatch.setattr("hybridwatch.cli.measuring.make_ready", refuse)
-    monkeypatch.setattr(session, "EnginePool", MadeUpBench)
-    monkeypatch.setattr(session, "measure", Machine().measure)
-    results = ("--results", str(checkout / "results"))
-    both = CliRunner().invoke(cli, ["run", "smoke", "--build", "tiny-1.0", *results])
-    assert both.exit_code == 1
-    assert "the hub cannot be reached" in both.output
-    assert record_of(checkout).scenario.id == "smoke/padded"
-    alone = CliRunner().invoke(cli, ["run", "smoke/again", "--build", "tiny-1.0", *results])
-    assert alone.exit_code == 2
-
-
-def test_one_build_has_no_verdict(checkout, monkeypatch):
-    words = ("--build", "tiny-1.0", "--json")
-    told = call(checkout, Machine(), *words, monkeypatch=monkeypatch)
+def test_one_build_has_no_verdict(call, checkout):
+    told = call(Machine(), "--build", "tiny-1.0", "--json")
     (outcome,) = json.loads(told.stdout)["runs"]
     assert outcome["verdict"] is None
     assert list_verdicts(checkout / "results") == []
@@ -390,10 +370,7 @@ def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
     assert "2 of 2 bugs caught, the healthy engine clean." in screen
     assert "Bad news" not in result.output
     assert "[1/2] smoke/padded: tiny-1.0 against tiny-1.0~padded-rows-prefilling" in lines
-
-
-def test_what_comes_next_works_as_printed(checkout, monkeypatch):
-    result = controlled(checkout, monkeypatch)
+    # What comes next works as printed.
     printed = result.output.partition("next:")[2].strip().splitlines()
     compare, gate, dashboard = (line.split()[1:] for line in printed)
     assert CliRunner().invoke(cli, compare).exit_code == 1
@@ -422,16 +399,16 @@ class StoppedMachine(Machine):
         return super().measure(phase, trial)
 
 
-def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(checkout, monkeypatch):
+def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(call, checkout):
     words = (*TWO, "--phases", "duet")
-    result = call(checkout, StoppedMachine(Phase.DUET, 6), *words, monkeypatch=monkeypatch)
+    result = call(StoppedMachine(Phase.DUET, 6), *words)
     assert result.exit_code == 130
     assert "duet_cpu_time" in result.output
     assert "smoke/padded: stopped in duet; what was measured is in " in result.output
     run = record_of(checkout)
     assert [trial.failure is None for trial in run.trials] == [True] * 6 + [False] * 2
     machine = Machine(noise=0.005)
-    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, *words, "--resume")
     assert result.exit_code == 0, result.output
     assert len(machine.order) == 2 * (7 - 3)
     *_, last = [read_run(path) for path in list_records(checkout / "results")]
@@ -440,26 +417,26 @@ def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(checkout, monke
     assert whole.trials[0].samples == run.trials[0].samples
 
 
-def test_a_round_that_one_side_alone_has_made_is_made_again(checkout, monkeypatch):
+def test_a_round_that_one_side_alone_has_made_is_made_again(call):
     """Of the timed trials two are warm-ups: five are two rounds and a half."""
     words = (*TWO, "--phases", "performance")
     stopped = StoppedMachine(Phase.PERFORMANCE, 2 + 5)
-    call(checkout, stopped, *words, monkeypatch=monkeypatch)
+    call(stopped, *words)
     machine = Machine(noise=0.005)
-    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, *words, "--resume")
     assert result.exit_code == 0, result.output
     rounds = [(Phase.PERFORMANCE, side) for at in range(2, 7) for side in ((0, 1), (1, 0))[at % 2]]
     assert machine.order == [(Phase.PERFORMANCE, 0), (Phase.PERFORMANCE, 1), *rounds]
 
 
-def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypatch):
+def test_a_run_until_decided_goes_on_with_its_contracts_alone(call, checkout):
     words = (*TWO, "--until-decided")
-    result = call(checkout, StoppedMachine(Phase.HOST_SYNC, 5), *words, monkeypatch=monkeypatch)
+    result = call(StoppedMachine(Phase.HOST_SYNC, 5), *words)
     assert result.exit_code == 130, result.output
     stopped = record_of(checkout)
     assert {trial.phase for trial in stopped.failed(0)} == set(TIMED)
     machine = Machine(noise=0.005)
-    result = call(checkout, machine, *words, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, *words, "--resume")
     assert result.exit_code == 0, result.output
     assert {phase for phase, _ in machine.order} == set(TIMED)
     runs = [read_run(path) for path in list_records(checkout / "results")]
@@ -468,7 +445,7 @@ def test_a_run_until_decided_goes_on_with_its_contracts_alone(checkout, monkeypa
     assert is_decided(build_report(whole))
 
 
-def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkout, monkeypatch):
+def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(call, monkeypatch):
     asked = []
 
     class Asked(MadeUpBench):
@@ -478,12 +455,12 @@ def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(checkou
 
     monkeypatch.setattr(session, "EnginePool", Asked)
     brief = ("--phases", "contract", *TWO)
-    result = call(checkout, Machine(), *brief, "--line", "nightly", monkeypatch=monkeypatch)
+    result = call(Machine(), *brief, "--line", "nightly")
     assert result.exit_code == 0, result.output
     assert [side.line for side in asked] == ["nightly", "nightly"], "two sides of one build"
     other = replace(asked[0], spec=asked[0].spec.model_copy(update={"name": "other"}), line=None)
     assert [side.line for side in on_line([other, asked[1]], "pr-1")] == [None, "pr-1"]
-    result = call(checkout, Machine(), *brief, "--line", "two words", monkeypatch=monkeypatch)
+    result = call(Machine(), *brief, "--line", "two words")
     assert result.exit_code == 2
     assert "expected 1 to 64 letters" in result.output
     assert "found 'two words'" in result.output

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from itertools import groupby
@@ -14,10 +15,10 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.text import Text
 
-from hybridwatch.cli import measuring as verb
-from hybridwatch.cli.board import Board
-from hybridwatch.cli.counts import briefly
+from hybridwatch.cli import run as verb
+from hybridwatch.cli.by_phase import Board
 from hybridwatch.cli.main import cli
+from hybridwatch.cli.subjects import briefly
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
 from hybridwatch.measurement.load import TrialContext
@@ -46,10 +47,22 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def call(checkout: Path, machine: BadMachine, *words: str, monkeypatch: Any) -> Result:
-    monkeypatch.setattr(session, "measure", machine.measure)
-    known_bad = ("--known-bad", "--build", GOOD, "--results", str(checkout / "results"))
-    return CliRunner().invoke(cli, ["run", "smoke", *known_bad, *words])
+@pytest.fixture
+def plain(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run scenarios on a machine of numbers."""
+
+    def run(machine: Machine, *words: str, of: str = "smoke") -> Result:
+        monkeypatch.setattr(session, "measure", machine.measure)
+        results = ("--results", str(checkout / "results"))
+        return CliRunner().invoke(cli, ["run", of, *words, *results])
+
+    return run
+
+
+@pytest.fixture
+def call(plain) -> Callable[..., Result]:
+    """Run them as known-bad controls."""
+    return lambda machine, *words: plain(machine, "--known-bad", "--build", GOOD, *words)
 
 
 def runs_in(checkout: Path) -> list[Run]:
@@ -62,41 +75,39 @@ def counts(run: Run) -> Counter[Phase]:
     return Counter(trial.phase for trial in run.measured(0))
 
 
-def test_contracts_of_all_come_first_then_answers_then_times(checkout, monkeypatch):
+def test_contracts_of_all_come_first_then_answers_then_times(call):
     machine = BadMachine()
-    result = call(checkout, machine, monkeypatch=monkeypatch)
+    result = call(machine)
     assert result.exit_code == 0, result.output
     stages = ["times" if phase in TIMED else phase.value for phase, _ in machine.order]
     made = [key for key, _ in groupby(zip(stages, machine.scenarios, strict=True))]
     expected = [(s, name) for s in ("contract", "accuracy", "times") for name in SCENARIOS]
     assert made == expected
-
-
-def test_sides_take_turns_as_in_any_other_run(checkout, monkeypatch):
-    machine = BadMachine()
-    call(checkout, machine, monkeypatch=monkeypatch)
     timed = [side for phase, side in machine.order if phase is Phase.PERFORMANCE]
-    assert timed[:6] == [0, 1, 1, 0, 0, 1]
+    assert timed[:6] == [0, 1, 1, 0, 0, 1], "sides take turns as in any other run"
 
 
-def test_no_more_is_measured_than_shows_a_bug(checkout, monkeypatch):
-    call(checkout, BadMachine(), monkeypatch=monkeypatch)
+def test_no_more_is_measured_than_shows_a_bug_and_the_record_says_what_was_expected(call, checkout):
+    call(BadMachine())
     for run in runs_in(checkout):
         wanted = {Phase.CONTRACT: 1, Phase.ACCURACY: 1, Phase.PERFORMANCE: 2, Phase.HOST_SYNC: 1}
         assert counts(run) == wanted
         assert not [trial for trial in run.trials if trial.failure]
+        assert run.known_bad is True
+        assert run.expected is not None
+        assert run.expected.exactly["contract.padded_rows_prefilling"] == 0
 
 
 @pytest.mark.parametrize(
     ("words", "performance"), [(("--thorough",), 7), (("--trials", "9"), 9)], ids=str
 )
-def test_more_is_measured_when_it_is_wanted(checkout, monkeypatch, words, performance):
-    result = call(checkout, BadMachine(), *words, monkeypatch=monkeypatch)
+def test_more_is_measured_when_it_is_wanted(call, checkout, words, performance):
+    result = call(BadMachine(), *words)
     assert {counts(run)[Phase.PERFORMANCE] for run in runs_in(checkout)} == {performance}
     assert "--thorough" not in result.output
 
 
-def test_only_documents_that_are_wanted_are_asked(checkout, monkeypatch):
+def test_only_documents_that_are_wanted_are_asked(call, monkeypatch):
     machine = BadMachine()
     asked = []
 
@@ -107,7 +118,7 @@ def test_only_documents_that_are_wanted_are_asked(checkout, monkeypatch):
 
     monkeypatch.setattr(machine, "measure", measure)
     for words, documents in [((), 60), (("--thorough",), 200), (("--documents", "5"), 5)]:
-        call(checkout, machine, *words, monkeypatch=monkeypatch)
+        call(machine, *words)
         assert set(asked) == {documents}
         asked.clear()
 
@@ -121,15 +132,15 @@ def test_of_few_documents_a_half_is_asked(checkout):
         assert (brief.documents if brief else None) == documents
 
 
-def test_counts_do_not_end_a_series(checkout, monkeypatch):
-    call(checkout, BadMachine(), monkeypatch=monkeypatch)
+def test_counts_do_not_end_a_series(call, checkout):
+    call(BadMachine())
     brief = {run.scenario for run in runs_in(checkout)}
-    call(checkout, BadMachine(), "--thorough", monkeypatch=monkeypatch)
+    call(BadMachine(), "--thorough")
     assert {run.scenario for run in runs_in(checkout)} == brief
 
 
-def test_it_ends_with_one_screen(checkout, monkeypatch):
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+def test_it_ends_with_one_screen(call):
+    result = call(BadMachine())
     lines = result.output.splitlines()
     screen = lines[next(at for at, line in enumerate(lines) if line.startswith("scenario ")) :]
     assert len(screen) <= 20
@@ -142,25 +153,30 @@ def test_it_ends_with_one_screen(checkout, monkeypatch):
     assert any(line.startswith("next: ") and " compare " in line for line in screen)
 
 
-def test_a_log_has_a_line_for_each_step(checkout, monkeypatch):
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+def test_a_log_has_a_line_for_each_step(call):
+    result = call(BadMachine())
     first, *lines = result.output.splitlines()
     said = "both sides of each in turn: contracts, then accuracy, then times"
     assert first == f"2 scenarios, {said}"
     steps = [line for line in lines if line.startswith("[")]
     assert [line.split()[0] for line in steps] == [f"[{at}/6]" for at in range(1, 7)]
-    assert steps[0].endswith("smoke/again, contracts: caught: padded_rows_prefilling 0 → 7")
+    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
+    assert found == [
+        "contracts: caught: padded_rows_prefilling 0 → 7",
+        "accuracy: inconclusive: 1 comparison",
+        "times: inconclusive: 2 comparisons",
+    ]
     assert "performance" not in result.output
 
 
-def test_json_stays_alone_on_standard_output(checkout, monkeypatch):
-    result = call(checkout, BadMachine(), "--json", monkeypatch=monkeypatch)
+def test_json_stays_alone_on_standard_output(call, checkout):
+    result = call(BadMachine(), "--json")
     told = json.loads(result.stdout)["runs"]
     assert [one["report"]["scenario"]["id"] for one in told] == SCENARIOS
     assert [Path(one["record"]) in list_records(checkout / "results") for one in told] == [True] * 2
 
 
-def test_an_engine_that_does_not_come_up_leaves_the_others_alone(checkout, monkeypatch):
+def test_an_engine_that_does_not_come_up_leaves_the_others_alone(call, checkout, monkeypatch):
     class Dead(ControlBench):
         def identify(self, side: int) -> Any:
             if self.scenario.id == "smoke/again":
@@ -168,13 +184,15 @@ def test_an_engine_that_does_not_come_up_leaves_the_others_alone(checkout, monke
             return super().identify(side)
 
     monkeypatch.setattr(session, "EnginePool", Dead)
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    result = call(BadMachine())
     assert result.exit_code == 1
     assert result.output.count("smoke/again: the engine ended while starting") == 1
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/padded"]
 
 
-def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(checkout, monkeypatch):
+def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(
+    call, checkout, monkeypatch
+):
     class Draftless(ControlBench):
         def __enter__(self) -> Self:
             if self.scenario.id == "smoke/padded":
@@ -182,13 +200,13 @@ def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(checko
             return self
 
     monkeypatch.setattr(session, "EnginePool", Draftless)
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    result = call(BadMachine())
     assert result.exit_code == 1
     assert result.output.count("draft model: expected a folder") == 1
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/again"]
 
 
-def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkeypatch):
+def test_a_client_that_fails_leaves_what_was_measured_before_it(call, checkout, monkeypatch):
     class Clientless(ControlBench):
         def client(self, _side: int) -> Any:
             def fail() -> None:
@@ -197,7 +215,7 @@ def test_a_client_that_fails_leaves_what_was_measured_before_it(checkout, monkey
             return SimpleNamespace(make_ready=fail, start_ahead=lambda: None)
 
     monkeypatch.setattr(session, "EnginePool", Clientless)
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
+    result = call(BadMachine())
     assert result.exit_code == 1
     assert "failed: not measured: the load client ended" in result.output
     for run in runs_in(checkout):
@@ -219,9 +237,9 @@ class StoppedMachine(BadMachine):
         return super().measure(phase, trial)
 
 
-def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(checkout, monkeypatch):
+def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(call, checkout):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
-    result = call(checkout, machine, monkeypatch=monkeypatch)
+    result = call(machine)
     assert result.exit_code == 130
     assert "smoke/again: stopped in performance; what was measured is in " in result.output
     assert "smoke/padded: stopped in accuracy; what was measured is in " in result.output
@@ -273,10 +291,8 @@ FOUND = "padded_rows_prefilling 0 \N{RIGHTWARDS ARROW} 7"
         ),
     ],
 )
-def test_a_stop_shows_what_was_found_until_then(checkout, monkeypatch, words, phase, rows):
-    monkeypatch.setattr(session, "measure", StoppedMachine(phase, "smoke/padded").measure)
-    results = ("--results", str(checkout / "results"))
-    stopped = CliRunner().invoke(cli, ["run", "smoke", *words, *results])
+def test_a_stop_shows_what_was_found_until_then(plain, words, phase, rows):
+    stopped = plain(StoppedMachine(phase, "smoke/padded"), *words)
     assert stopped.exit_code == 130
     lines = [" ".join(line.split()) for line in stopped.output.splitlines()]
     assert [line for line in lines if line.startswith(tuple(f"{s} " for s in SCENARIOS))] == rows
@@ -285,11 +301,9 @@ def test_a_stop_shows_what_was_found_until_then(checkout, monkeypatch, words, ph
 
 
 @pytest.mark.parametrize("words", [("--known-bad", "--build", GOOD), TWO, ("--build", GOOD)])
-def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(checkout, monkeypatch, words):
+def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(plain, words):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
-    monkeypatch.setattr(session, "measure", machine.measure)
-    results = ("--results", str(checkout / "results"))
-    stopped = CliRunner().invoke(cli, ["run", "smoke/padded", *words, *results])
+    stopped = plain(machine, *words, of="smoke/padded")
     assert stopped.exit_code == 130
     assert "smoke/padded: stopped in accuracy; what was measured is in " in stopped.output
     assert "padded_rows_prefilling" in stopped.output
@@ -297,18 +311,16 @@ def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(checkout, monkey
     assert "not as expected" not in stopped.output
 
 
-def test_a_bug_that_a_stopped_run_has_not_seen_is_not_missed(checkout, monkeypatch):
+def test_a_bug_that_a_stopped_run_has_not_seen_is_not_missed(call):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/again", blind=True)
-    stopped = call(checkout, machine, monkeypatch=monkeypatch)
+    stopped = call(machine)
     assert stopped.exit_code == 130
     assert "missed" not in stopped.output.lower()
     assert "not caught" not in stopped.output
 
 
-def test_a_phase_tells_what_it_has_found_before_the_scenario_is_whole(checkout, monkeypatch):
-    monkeypatch.setattr(session, "measure", BadMachine().measure)
-    results = ("--results", str(checkout / "results"))
-    done = CliRunner().invoke(cli, ["run", "smoke/padded", *TWO, *results])
+def test_a_phase_tells_what_it_has_found_before_the_scenario_is_whole(plain):
+    done = plain(BadMachine(), *TWO, of="smoke/padded")
     lines = [line for line in done.output.splitlines() if line.startswith("  ")]
     assert lines[:3] == [
         f"  contract: regression: {FOUND}",
@@ -317,9 +329,9 @@ def test_a_phase_tells_what_it_has_found_before_the_scenario_is_whole(checkout, 
     ]
 
 
-def test_a_stopped_run_does_not_read_as_whole(checkout, monkeypatch):
+def test_a_stopped_run_does_not_read_as_whole(call, checkout):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/again")
-    call(checkout, machine, monkeypatch=monkeypatch)
+    call(machine)
     for run in runs_in(checkout):
         words = ("compare", run.id, "--results", str(checkout / "results"), "--json")
         report = json.loads(CliRunner().invoke(cli, words).stdout)
@@ -333,16 +345,14 @@ def whole_runs_in(checkout: Path) -> list[Run]:
     return [run for run in runs_in(checkout) if not is_stopped(run)]
 
 
-def test_a_stopped_run_goes_on_with_what_it_lacks(checkout, monkeypatch):
-    stopped = call(
-        checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch
-    )
+def test_a_stopped_run_goes_on_with_what_it_lacks(call, checkout):
+    stopped = call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     *_, line, interrupted = stopped.output.splitlines()
     assert line.startswith("go on with: hybridwatch ")
     assert line.endswith("--resume")
     assert interrupted == "hybridwatch: interrupted"
     machine = BadMachine()
-    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, "--resume")
     assert result.exit_code == 0, result.output
     untimed = [
         (phase, scenario)
@@ -358,15 +368,18 @@ def test_a_stopped_run_goes_on_with_what_it_lacks(checkout, monkeypatch):
     assert list((checkout / "results" / "unfinished").iterdir()) == []
 
 
-def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(checkout, monkeypatch):
+def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(call, checkout):
     first = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
-    stopped = call(checkout, first, monkeypatch=monkeypatch)
+    stopped = call(first)
+    again, padded = runs_in(checkout)
+    assert not list(again.failed(0))
+    assert {trial.phase for trial in padded.failed(0)} == set(TIMED)
     assert [line.split()[:2] for line in stopped.output.splitlines()
             if line.startswith("smoke/") and "what was measured" not in line] == [
         [name, "caught"] for name in SCENARIOS
     ]  # fmt: skip
     machine = BadMachine()
-    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, "--resume")
     assert result.exit_code == 0, result.output
     assert "going on: 1 scenario measured before" in result.output
     assert set(machine.scenarios) == {"smoke/padded"}
@@ -374,93 +387,51 @@ def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(checkout, mon
     assert "2 of 2 bugs caught" in result.output
 
 
-def test_without_the_option_a_stopped_run_is_made_anew(checkout, monkeypatch):
-    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+def test_without_the_option_a_stopped_run_is_made_anew(call):
+    call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     machine = BadMachine()
-    call(checkout, machine, monkeypatch=monkeypatch)
+    call(machine)
     assert {phase for phase, _ in machine.order} == {Phase.CONTRACT, Phase.ACCURACY, *TIMED}
     again = BadMachine()
-    call(checkout, again, "--resume", monkeypatch=monkeypatch)
+    call(again, "--resume")
     assert len(again.order) == len(machine.order), "that call has come to its end"
 
 
-def test_another_call_is_no_stopped_one(checkout, monkeypatch):
-    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+def test_another_call_is_no_stopped_one(call):
+    call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     machine = BadMachine()
-    result = call(checkout, machine, "--resume", "--thorough", monkeypatch=monkeypatch)
+    result = call(machine, "--resume", "--thorough")
     assert "--resume: no such call was stopped; everything is measured" in result.output
     assert Phase.CONTRACT in {phase for phase, _ in machine.order}
 
 
-def test_trials_of_another_build_are_not_put_into_one_run(checkout, monkeypatch):
+def test_trials_of_another_build_are_not_put_into_one_run(call, monkeypatch):
     class Edited(ControlBench):
         def identify(self, side: int) -> Any:
             return replace(super().identify(side), code_digest="e" * 64)
 
-    call(checkout, StoppedMachine(Phase.ACCURACY, "smoke/padded"), monkeypatch=monkeypatch)
+    call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     monkeypatch.setattr(session, "EnginePool", Edited)
     machine = BadMachine()
-    result = call(checkout, machine, "--resume", monkeypatch=monkeypatch)
+    result = call(machine, "--resume")
     assert result.exit_code == 1
     assert result.output.count("builds: expected as in run ") == 2
     assert machine.order == []
 
 
-def test_a_step_tells_what_it_has_found_itself(checkout, monkeypatch):
-    result = call(checkout, BadMachine(), monkeypatch=monkeypatch)
-    steps = [line for line in result.output.splitlines() if line.startswith("[")]
-    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
-    assert found == [
-        "contracts: caught: padded_rows_prefilling 0 → 7",
-        "accuracy: inconclusive: 1 comparison",
-        "times: inconclusive: 2 comparisons",
-    ]
-
-
-def test_steps_of_one_build_show_what_they_have_measured(checkout, monkeypatch):
-    monkeypatch.setattr(session, "measure", Machine(noise=0.0).measure)
-    words = ("--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
-    done = CliRunner().invoke(cli, ["run", "smoke", *words, "--results", str(checkout / "results")])
-    steps = [line for line in done.output.splitlines() if line.startswith("[")]
-    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
-    assert found == [
-        "contracts: measured: 1 contract holds",
-        "accuracy: measured: accuracy.recall 100.0 %",
-    ]
-
-
-def test_a_stop_before_any_whole_phase_leaves_nothing(checkout, monkeypatch):
+def test_a_stop_before_any_whole_phase_leaves_nothing(call, checkout):
     machine = StoppedMachine(Phase.CONTRACT, "smoke/again")
-    result = call(checkout, machine, monkeypatch=monkeypatch)
+    result = call(machine)
     assert result.exit_code == 130
     assert list_records(checkout / "results") == []
 
 
-def test_a_stop_leaves_whole_runs_as_they_are(checkout, monkeypatch):
-    machine = StoppedMachine(Phase.PERFORMANCE, "smoke/padded")
-    call(checkout, machine, monkeypatch=monkeypatch)
-    again, padded = runs_in(checkout)
-    assert not list(again.failed(0))
-    assert {trial.phase for trial in padded.failed(0)} == set(TIMED)
-
-
-def test_two_builds_without_a_known_bug_are_measured_scenario_by_scenario(checkout, monkeypatch):
+def test_two_builds_without_a_known_bug_are_measured_scenario_by_scenario(plain, checkout):
     machine = BadMachine()
-    monkeypatch.setattr(session, "measure", machine.measure)
-    results = ("--results", str(checkout / "results"))
-    words = ["run", "smoke", "--build", GOOD, "--build", GOOD, *results]
-    CliRunner().invoke(cli, words)
+    plain(machine, *TWO)
     assert [name for name, _ in groupby(machine.scenarios)] == SCENARIOS
     assert {counts(run)[Phase.PERFORMANCE] for run in runs_in(checkout)} == {7}
     assert [run.known_bad for run in runs_in(checkout)] == [False, False]
-
-
-def test_a_record_says_that_it_is_a_control_and_what_was_expected(checkout, monkeypatch):
-    call(checkout, BadMachine(), monkeypatch=monkeypatch)
-    for run in runs_in(checkout):
-        assert run.known_bad is True
-        assert run.expected is not None
-        assert run.expected.exactly["contract.padded_rows_prefilling"] == 0
 
 
 def test_a_terminal_has_a_line_for_each_scenario() -> None:
@@ -484,14 +455,16 @@ def test_a_terminal_has_a_line_for_each_scenario() -> None:
     assert lines[4] == ["1:15", "contract", "tiny-1.0"]
 
 
-def test_one_build_alone_is_measured_by_phase_too(checkout, monkeypatch):
-    machine = BadMachine()
-    monkeypatch.setattr(session, "measure", machine.measure)
-    words = ("--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
-    done = CliRunner().invoke(cli, ["run", "smoke", *words, "--results", str(checkout / "results")])
+def test_one_build_alone_is_measured_by_phase_too_and_shows_what_it_has_measured(plain, checkout):
+    machine = Machine(noise=0.0)
+    done = plain(machine, "--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
     assert done.exit_code == 0, done.output
-    assert [phase for phase, _ in groupby(phase for phase, _ in machine.order)] == [
-        Phase.CONTRACT,
-        Phase.ACCURACY,
-    ]
+    made = [phase for phase, _ in groupby(phase for phase, _ in machine.order)]
+    assert made == [Phase.CONTRACT, Phase.ACCURACY]
     assert [len(run.builds) for run in runs_in(checkout)] == [1, 1]
+    steps = [line for line in done.output.splitlines() if line.startswith("[")]
+    found = [line.partition("smoke/again, ")[2] for line in steps if "smoke/again" in line]
+    assert found == [
+        "contracts: measured: 1 contract holds",
+        "accuracy: measured: accuracy.recall 100.0 %",
+    ]

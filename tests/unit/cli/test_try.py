@@ -1,4 +1,4 @@
-"""``hybridwatch try``: a patched tree is added and measured against the release below it."""
+"""``hybridwatch try``: a patched tree is measured against the release below it."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hybridwatch.analysis.report import build_report
 from hybridwatch.cli.main import cli
+from hybridwatch.cli.outcome import RunOutcome
 from hybridwatch.cli.try_source import _slowness
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.measurement import machine_state, session
@@ -17,7 +19,7 @@ from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
 from tests.broken_engines import BadMachine, Machine, MadeUpBench
-from tests.builders import BASELINE
+from tests.builders import BASELINE, a_comparison, noisy
 from tests.checkout import a_copy, an_environment, make_home
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
@@ -141,6 +143,22 @@ def test_the_answer_says_what_was_not_looked_at(engines, tmp_path):
     assert found["not_timed"] == []
 
 
+def test_a_stated_line_is_that_of_the_own_build_and_none_is_none(engines, tmp_path, monkeypatch):
+    asked = []
+
+    class Asked(OwnBench):
+        def __init__(self, scenario, sides, *rest) -> None:
+            super().__init__(scenario, *rest)
+            asked.append([side.line for side in sides])
+
+    monkeypatch.setattr(session, "EnginePool", Asked)
+    engines(Machine())
+    for stated, line in (((), None), (("--line", "pr-1"), "pr-1")):
+        done = call(tmp_path, a_copy(tmp_path), "smoke/padded", "--phases", "contract", *stated)
+        assert done.exit_code == 0, done.output
+        assert asked.pop() == [None, line]
+
+
 def test_the_table_heads_its_columns_by_what_is_in_them(engines, tmp_path):
     engines(Machine())
     done = call(tmp_path, a_copy(tmp_path), "--phases", "contract")
@@ -169,3 +187,17 @@ def test_an_environment_without_a_base_adds_no_build(engines, tmp_path):
     an_environment(tmp_path / "env")
     call(tmp_path, tmp_path / "env" / "bin" / "python")
     assert "mine" not in load_builds()
+
+
+SHIPPED = Path(__file__).parents[3] / "scenarios"
+
+
+def test_a_run_of_which_one_comparison_is_open_is_not_called_equivalent() -> None:
+    (scenario,) = find(SHIPPED, ("smoke/padded-graph-rows",))
+    old, new = (
+        {"host_syncs_per_step": (3.0,) * 7, "tpot": noisy(1.0, 5, 0.1, seed)} for seed in (1, 2)
+    )
+    run = a_comparison(old, new)
+    outcome = RunOutcome(scenario, run, Path("record.json"), build_report(run))
+    word, _, by = outcome.summary()
+    assert (word, by) == ("inconclusive", "1 comparison")

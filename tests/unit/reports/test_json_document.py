@@ -19,12 +19,11 @@ from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.analysis.wording.report_json import to_json
-from hybridwatch.cli.index import index_to_json
-from hybridwatch.cli.ingest import Haul, Taken
+from hybridwatch.cli.exchange import Haul, Taken
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import notify_to_json
-from hybridwatch.cli.prune import plan_to_json
-from hybridwatch.cli.store import store_check_to_json
+from hybridwatch.cli.results import index_to_json
+from hybridwatch.cli.store import plan_to_json, store_check_to_json
 from hybridwatch.database.queries import open_index
 from hybridwatch.engines.commits import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hybridwatch.cli.scenarios import command
+from hybridwatch.cli.scenarios import scenarios_command as command
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios

@@ -12,7 +12,7 @@ from hybridwatch.system.extensions import loaded
 
 CODE = """
 import click
-from hybridwatch.cli.verb import Verb
+from hybridwatch.cli.main import Verb
 
 HELLO = Verb("Say hello.", "greeting", "greeting", after="run")
 LAST = Verb("Say goodbye.", "greeting", "greeting")

@@ -12,9 +12,8 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.choosing import chosen
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.subject_options import takes_build
+from hybridwatch.cli.subjects import chosen, takes_build
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import equipped_label, require_installed
 from hybridwatch.engines.fitting import find_checkpoint

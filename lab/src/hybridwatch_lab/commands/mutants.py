@@ -10,10 +10,8 @@ from typing import Any, get_args
 import click
 from rich.table import Column
 
-from hybridwatch.cli.choosing import chosen
-from hybridwatch.cli.counts import briefly
 from hybridwatch.cli.options import examples, takes_results
-from hybridwatch.cli.subject_options import takes_build, takes_scenarios
+from hybridwatch.cli.subjects import briefly, chosen, takes_build, takes_scenarios
 from hybridwatch.cli.terminal import Console
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, require_installed

@@ -15,7 +15,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from hybridwatch.cli.notify_round import open_outbox
+from hybridwatch.cli.notify import open_outbox
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.integrations.notify.channels import Channels, read_channels

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from hybridwatch.cli.program import with_results
+from hybridwatch.cli.options import with_results
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode

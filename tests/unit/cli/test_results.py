@@ -1,8 +1,9 @@
-"""``hybridwatch records``: which runs there are, and which of them are wanted."""
+"""``hybridwatch records`` and ``page``: what is stored, listed and drawn."""
 
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli.main import cli
 from hybridwatch.records.store import list_records, write_run
 from tests.builders import BASELINE, NEWER, a_run
-from tests.store_builders import as_version_1
+from tests.store_builders import REGRESSED, as_version_1
+from tests.store_builders import run as whole_run
 
 GOOD = {"contract.padded_rows_prefilling": (0.0,)}
 TWO = (GOOD, GOOD)
@@ -75,7 +77,7 @@ def test_only_what_is_wanted_is_listed(call, words, wanted) -> None:
 
 
 def test_older_ones_are_there_for_the_asking(call, monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.cli.records._SHOWN", 2)
+    monkeypatch.setattr("hybridwatch.cli.results._SHOWN", 2)
     assert call().output.splitlines()[-1] == "Older ones: --all"
     short = call("--json")
     assert (ids(short), json.loads(short.stdout)["more"]) == (["dddddddd", "cccccccc"], True)
@@ -111,3 +113,45 @@ def test_a_folder_that_is_not_there_is_a_wrong_call(tmp_path) -> None:
     answer = CliRunner().invoke(cli, ["records", "--results", str(tmp_path / "x")])
     assert answer.exit_code == 2
     assert "no such folder" in answer.stderr
+
+
+def test_a_view_is_written_and_named(tmp_path: Path) -> None:
+    write_run(tmp_path, whole_run(REGRESSED))
+    out = tmp_path / "run.html"
+    words = ["page", "run", "--results", str(tmp_path), "--out", str(out)]
+    outcome = CliRunner().invoke(cli, [*words, "--query", f"run={whole_run(REGRESSED).id}"])
+    assert outcome.exit_code == 0, outcome.output
+    written = out.read_text(encoding="utf-8")
+    assert "contract.padded_rows_prefilling" in written
+    assert f"hybridwatch page run --query run={whole_run(REGRESSED).id}" in written
+
+
+def test_a_query_that_cannot_be_answered_is_bad_news(tmp_path: Path) -> None:
+    write_run(tmp_path, whole_run(REGRESSED))
+    out = tmp_path / "run.html"
+    words = ["page", "run", "--results", str(tmp_path), "--out", str(out), "--query", "run=0"]
+    outcome = CliRunner().invoke(cli, words)
+    assert outcome.exit_code == 1
+    assert "The link asks for run '0', which is not in this store." in outcome.output
+    assert "which is not in this store" in out.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_written_or_is_no_screen_is_a_wrong_call(tmp_path: Path) -> None:
+    (tmp_path / "no").write_text("a file")
+    nowhere = ["--results", str(tmp_path), "--out", str(tmp_path / "no" / "x.html")]
+    outcome = CliRunner().invoke(cli, ["page", "runs", *nowhere])
+    assert outcome.exit_code == 2
+    assert "cannot be written" in outcome.output
+    assert CliRunner().invoke(cli, ["page", "nonsense", *nowhere]).exit_code == 2
+
+
+def test_a_store_without_records_is_not_the_querys_fault(tmp_path: Path) -> None:
+    words = ["page", "run", "--query", "run=1f0a9c3e", "--out", str(tmp_path / "x.html")]
+    nowhere = CliRunner().invoke(cli, [*words, "--results", str(tmp_path / "nowhere")])
+    assert nowhere.exit_code == 2
+    assert "nowhere: no such folder" in nowhere.output
+    assert not (tmp_path / "x.html").exists()
+    empty = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+    assert empty.exit_code == 1
+    assert "does not know" not in empty.output
+    assert "no run to show yet" in empty.output

@@ -1,0 +1,193 @@
+"""What a verb measures: builds, lines, scenarios and phases, and how many trials of them."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hybridwatch.cli import completion
+from hybridwatch.engines.builds import CODE_DIGITS, CODE_MARK, DEFAULT_BUILD, BuildSpec, parse_label
+from hybridwatch.engines.fitting import find_model_runner, misfit
+from hybridwatch.errors import BuildError
+from hybridwatch.records.identity import checked_line
+from hybridwatch.records.run import Phase
+from hybridwatch.scenarios.load import find
+from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.system.console_text import say
+from hybridwatch.system.home import home
+
+if TYPE_CHECKING:
+    from hybridwatch.engines.check import BuildCheck
+
+_Verb = Callable[..., Any]
+_CHANGED_FILES: Final = 5
+"""Changed files that are named of a build; more are counted."""
+
+
+def takes_build(
+    says: str = "The engine build.", default: str = DEFAULT_BUILD
+) -> Callable[[_Verb], _Verb]:
+    """Give a verb the argument ``build``, the label of one."""
+    return click.option(
+        "--build",
+        default=default,
+        show_default=True,
+        metavar="BUILD",
+        shell_complete=completion.builds,
+        help=says,
+    )
+
+
+def takes_builds(says: str) -> Callable[[_Verb], _Verb]:
+    """Give a verb the argument ``labels``, of any number of builds."""
+    return click.option(
+        "--build",
+        "labels",
+        multiple=True,
+        metavar="BUILD",
+        shell_complete=completion.builds,
+        help=says,
+    )
+
+
+def takes_base(says: str) -> Callable[[_Verb], _Verb]:
+    """Give a verb the argument ``base``, the build that one's own is laid over; empty for none."""
+    return click.option(
+        "--base", metavar="BUILD", default="", shell_complete=completion.builds, help=says
+    )
+
+
+def _line(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    try:
+        return None if text is None else checked_line(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, found {text!r}", context, option) from None
+
+
+takes_line: Final = click.option(
+    "--line",
+    metavar="NAME",
+    callback=_line,
+    help="The line of builds that the last build belongs to, such as nightly or pr-1234: builds of "
+    "one line are one series.  [default: derived from the label]",
+)
+"""Gives a verb the argument ``line``, or ``None``."""
+
+takes_scenarios: Final = click.argument(
+    "scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenarios
+)
+"""Gives a verb the argument ``scenarios``: ids and groups, or nothing."""
+
+
+def _phases(context: click.Context, option: click.Parameter, text: str) -> tuple[Phase, ...]:
+    known = {phase.value: phase for phase in Phase}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise click.BadParameter(
+                f"expected {', '.join(known)}, found {word!r}", context, option
+            )
+    return tuple(phase for name, phase in known.items() if name in words)
+
+
+takes_phases: Final = click.option(
+    "--phases",
+    metavar="PHASES",
+    default="",
+    callback=_phases,
+    help=f"What to measure, with commas between: {', '.join(phase.value for phase in Phase)}.  "
+    "[default: all but duet]",
+)
+"""Gives a verb the argument ``phases``, in the order of measurement; empty for the usual ones."""
+
+
+def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
+    """Find what is named; without names, everything that the builds can run.
+
+    Of a group that is named, those that do not apply to a build are left out, and each is named on
+    standard error with the reason. Each is given as it is for the first build's model runner.
+    """
+    found = find(home() / "scenarios", patterns)
+    sides = [parse_label(label) for label in labels]
+    whys = {one.id: [why for side in sides if (why := misfit(one, side))] for one in found}
+    left_out = {scenario_id: reasons[0] for scenario_id, reasons in whys.items() if reasons}
+    for name, reason in left_out.items() if patterns else ():
+        if name in patterns or len(left_out) == len(found):
+            raise BuildError(f"{name} {reason}; see: hybridwatch engine list")
+    for name, reason in left_out.items() if patterns else ():
+        say(f"left out: {name} {reason}", err=True)
+    return [
+        one.on(find_model_runner(one, sides[0])) if sides else one
+        for one in found
+        if one.id not in left_out
+    ]
+
+
+takes_documents = click.option(
+    "--documents", type=click.IntRange(1), help="Number of documents of each accuracy task."
+)
+"""Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
+
+BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1}
+"""Trials of a side at the most. A broken rule shows in one; times get no verdict from two or from
+three, only from seven."""
+BRIEF_DOCUMENTS: Final = 60
+"""Of all tasks together at the most, and no more than half of each. A smoke scenario whose bug
+loses answers loses 8 of these or more: exact p below 0.01."""
+BRIEF_WARM_UPS: Final[tuple[Phase, ...]] = ()
+"""Timed phases with a warm-up: contracts and accuracy came before on the same engine, a host-sync
+trial counts first and times afterwards."""
+
+
+def briefly(scenario: Scenario) -> Scenario:
+    """Leave as much of a scenario as it takes to see whether its bug is caught."""
+    trials = {
+        name: min(getattr(scenario.trials, name), most) for name, most in BRIEF_TRIALS.items()
+    }
+    changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
+    if scenario.accuracy is not None:
+        most = BRIEF_DOCUMENTS // len(scenario.accuracy.tasks)
+        documents = min(math.ceil(scenario.accuracy.documents / 2), max(1, most))
+        changed["accuracy"] = scenario.accuracy.model_copy(update={"documents": documents})
+    return scenario.model_copy(update=changed)
+
+
+def with_counts(
+    scenario: Scenario,
+    *,
+    contract: int | None = None,
+    timed: int | None = None,
+    documents: int | None = None,
+) -> Scenario:
+    """Apply the counts, of trials a side and of documents a task, that are not ``None``.
+
+    The scenario stays the same one (``scenarios.digest``).
+    """
+    trials = _given(contract=contract, performance=timed, host_sync=timed)
+    changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
+    if scenario.accuracy is not None:
+        changed["accuracy"] = scenario.accuracy.model_copy(update=_given(documents=documents))
+    return scenario.model_copy(update=changed)
+
+
+def _given(**counts: int | None) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def lines_about(build: BuildSpec, found: "BuildCheck") -> list[str]:
+    """Say what a build is: where it is from, and how its code differs from the release's."""
+    code = (found.code_digest or "")[:CODE_DIGITS]
+    over = f", over {build.base}" if build.base else ""
+    lines = [f"{build.name}{CODE_MARK}{code}: {found.distribution} {found.release}{over}"]
+    if found.revision:
+        clean = f"changes {found.diff_digest[:8]}" if found.diff_digest else "no changes"
+        lines.append(f"  commit {found.revision[:12]}, {clean}")
+    if found.changed_files is None:
+        lines.append("  what differs from the release is not known: no wheel lists this code")
+    else:
+        named = list(found.changed_files[:_CHANGED_FILES])
+        more = len(found.changed_files) - len(named)
+        shown = ", ".join(named + ([f"{more} more"] if more else [])) or "none"
+        lines.append(f"  Python files that differ from the wheel's: {shown}")
+    return lines
