@@ -6,7 +6,7 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from hybridwatch.analysis.machine_state import about_surroundings
+from hybridwatch.analysis.machine_state import doubt_machine_states
 from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
@@ -93,7 +93,7 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     if draft.noise is not None:
         yield from _about_noise(draft.noise, draft.relevance, draft.metric.bound)
     if not pair.repeats:
-        yield from about_surroundings(pair)
+        yield from doubt_machine_states(pair)
     yield from _about_broken(sum(side.broken for side in pair.sides))
     yield from _about_unsupported(pair)
     if all(side.summary is not None for side in pair.sides):

@@ -140,7 +140,7 @@ _OVER_TIME: Final = "at the end than at the start"
 _BETWEEN_SIDES: Final = "around the contender's trials than around the baseline's"
 
 
-def about_surroundings(pair: Pair) -> Iterator[str]:
+def doubt_machine_states(pair: Pair) -> Iterator[str]:
     """Yield doubts that come from the machine; none where nothing was seen of it.
 
     Only times, rates and counts depend on the machine.
@@ -168,7 +168,7 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
     found = (
         _about_gpus(first.trials(subject.phase))
         if len(run.builds) == 1
-        else about_surroundings(build_pair(subject, first, last))
+        else doubt_machine_states(build_pair(subject, first, last))
         for subject in by_phase.values()
     )
     return tuple(dict.fromkeys(doubt for per_gpu in found for doubt in per_gpu))

@@ -7,6 +7,7 @@ import click
 
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.compare import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, takes_records
 from hybridwatch.cli.github_access import (
     REPOSITORY,
     SUMMARY,
@@ -16,7 +17,6 @@ from hybridwatch.cli.github_access import (
     pull_request,
     run_address,
 )
-from hybridwatch.cli.judging import ANY_TESTBEDS, MANY_HELP, RECORDS_HELP, takes_records
 from hybridwatch.cli.options import verb
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for

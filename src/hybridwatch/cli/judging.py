@@ -1,15 +1,11 @@
-"""``hybridwatch compare``, ``gate``, ``explain`` and ``detect``: verdicts, made and laid open.
+"""``hybridwatch gate``, ``explain`` and ``detect``: verdicts, laid open."""
 
-Also the records and sides that these verbs take as arguments.
-"""
-
-import functools
 import io
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -23,8 +19,8 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.cli import completion
+from hybridwatch.cli.compare import MANY_HELP, RECORDS_HELP, takes_baseline, takes_records
 from hybridwatch.cli.github_access import add_to_summary
 from hybridwatch.cli.options import (
     FILE,
@@ -40,12 +36,11 @@ from hybridwatch.cli.options import (
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError, HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
-from hybridwatch.history.judge import PINNED, SideOptions, judge_named
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import SideOptions
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.orchestration.nightly.checkout import takes_policy
-from hybridwatch.orchestration.nightly.judging import replay, save
+from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.records.store import find_verdict
 from hybridwatch.reports.alert_text import gate_lines
 from hybridwatch.reports.detection import DetectionReport, detections_to_json, print_detections
@@ -59,96 +54,9 @@ from hybridwatch.reports.explanation import (
 from hybridwatch.reports.github_actions import annotations, without_commands
 from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
-from hybridwatch.reports.sentence import bugs_caught, headline, seen_by
-from hybridwatch.reports.table import heading, print_table
+from hybridwatch.reports.sentence import headline, seen_by
+from hybridwatch.reports.table import heading
 from hybridwatch.system.console_text import say
-
-RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are
-looked up in the results folder.
-One RECORD with two builds compares these two. Two RECORDs are BASELINE and CONTENDER; for a record
-with two builds add the side: RECORD#0 or RECORD#1. One RECORD with one build, or one side, is
-compared with the baseline that results/baselines.toml pins for its scenario and testbed; where none
-is pinned, only what its scenario expects is judged: contracts and answers."""
-
-MANY_HELP: Final = """Without RECORD, the newest record of every scenario, testbed and pair of
-builds in the folder is judged; a record of one build is compared with the pinned baseline, and
-without one held against what its scenario expects. A scenario that the policy expects is missing if
-it has no record, or only one older than max_age_days."""
-
-_Verb = Callable[..., Any]
-
-ANY_TESTBEDS: Final = SideOptions(announce=functools.partial(say, err=True))
-"""For verbs without ``takes_baseline``: both sides are shown, whichever machines measured them."""
-
-
-def takes_baseline(verb: _Verb) -> _Verb:
-    """Give a verb the argument ``options``; it refuses to compare testbeds by itself."""
-
-    @functools.wraps(verb)
-    def wrapped(*, baseline: str | None, across_testbeds: bool, **others: Any) -> Any:
-        options = replace(
-            ANY_TESTBEDS, pinned=baseline is not None, across_testbeds=across_testbeds
-        )
-        return verb(options=options, **others)
-
-    wrapped = click.option(
-        "--across-testbeds",
-        is_flag=True,
-        help="Compare sides even if different machines measured them.",
-    )(wrapped)
-    return click.option(
-        "--baseline",
-        type=click.Choice([PINNED]),
-        help="Compare with the pinned baseline, even if the record holds two builds.",
-    )(wrapped)
-
-
-def takes_records(*, required: bool) -> Callable[[_Verb], _Verb]:
-    """Give a verb the arguments ``records``, which may be empty, and ``results``."""
-    argument = click.argument(
-        "records",
-        nargs=-1,
-        required=required,
-        metavar="RECORD [RECORD]" if required else "[RECORD [RECORD]]",
-        shell_complete=completion.records,
-    )
-    results = takes_results("Folder in which run ids are looked up.")
-    return lambda verb: argument(results(verb))
-
-
-@verb(
-    "compare",
-    "latest",
-    "a5fa7e47 7cbdb7a2",
-    '"latest#0" "7cbdb7a2#0" --json',
-    text=f"Compare two sides and show every verdict.\n\n{RECORDS_HELP}",
-)
-@takes_records(required=True)
-@takes_baseline
-@takes_json()
-@click.option(
-    "--save",
-    "saved",
-    is_flag=True,
-    help="Store the verdict under the results folder, for `hybridwatch explain`.",
-)
-def compare_command(
-    *, records: tuple[str, ...], results: Path, options: SideOptions, as_json: bool, saved: bool
-) -> None:
-    """Compare, print, and leave with 1 on bad news."""
-    judged = judge_named(records, results, options=options)
-    report = judged.report
-    # Stored first: the reader of the answer may act on the file.
-    path = save(results, judged) if saved else None
-    if as_json:
-        print_json(comparison_to_json(report))
-    else:
-        print_table(report, Console())
-        if control := known_bad_in(report):
-            click.echo(f"A known-bad control, red on purpose: {bugs_caught([control])}.")
-    if path is not None:
-        say(f"verdict: {path}", f"next:    {program()} explain {path}", err=as_json)
-    leave(bad_news=report.bad_news)
 
 
 @verb(

@@ -139,11 +139,13 @@ VERBS: Final[Mapping[str, str]] = {
 
 _TOGETHER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("init", "scenarios"), "scenarios"),
-    **dict.fromkeys(("compare", "explain", "detect", "gate"), "judging"),
+    "compare": "compare",
+    **dict.fromkeys(("explain", "detect", "gate"), "judging"),
     **dict.fromkeys(("ingest", "export"), "exchange"),
     "suspects": "github_access",
     **dict.fromkeys(("store", "prune"), "store"),
-    **dict.fromkeys(("records", "index", "sql", "openmetrics", "page"), "results"),
+    **dict.fromkeys(("records", "index", "sql"), "results"),
+    **dict.fromkeys(("openmetrics", "page"), "rendering"),
 }
 """Modules of several verbs, where ``x`` is ``x_command``."""
 

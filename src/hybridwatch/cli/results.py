@@ -1,16 +1,11 @@
-"""``hybridwatch records``, ``index``, ``sql``, ``openmetrics`` and ``page``.
-
-They read a results folder as a whole: its runs, its database, and what is drawn of it.
-"""
+"""``hybridwatch records``, ``index`` and ``sql``: the runs of a results folder and its database."""
 
 import csv
 import io
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from functools import cache
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,23 +16,16 @@ from rich.text import Text
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import (
-    FILE,
-    leave,
     print_json,
     require_folder,
     takes_json,
     takes_results,
     verb,
-    write_file,
 )
 from hybridwatch.cli.terminal import Console, file_progress
 from hybridwatch.database.connection import ask
 from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import RecordError
-from hybridwatch.orchestration.nightly.checkout import checkout_here
-from hybridwatch.orchestration.nightly.gauges import to_openmetrics
-from hybridwatch.pages.address import read_query
-from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
 from hybridwatch.records.file_parts import NO_DIGEST
 from hybridwatch.records.role import Role, name_role, side_names
 from hybridwatch.records.run import Run
@@ -77,7 +65,7 @@ _ROLES: Final = {Role.KNOWN_BAD: "control", Role.A_A: "A/A", Role.PLANTED: "plan
 @takes_results("Folder whose records are listed.")
 @click.option("--all", "everything", is_flag=True, help=f"List all, not only the newest {_SHOWN}.")
 @takes_json()
-def records_command(*, results: Path, everything: bool, as_json: bool, **wish: Any) -> None:
+def records_command(*, results: Path, everything: bool, as_json: bool, **options: Any) -> None:
     """List the stored runs, the newest first.
 
     The first column is the id of a run; every verb that takes a RECORD accepts it.
@@ -85,7 +73,7 @@ def records_command(*, results: Path, everything: bool, as_json: bool, **wish: A
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder; name one with --results")
     broken: dict[str, str] = {}
-    wanted = RunFilter(**{name: value or "" for name, value in wish.items()})
+    wanted = RunFilter(**{name: value or "" for name, value in options.items()})
     found = _read(results, wanted.fits_run, broken)
     shown = list(found if everything else itertools.islice(found, _SHOWN))
     more = next(found, None) is not None
@@ -200,51 +188,3 @@ def sql_command(statement: str, results: Path, form: str | None) -> None:
         for row in rows:
             table.add_row(*(Text("" if value is None else one_line(str(value))) for value in row))
         Console().print(table)
-
-
-@verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")
-@takes_results("Folder whose records are told of.")
-@click.option(
-    "--out", type=FILE, help="File to write, whole or not at all.  [default: standard output]"
-)
-def openmetrics_command(results: Path, out: Path | None) -> None:
-    """Print gauges in the OpenMetrics format.
-
-    They tell the verdicts of the newest comparisons, when each scenario was measured last, open
-    alerts, what is missing, records that cannot be read, and the queue and hosts of a fleet.
-    ci/prometheus.rules.yml has rules for alerts.
-    """
-    require_folder(results)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
-    index, now = open_index(results), datetime.now(UTC)
-    written = to_openmetrics(results, index, checkout_here(), now, triage)
-    if out is None:
-        click.echo(written, nl=False)
-    else:
-        write_file(out, written, told=True)
-
-
-@verb("page", "run --query run=dcc7e0b6 --out run.html", "overview --out overview.html")
-@click.argument("screen", type=click.Choice(list(SCREENS)))
-@click.option("--query", default="", help="The part after the ? of the page's address.")
-@takes_results("Folder whose records are shown.")
-@click.option("--out", type=FILE, required=True, help="File to write.")
-def page_command(screen: str, query: str, results: Path, out: Path) -> None:
-    """Write a page of the dashboard as one HTML file.
-
-    The file has the same words and numbers as the page whose address ends in SCREEN?QUERY, opens
-    without a server, and contains the CSV of every table and chart. The exit status is 1 when the
-    query names something that is not there; the file says so too.
-    """
-    from hybridwatch.pages.html import static_page
-
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder; name one with --results")
-    now = datetime.now(UTC)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
-    source = ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
-    document = open_view(source, read_query(screen, query))
-    write_file(out, static_page(document, now).encode(), told=True)
-    for complaint in document.complaints:
-        say(complaint, err=True)
-    leave(bad_news=document.complaints)

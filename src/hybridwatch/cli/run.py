@@ -372,7 +372,7 @@ class _Measuring:
     help="Go on with the same call where it was stopped; what it has finished is not repeated.",
 )
 @takes_json("Print one JSON object at the end.")
-def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **wish: Any) -> None:
+def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **options: Any) -> None:
     """Measure each SCENARIO and show what changed.
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
@@ -383,7 +383,7 @@ def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **wish:
     known bug was not caught, or the baseline is not what the scenario expects of a healthy engine.
     Any other regression is an answer; `hybridwatch gate` turns it into an exit status.
     """
-    wanted = RunOptions(**wish)
+    wanted = RunOptions(**options)
     named, left_out = chosen(scenarios, wanted.labels or (DEFAULT_BUILD,)), ""
     if wanted.known_bad:
         named, left_out = with_known_bad(named)

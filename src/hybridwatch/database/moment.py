@@ -44,7 +44,7 @@ from hybridwatch.database.schema import (
     SIDE,
     VERDICT,
 )
-from hybridwatch.database.writing import find_rules, made_anew, standing_rules
+from hybridwatch.database.writing import explain_rebuild, find_rules, standing_rules
 from hybridwatch.errors import DatabaseError
 
 _NO_TIME: Final = -(2**63)
@@ -383,7 +383,7 @@ class StoreMoment:
     ) -> Sequence[tuple[Any, ...]]:
         with self.database.reading() as connection:
             if standing_rules(connection) != self._rules:
-                raise DatabaseError(made_anew(self.database))
+                raise DatabaseError(explain_rebuild(self.database))
             # As the driver gives them: nothing here is another type in Python than in the database,
             # and rows of SQLAlchemy's own take three times as long.
             rows: Sequence[tuple[Any, ...]] = connection.execute(wanted, given).cursor.fetchall()

@@ -62,7 +62,7 @@ def standing_rules(connection: Connection) -> str:
     return connection.scalar(_STANDING) or ""
 
 
-def made_anew(database: Database) -> str:
+def explain_rebuild(database: Database) -> str:
     """Say what is wrong where the rules are not those that were found before."""
     return f"{database.name}: another version of hybridwatch has made its tables again"
 
@@ -275,7 +275,7 @@ def put_in_place(database: Database, rules: str, batch: Sequence[RecordRows]) ->
     """Put records in place of what was known of them, unless another process was faster."""
     with database.writing() as connection:
         if find_rules(connection) != rules:
-            raise DatabaseError(made_anew(database))
+            raise DatabaseError(explain_rebuild(database))
         known = known_records(connection, [rows.record["path"] for rows in batch])
         new = [rows for rows in batch if not _is_there(rows, known)]
         old = [known[path].number for rows in new if (path := rows.record["path"]) in known]

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, parse_label
-from hybridwatch.engines.other_python import foreign_environment
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario, list_numbers
 from hybridwatch.scenarios.workload import Workload
-from hybridwatch.system.home import layers
+from hybridwatch.system.home import foreign_environment, layers
 from hybridwatch.system.nvidia import Device
 
 

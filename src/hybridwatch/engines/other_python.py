@@ -7,7 +7,6 @@ into a home of its own (``HYBRIDWATCH_HOME``), with links to what every home has
 the environment really holds.
 """
 
-import os
 import re
 import shlex
 import shutil
@@ -25,7 +24,7 @@ from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.install import mark_finished
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.scenario import list_numbers
-from hybridwatch.system.home import is_extending
+from hybridwatch.system.home import foreign_environment, is_extending
 
 _LIMIT_S: Final = 120.0
 _LOOKING: Final = """
@@ -67,11 +66,6 @@ class Installed:
     requires: tuple[str, ...]
     held: tuple[str, ...]
     has_plugin: bool
-
-
-def foreign_environment() -> dict[str, str]:
-    """Give our environment for another Python: our own paths must not reach into its world."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def look_at(python: Path) -> Installed:

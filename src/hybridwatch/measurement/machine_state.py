@@ -24,7 +24,7 @@ import psutil
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import GpuError
-from hybridwatch.records.run import GpuSurroundings, MachineState
+from hybridwatch.records.run import GpuState, MachineState
 from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import processor_seconds
 from hybridwatch.system.nvidia import Device, Reading
@@ -84,7 +84,7 @@ class GpuWatch:
         """Forget what was seen until now."""
         self._readings.clear()
 
-    def stop(self) -> tuple[GpuSurroundings, ...]:
+    def stop(self) -> tuple[GpuState, ...]:
         """End the readings and give what was seen; may be called again."""
         self._over.set()
         if self._thread is not None:
@@ -114,13 +114,13 @@ def _our_processes() -> frozenset[int]:
 
 def _summary(
     index: int, before: Reading, seen: Sequence[Reading], ours: Collection[int]
-) -> GpuSurroundings | None:
+) -> GpuState | None:
     """What is left of a trial's readings of one GPU; ``None`` if no engine of ours lay on it."""
     if not _is_in_use(before, seen):
         return None
     utilisation = _of(seen, lambda one: one.utilisation)
     temperature = _of(seen, lambda one: one.temperature_c)
-    return GpuSurroundings(
+    return GpuState(
         index=index,
         readings=len(seen),
         sm_clock_hz=_median(_of(seen, lambda one: one.sm_clock_hz)),

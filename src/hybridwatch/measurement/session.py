@@ -259,9 +259,7 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            run = add_until_decided(
-                run, request.budget, self._pace, self._block, self._keep_in_sight
-            )
+            run = add_until_decided(run, request.budget, self._pace, self._block, self._say_lasting)
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -314,7 +312,7 @@ class Session:
         further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
         if further:
             self._total += len(further)
-            self._keep_in_sight(f"noisy machine: {rounds} more trials a side")
+            self._say_lasting(f"noisy machine: {rounds} more trials a side")
         return further
 
     def cut_short(self, reason: str) -> Run | None:
@@ -365,7 +363,7 @@ class Session:
         groups = made_at_once(block)
         return tuple(trial for group in groups for trial in self._trials(group))
 
-    def _keep_in_sight(self, text: str) -> None:
+    def _say_lasting(self, text: str) -> None:
         self.request.tell(Progress(self._done, self._total, text, lasting=True))
 
     def _say(self, text: str) -> None:

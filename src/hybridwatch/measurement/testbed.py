@@ -26,7 +26,6 @@ from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.commits import git
 from hybridwatch.engines.fitting import cuda_numbers, find_checkpoint, misfit
-from hybridwatch.engines.other_python import foreign_environment
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.measurement.accuracy.harness import fetch_tasks
@@ -35,7 +34,7 @@ from hybridwatch.measurement.machine_state import Gpus
 from hybridwatch.records.identity import Harness, Testbed
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
-from hybridwatch.system.home import is_checkout, shipped
+from hybridwatch.system.home import foreign_environment, is_checkout, shipped
 
 
 def harness_identity() -> Harness:

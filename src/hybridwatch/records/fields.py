@@ -216,7 +216,7 @@ IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=_is_none)]
 """A key that is left out where there is none: records made before it existed stay as they are."""
 IfAny: TypeAlias = Annotated[T, Field(exclude_if=not_)]
 """A key that is left out where it is empty or false, likewise."""
-Beside: TypeAlias = Annotated[T, Field(exclude=True)]
+NotInRecord: TypeAlias = Annotated[T, Field(exclude=True)]
 """What lies in the file next to the record."""
 Items: TypeAlias = Annotated[tuple[T, ...], Field(max_length=MOST_ITEMS)]
 Table: TypeAlias = Annotated[Mapping[_Key, T], Field(max_length=MOST_ITEMS)]

@@ -12,7 +12,6 @@ from hybridwatch.records.fields import (
     MOST_SAMPLES,
     MOST_TRIALS,
     Ascending,
-    Beside,
     Bytes,
     Celsius,
     Count,
@@ -27,6 +26,7 @@ from hybridwatch.records.fields import (
     KnownMetric,
     Log,
     Name,
+    NotInRecord,
     Number,
     PerSecond,
     Place,
@@ -130,7 +130,7 @@ class Failure(RecordPart):
 
 
 @dataclass(frozen=True, slots=True)
-class GpuSurroundings(RecordPart):
+class GpuState(RecordPart):
     """A GPU that a timed trial ran on, read at a steady pace while it ran.
 
     Every fact is ``None`` where the driver does not say.
@@ -177,7 +177,7 @@ class MachineState(RecordPart):
     kernel_median_s: Seconds
     others: Share | None = None
     clock_hz: Hertz | None = None
-    gpus: IfAny[Items[GpuSurroundings]] = ()
+    gpus: IfAny[Items[GpuState]] = ()
 
 
 Clock: TypeAlias = Literal["wall", "processor"]
@@ -199,7 +199,7 @@ class Point(RecordPart):
     load: PerSecond
     samples: _Samples
     joules_per_token: IfKnown[PerSecond] = None
-    client_result: Beside[Mapping[str, Any] | None] = None
+    client_result: NotInRecord[Mapping[str, Any] | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +260,12 @@ class Trial(RecordPart):
     warmup: bool = False
     samples: _Samples = ()
     failure: Failure | None = None
-    answers: Beside[tuple[Answer, ...]] = ()
-    client_result: Beside[Mapping[str, Any] | None] = None
+    answers: NotInRecord[tuple[Answer, ...]] = ()
+    client_result: NotInRecord[Mapping[str, Any] | None] = None
     surroundings: IfKnown[MachineState] = None
     host_work: IfKnown[HostWork] = None
     unsupported: IfAny[Table[KnownMetric, Text]] = field(default_factory=dict)
-    completions: Beside[tuple[Completion, ...]] = ()
+    completions: NotInRecord[tuple[Completion, ...]] = ()
     curve: IfKnown[Curve] = None
 
 

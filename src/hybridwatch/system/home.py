@@ -19,6 +19,11 @@ _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _DATA: Final = _PACKAGE / "data"
 
 
+def foreign_environment() -> dict[str, str]:
+    """Give our environment for another Python: our own paths must not reach into its world."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def is_checkout() -> bool:
     """Whether this code runs from a checkout, in which people edit what is shipped."""
     return not _DATA.is_dir()

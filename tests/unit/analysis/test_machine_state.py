@@ -12,7 +12,7 @@ from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.records.run import GpuSurroundings, MachineState, Phase, Run, Sample, Trial
+from hybridwatch.records.run import GpuState, MachineState, Phase, Run, Sample, Trial
 from tests.builders import STARTED, a_run
 
 TRIALS = 12
@@ -28,7 +28,7 @@ def session(
     others: tuple[float, float] = (0.02, 0.02),
     noise: float = 0.01,
     seed: int = 1,
-    gpus: Callable[[int, int], tuple[GpuSurroundings, ...]] = lambda _index, _side: (),
+    gpus: Callable[[int, int], tuple[GpuState, ...]] = lambda _index, _side: (),
     **changes,
 ) -> Run:
     """A session on a machine whose work takes ``speed``, and ``drift`` more of it at the end.
@@ -67,7 +67,7 @@ def about_machine(comparison: Comparison) -> list[str]:
     return [doubt for doubt in comparison.doubts if doubt.startswith(("The machine ", "The GPU "))]
 
 
-def gpu(index: int = 0, *, clock: float = 1.755e9, seed: int = 5, **facts: Any) -> GpuSurroundings:
+def gpu(index: int = 0, *, clock: float = 1.755e9, seed: int = 5, **facts: Any) -> GpuState:
     """A healthy GPU under load; at its power limit for a part of the time, as such are."""
     rng = np.random.default_rng([seed, index])
     usual: dict[str, Any] = {
@@ -79,7 +79,7 @@ def gpu(index: int = 0, *, clock: float = 1.755e9, seed: int = 5, **facts: Any) 
         "throttled": {"power-cap": float(rng.uniform(0.3, 0.5))},
         "others_bytes": 0,
     }
-    return GpuSurroundings(0, 12, **(usual | facts))
+    return GpuState(0, 12, **(usual | facts))
 
 
 def apart(baseline: Run, contender: Run) -> Comparison:
@@ -240,7 +240,7 @@ def test_the_slowest_of_several_gpus_counts() -> None:
 
 
 def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> None:
-    def falling(at: int, _side: int) -> tuple[GpuSurroundings, ...]:
+    def falling(at: int, _side: int) -> tuple[GpuState, ...]:
         return (gpu(at, clock=1.755e9 * (1 - 0.01 * at)),)
 
     assert about_machine(the(build_report(session(INTERLEAVED, gpus=falling)))) == []
@@ -252,7 +252,7 @@ def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> N
 
 
 def test_a_gpu_that_tells_nothing_gives_no_doubt() -> None:
-    run = session(ONE_AFTER_THE_OTHER, gpus=lambda _at, _side: (GpuSurroundings(0, 12),))
+    run = session(ONE_AFTER_THE_OTHER, gpus=lambda _at, _side: (GpuState(0, 12),))
     assert about_machine(the(build_report(run))) == []
 
 

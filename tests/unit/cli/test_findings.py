@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
-from hybridwatch.records.run import GpuSurroundings, MachineState, Phase, Run, Sample, Trial
+from hybridwatch.records.run import GpuState, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario, ref_fields
 from tests.checkout import make_checkout
@@ -218,7 +218,7 @@ def test_a_record_of_a_throttled_gpu_says_so(checkout: Path) -> None:
     made, _ = of_patched(checkout)
 
     def hot(trial: Trial) -> Trial:
-        gpus = (GpuSurroundings(0, 12, throttled={"hardware-thermal": 0.5}),)
+        gpus = (GpuState(0, 12, throttled={"hardware-thermal": 0.5}),)
         return replace(trial, surroundings=MachineState(0.01, 0.01, gpus=gpus))
 
     trials = tuple(hot(t) if t.phase is Phase.PERFORMANCE else t for t in made.trials)

@@ -157,7 +157,8 @@ def test_each_record_of_a_folder_is_read_once(store, judge, tmp_path, monkeypatc
     reads = Counter[str]()
 
     def counting(path: Path, most: int) -> bytes:
-        reads[path.name] += path.suffix == ".json"
+        if path.suffix == ".json":
+            reads[path.name] += 1
         return read_file(path, most)
 
     monkeypatch.setattr(reader, "read_file", counting)

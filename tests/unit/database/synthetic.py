@@ -128,7 +128,7 @@ def _run(plan: _Plan, rng: np.random.Generator, run_id: str) -> Run:
                 duration_s=2.5,
                 samples=samples,
                 answers=tuple(_answers(correct)) if phase is Phase.ACCURACY else (),
-                surroundings=_surroundings(rng) if phase is Phase.PERFORMANCE else None,
+                surroundings=_machine_section(rng) if phase is Phase.PERFORMANCE else None,
             )
         )
     if int(run_id, 16) % _FAILS == 0:
@@ -177,7 +177,7 @@ def _drawn(rng: np.random.Generator, center: float, count: int) -> tuple[float, 
     return tuple((center * np.exp(rng.normal(0.0, _SPREAD, count))).tolist())
 
 
-def _surroundings(rng: np.random.Generator) -> MachineState:
+def _machine_section(rng: np.random.Generator) -> MachineState:
     (kernel,) = _drawn(rng, 0.01, 1)
     return MachineState(0.98 * kernel, kernel, 0.02, 3e9)
 

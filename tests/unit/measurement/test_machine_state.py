@@ -28,7 +28,7 @@ from hybridwatch.measurement.machine_state import (
     kernel_seconds,
 )
 from hybridwatch.measurement.testbed import HOST_VARIABLE, probe_testbed
-from hybridwatch.records.run import GpuSurroundings
+from hybridwatch.records.run import GpuState
 from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import processor_seconds
 from tests.pretended_nvml import GIB, Card, pretend
@@ -118,7 +118,7 @@ class Ticks:
         """Only the end of the changes ends the watch."""
 
 
-def watched(found: Gpus, *changes: Callable[[], object]) -> tuple[GpuSurroundings, ...]:
+def watched(found: Gpus, *changes: Callable[[], object]) -> tuple[GpuState, ...]:
     """What a trial leaves during which the cards change."""
     watch = GpuWatch(Gpus())
     watch._gpus, watch._over = found, Ticks(*changes)  # type: ignore[assignment]
@@ -156,7 +156,7 @@ def test_a_trial_keeps_what_was_seen_of_its_gpu(monkeypatch: pytest.MonkeyPatch)
         set_to(card, sm_mhz=1700, celsius=66, busy_percent=80, milliwatts=500_000),
         set_to(card, reasons=capped | nvmlClocksEventReasonHwThermalSlowdown),
     )
-    assert seen == GpuSurroundings(
+    assert seen == GpuState(
         index=0,
         readings=4,
         sm_clock_hz=1.7e9,
@@ -217,7 +217,7 @@ def test_a_gpu_that_tells_nothing_gives_nothing_but_its_readings(
     card.refuses = frozenset(asked | {"nvmlDeviceGetMemoryInfo_v2"})
     with nvidia.gauge(devices) as read:
         found = Gpus(devices, read())
-    assert watched(found, lambda: None) == (GpuSurroundings(0, 1),)
+    assert watched(found, lambda: None) == (GpuState(0, 1),)
 
 
 def test_a_driver_that_goes_away_ends_the_readings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import (
     Answer,
     Failure,
-    GpuSurroundings,
+    GpuState,
     InterimAnalyses,
     MachineState,
     Phase,
@@ -53,7 +53,7 @@ answers = st.builds(Answer, *[texts] * 2, wholes, *[texts] * 6, st.booleans())
 shares = st.none() | st.floats(0, 1)
 clocks = st.none() | st.floats(1, 1e12)
 gpus = st.builds(
-    GpuSurroundings,
+    GpuState,
     st.integers(0, 15),
     st.integers(1, 10_000),
     clocks,
@@ -237,7 +237,7 @@ def test_golden_record_of_a_run_on_a_gpu_is_still_read() -> None:
     assert untold is not None
     assert seen.gpus[0].throttled == {"power-cap": 0.75}
     assert seen.gpus[0].others_bytes == 0
-    assert untold.gpus == (GpuSurroundings(0, 12),)
+    assert untold.gpus == (GpuState(0, 12),)
 
 
 def test_golden_record_of_an_ingested_run_is_still_read() -> None:

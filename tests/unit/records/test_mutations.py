@@ -19,7 +19,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
 from hybridwatch.records.file_parts import render_sealed
-from hybridwatch.records.run import GpuSurroundings, InterimAnalyses, MachineState, Run
+from hybridwatch.records.run import GpuState, InterimAnalyses, MachineState, Run
 from hybridwatch.records.store import list_records, read_run
 from tests.store_builders import REGRESSED, Plan, run
 
@@ -27,7 +27,7 @@ ROOT: Final = Path(__file__).parents[3]
 RESULTS: Final = ROOT / "results"
 MANY: Final = 1000
 
-GPU = GpuSurroundings(0, 9, 1.5e9, 2.6e9, 410.0, 61.0, 0.8, {"power-cap": 0.5}, 2**20)
+GPU = GpuState(0, 9, 1.5e9, 2.6e9, 410.0, 61.0, 0.8, {"power-cap": 0.5}, 2**20)
 SMALL = run(Plan(documents=3, performance_trials=2, failed_trials=1))
 BASES: Final = (
     SMALL,

@@ -26,7 +26,7 @@ from typing import Any, Final
 from hybridwatch_engine.model_runner import Function, is_step, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes import wait_rules
-from hybridwatch_engine.probes.wait_rules import Rule, WaitLedger, can_be_watched, name_site
+from hybridwatch_engine.probes.wait_rules import Rule, WaitTimes, can_be_watched, name_site
 
 WARNING: Final = "called a synchronizing CUDA operation"
 """How torch's warning begins (``c10/cuda/CUDAFunctions.cpp``)."""
@@ -91,7 +91,7 @@ class DeviceWaitsProbe:
         self._make_surface = surface or cuda_surface
         self._clock = clock
         self._surface: Surface | None = None
-        self._ledger = WaitLedger()
+        self._times = WaitTimes()
         self._hooks: PatchSet | None = None
         self._mode = _SILENT
         # By thread: warnings heard inside a call that is only timed, None inside one that counts.
@@ -100,7 +100,7 @@ class DeviceWaitsProbe:
 
     def start(self) -> None:
         """Count from zero."""
-        self._ledger = WaitLedger()
+        self._times = WaitTimes()
         if self._surface is None or self._hooks is None:
             self._surface = self._make_surface()
             self._hooks = self._make_hooks(self._surface)
@@ -128,7 +128,7 @@ class DeviceWaitsProbe:
             self._caught.__exit__(None, None, None)
         if self._hooks is not None:
             self._hooks.remove()
-        return self._ledger.summary()
+        return self._times.summary()
 
     def _listen(self, surface: Surface) -> None:
         """Hear torch's warnings, every one of them, and leave other warnings alone."""
@@ -148,9 +148,9 @@ class DeviceWaitsProbe:
             if thread in self._inside:
                 heard = self._inside[thread]
                 self._inside[thread] = None if heard is None else heard + 1
-            elif self._ledger.counts:
+            elif self._times.counts:
                 caller = _frame_at(sys._getframe(1), file, line)  # noqa: SLF001
-                self._ledger.add(name_site(caller), "other", None)
+                self._times.add(name_site(caller), "other", None)
 
         return showwarning
 
@@ -166,9 +166,9 @@ class DeviceWaitsProbe:
         def execute_model(runner: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_step(scheduled, kwargs):
                 return original(runner, scheduled, *args, **kwargs)
-            if len(self._ledger.counts) % ALLOCATOR_EVERY == ALLOCATOR_EVERY - 1:
+            if len(self._times.counts) % ALLOCATOR_EVERY == ALLOCATOR_EVERY - 1:
                 self._ask_allocator()
-            self._ledger.begin_step(self._clock())
+            self._times.begin_step(self._clock())
             return self._of_step(original, runner, scheduled, *args, **kwargs)
 
         return execute_model
@@ -183,7 +183,7 @@ class DeviceWaitsProbe:
         try:
             return original(*args, **kwargs)
         finally:
-            self._ledger.extend_step(self._clock())
+            self._times.extend_step(self._clock())
 
     def _counted(self, one: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wrap what is known beforehand to wait or not to."""
@@ -193,7 +193,7 @@ class DeviceWaitsProbe:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
                 thread = get_ident()
-                if not self._ledger.counts or thread in self._inside or not rule(args, kwargs):
+                if not self._times.counts or thread in self._inside or not rule(args, kwargs):
                     return original(*args, **kwargs)
                 site = name_site(sys._getframe(1))  # noqa: SLF001
                 self._inside[thread] = None
@@ -207,8 +207,8 @@ class DeviceWaitsProbe:
                     if heard:
                         self._warn(self._mode)
                     del self._inside[thread]
-                    self._ledger.add(site, kind, end - begin)
-                    self._ledger.extend_step(end)
+                    self._times.add(site, kind, end - begin)
+                    self._times.extend_step(end)
 
             return call
 
@@ -221,7 +221,7 @@ class DeviceWaitsProbe:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
                 thread = get_ident()
-                if not self._ledger.counts or thread in self._inside:
+                if not self._times.counts or thread in self._inside:
                     return original(*args, **kwargs)
                 caller = sys._getframe(1)  # noqa: SLF001
                 self._inside[thread] = 0
@@ -231,8 +231,8 @@ class DeviceWaitsProbe:
                 finally:
                     end = self._clock()
                     if heard := self._inside.pop(thread):
-                        self._ledger.add(name_site(caller), kind, end - begin, heard)
-                        self._ledger.extend_step(end)
+                        self._times.add(name_site(caller), kind, end - begin, heard)
+                        self._times.extend_step(end)
 
             return call
 
@@ -244,11 +244,11 @@ class DeviceWaitsProbe:
 
     def _ask_allocator(self) -> None:
         """Put down what the allocator has waited for since it was last asked."""
-        if self._surface is None or not self._ledger.counts:
+        if self._surface is None or not self._times.counts:
             return
         known, self._allocator_syncs = self._allocator_syncs, self._surface.allocator_syncs()
         if new := self._allocator_syncs - known:
-            self._ledger.add("(allocator)", "allocator", None, new)
+            self._times.add("(allocator)", "allocator", None, new)
 
 
 def _frame_at(frame: FrameType, file: str, line: int) -> FrameType:

@@ -59,7 +59,7 @@ def _subclass(original: Any) -> Any:
     return type("Event", (original,), {"__module__": "torch", "__doc__": original.__doc__})
 
 
-class WaitLedger:
+class WaitTimes:
     """Waits of the thread that makes the steps; those of other threads hold no step up."""
 
     def __init__(self) -> None:

@@ -128,7 +128,7 @@ class DetectionCounts:
     unchanged: int
 
 
-def sight_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> DetectionCounts:
+def detection_of_one(rng: Generator, blocks: int, shared: float, reports: int) -> DetectionCounts:
     """Slow one of nine timed metrics down by 5 %, CV 3 % a side, and judge the report.
 
     ``shared``: share of the noise that all metrics of a trial have in common; 0 is the hardest.
@@ -174,7 +174,7 @@ def main() -> int:
     lab = Laboratory(options.seed, quick=False, tell=lambda _: None)
     refuted = [_print_false_alarms(lab, spread, options.reports) for spread in SPREADS]
     for blocks, shared in itertools.product(BLOCKS, (0.0, in_common)):
-        _print_sight(lab, blocks, shared, options.reports)
+        _print_detection(lab, blocks, shared, options.reports)
     return int(any(refuted))
 
 
@@ -192,8 +192,8 @@ def _print_false_alarms(lab: Laboratory, spread: float, reports: int) -> bool:
     return any(share("red", "red", some, BOUND).refuted for some in outcomes)
 
 
-def _print_sight(lab: Laboratory, blocks: int, shared: float, reports: int) -> None:
-    detection = sight_of_one(lab.rng(f"one {blocks} {shared}"), blocks, shared, reports)
+def _print_detection(lab: Laboratory, blocks: int, shared: float, reports: int) -> None:
+    detection = detection_of_one(lab.rng(f"one {blocks} {shared}"), blocks, shared, reports)
     counts = detection.found, detection.others, detection.unchanged
     found, others, unchanged_red = (percent(count / reports) for count in counts)
     sys.stdout.write(

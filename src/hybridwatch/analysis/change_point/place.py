@@ -197,7 +197,7 @@ SHORTEST: Final = 12
 """Points of a drift; a shorter one is a step in the search for its cause."""
 LONGEST: Final = 1024
 """Points of a stretch that is looked at."""
-_HANDICAP: Final = 7.0
+_DRIFT_PENALTY: Final = 7.0
 """By how many squared standard deviations a drift must fit better than one step."""
 _EVERY_STEP: Final = 2.0
 """Less of them for every other step: its place and size were free to choose."""
@@ -249,8 +249,8 @@ def ramp_instead(values: Array, unit: float, cuts: tuple[int, ...]) -> Ramp | No
         levels[start:end] = scan.level_of(values[start:end], unit)
     misfit = float(np.minimum(((values - levels) / unit) ** 2, CLIP**2).sum())
     found, least, inflation = _best(values, unit, levels.min(), levels.max())
-    handicap = _HANDICAP - _EVERY_STEP * (len(cuts) - 1)
-    return found if misfit - least > handicap * inflation**2 else None
+    penalty = _DRIFT_PENALTY - _EVERY_STEP * (len(cuts) - 1)
+    return found if misfit - least > penalty * inflation**2 else None
 
 
 def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, float, float]:

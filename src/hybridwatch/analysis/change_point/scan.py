@@ -193,7 +193,7 @@ def _best(scores: Array, share: Array, weight: Array) -> Split:
 FEWEST_OF_LINE: Final = 12
 """Points that tell a line from a step."""
 
-_HANDICAP: Final = 5.0
+_STEP_MARGIN: Final = 5.0
 """By which a step must fit better: it had its place to choose."""
 _INFLUENCE: Final = 2.0
 """Standard deviations. One round from a robust start is nearly as sharp as many (Bickel 1975)."""
@@ -238,7 +238,7 @@ def is_line(values: Array, cut: int, unit: float | Array, inflation: float) -> A
     for side in (slice(0, cut), slice(cut, None)):
         step[side] = level_of(values[side], unit[side] if isinstance(unit, np.ndarray) else unit)
     gain = _misfit(values - line, unit) - _misfit(values - step, unit)
-    return None if gain > _HANDICAP * inflation**2 else line
+    return None if gain > _STEP_MARGIN * inflation**2 else line
 
 
 def _misfit(away: Array, unit: float | Array) -> float:

@@ -45,7 +45,7 @@ _WIDE: Final = 1.2
 """Standard deviation of scores around a line, from which one mode does not explain them."""
 _COSTS: Final = 1.15
 """A change of a distribution can take many forms, so it needs to be clearer than one of a mean."""
-_HANDICAP: Final = 5.0
+_STEP_MARGIN: Final = 5.0
 """By which a step must explain more than a line does, as in ``scan``."""
 _LEFT: Final = 0.5
 """Of what is needed: what must be left of a step when a slope is taken out of the series."""
@@ -176,7 +176,7 @@ def _strength(features: Array, cut: int) -> float:
     inflation = noise.compute_inflation(rest, (cut,)) ** 2
     total = features[:cut].sum(axis=0)
     squares = float(total @ total) * n / (cut * (n - cut))
-    if squares - _explained_by_line(features) < _HANDICAP * law.unit * inflation:
+    if squares - _explained_by_line(features) < _STEP_MARGIN * law.unit * inflation:
         return 0.0
     return float(law.deviations(np.array([squares / inflation]))[0])
 

@@ -101,7 +101,7 @@ def _repeat(found: SearchAnswer) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class SuspectNotice:
     """What became of a suspect.
 
     Attributes:
@@ -129,7 +129,7 @@ def hindrance(found: SearchAnswer) -> str:
 
 def tell_authors(
     access: RepositoryAccess, repository: str, found: SearchAnswer
-) -> Iterator[Telling]:
+) -> Iterator[SuspectNotice]:
     """Comment on the pull request of each suspect, unless that was done before.
 
     A pull request that was named as one of a few is named again when it is the one. ``found`` has
@@ -140,12 +140,12 @@ def tell_authors(
     for suspect in found.suspects:
         number = _find_pull_request(client, repository, suspect.name)
         if number is None:
-            yield Telling(suspect, None, "no merged pull request has this commit")
+            yield SuspectNotice(suspect, None, "no merged pull request has this commit")
             continue
         marker = f"<!-- hybridwatch suspect: {suspect.name} {kind} -->"
         text = f"{suspicion_text(found, suspect)}\n\n{marker}\n"
         pull = PullRequest(access, repository, number)
-        yield Telling(suspect, number, _tell(pull, suspect, kind, text))
+        yield SuspectNotice(suspect, number, _tell(pull, suspect, kind, text))
 
 
 def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:

@@ -148,7 +148,7 @@ def _asked_wait(answer: httpx.Response) -> float:
         return 0.0
 
 
-class SlackDoor:
+class SlackClient:
     """A Slack channel; ``UndeliveredError`` where its address is missing in the environment."""
 
     def __init__(self, channel: Slack) -> None:
@@ -192,7 +192,7 @@ def _plain(text: str, most: int) -> dict[str, Any]:
     return {"type": "plain_text", "text": shown, "emoji": False}
 
 
-class WebhookDoor:
+class WebhookClient:
     """A server; ``source`` is what its events call where they come from."""
 
     def __init__(self, channel: Webhook, source: str) -> None:
@@ -237,7 +237,7 @@ def _signature(secret: str, signed: bytes) -> str:
     return "v1," + base64.b64encode(hmac.new(padded, signed, hashlib.sha256).digest()).decode()
 
 
-class MailDoor:
+class MailClient:
     """A mail server."""
 
     def __init__(self, channel: Email) -> None:

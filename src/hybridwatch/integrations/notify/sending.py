@@ -37,11 +37,11 @@ from hybridwatch.integrations.notify.channels import (
 )
 from hybridwatch.integrations.notify.clients import (
     ChannelClient,
-    MailDoor,
+    MailClient,
     Receipt,
-    SlackDoor,
+    SlackClient,
     UndeliveredError,
-    WebhookDoor,
+    WebhookClient,
 )
 from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.issues import open_tracker
@@ -252,11 +252,11 @@ def open_client(channel: Channel, channels: Channels) -> ChannelClient:
     """Open the client of a channel; ``UndeliveredError`` if a secret is missing."""
     match channel:
         case Slack():
-            return SlackDoor(channel)
+            return SlackClient(channel)
         case Webhook():
-            return WebhookDoor(channel, channels.source)
+            return WebhookClient(channel, channels.source)
         case Email():
-            return MailDoor(channel)
+            return MailClient(channel)
         case Github() | Gitlab():
             return open_tracker(channel)
 

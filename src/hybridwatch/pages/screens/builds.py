@@ -200,11 +200,13 @@ def _proved(proofs: _Proofs, source: ScreenSource) -> Cell:
     line: list[Inline] = []
     for scenario, control in proofs.items():
         line += ["\n"] if line else []
-        line += _proof(scenario, control, source)
+        line += _control_line(scenario, control, source)
     return Cell(tuple(line))
 
 
-def _proof(scenario: str, control: ControlRun | None, source: ScreenSource) -> Iterator[Inline]:
+def _control_line(
+    scenario: str, control: ControlRun | None, source: ScreenSource
+) -> Iterator[Inline]:
     if control is None or control.detection is None:
         yield f"{scenario}, not run"
         return

@@ -88,7 +88,7 @@ def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     for title, lines in render_notes(report):
         if title != _DIFFERENCES:
             yield Folded(f"{title} ({len(lines)})", tuple(Paragraph(n, quiet=True) for n in lines))
-    yield _surroundings(found)
+    yield _machine_section(found)
     yield repeat_section(pair, found)
 
 
@@ -126,7 +126,7 @@ def _forest(report: Report) -> Iterator[Block]:
     )
 
 
-def _surroundings(found: JudgedReport) -> Section:
+def _machine_section(found: JudgedReport) -> Section:
     facts = list(_facts(found))
     differing = [fact for fact in facts if fact.differs]
     same = len(facts) - len(differing)

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from hybridwatch.integrations.notify import clients
 from hybridwatch.integrations.notify.channels import Email, Slack, Webhook
 from hybridwatch.integrations.notify.clients import (
-    MailDoor,
-    SlackDoor,
+    MailClient,
+    SlackClient,
     UndeliveredError,
-    WebhookDoor,
+    WebhookClient,
     build_event,
     build_mail,
     build_payload,
@@ -30,12 +30,12 @@ SLACK = Slack(name="team", url_from="T_SLACK")
 HOOK = Webhook(name="pager", url_from="T_HOOK", secret_from="T_SECRET")  # noqa: S106
 
 
-def slack() -> SlackDoor:
-    return SlackDoor(SLACK)
+def slack() -> SlackClient:
+    return SlackClient(SLACK)
 
 
-def webhook() -> WebhookDoor:
-    return WebhookDoor(HOOK, "/hybridwatch")
+def webhook() -> WebhookClient:
+    return WebhookClient(HOOK, "/hybridwatch")
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_wrong_secret_is_named_and_not_shown(
 
 def test_nobody_there_is_worth_another_try(channel, monkeypatch) -> None:
     monkeypatch.setenv("T_SLACK", "http://127.0.0.1:9/services/x")
-    mail = MailDoor(channel.model_copy(update={"port": 9}))
+    mail = MailClient(channel.model_copy(update={"port": 9}))
     for client, told in ((slack(), "reached: ConnectError"), (mail, "ConnectionRefusedError")):
         with pytest.raises(UndeliveredError, match=told) as failure:
             client.deliver(a_message(), "")
@@ -118,7 +118,7 @@ def test_hostile_texts_are_plain_text_and_fit_and_make_no_headers(services, chan
     webhook().deliver(a_message(content=content), "")
     assert services.events[0]["data"]["scenario"] == HOSTILE
     content = Content(f"x\r\nBcc: all@example.org {HOSTILE}", HOSTILE, HOSTILE, "", "warn", "speed")
-    MailDoor(channel).deliver(a_message(content=content), "")
+    MailClient(channel).deliver(a_message(content=content), "")
     (mail,) = services.mails
     assert mail["Bcc"] is None
     assert mail.get_content_type() == "text/plain"
@@ -267,7 +267,7 @@ def test_the_receiver_refuses_what_is_not_signed(services) -> None:
 
 
 def test_a_message_arrives_as_plain_text(services, channel) -> None:
-    assert MailDoor(channel).deliver(a_message(News.RECOVERED), "").complaint == ""
+    assert MailClient(channel).deliver(a_message(News.RECOVERED), "").complaint == ""
     (mail,) = services.mails
     assert mail["Subject"] == "hybridwatch: Recovered: slower in smoke/dummy-run"
     assert mail["Message-ID"] == f"<{a_message().id}@example.org>"
@@ -289,7 +289,7 @@ def test_mails_about_one_topic_are_one_conversation(channel) -> None:
 
 def test_what_some_refuse_is_told_and_not_sent_again(services, channel, mailbox) -> None:
     mailbox.refused = {"boss@example.org"}
-    receipt = MailDoor(channel).deliver(a_message(), "")
+    receipt = MailClient(channel).deliver(a_message(), "")
     assert receipt.complaint == "taken for some, refused for boss@example.org"
     assert len(services.mails) == 1
 
@@ -297,14 +297,14 @@ def test_what_some_refuse_is_told_and_not_sent_again(services, channel, mailbox)
 def test_what_all_refuse_is_not_delivered(services, channel, mailbox) -> None:
     mailbox.refused = {"boss@example.org", "team@example.org"}
     with pytest.raises(UndeliveredError) as failure:
-        MailDoor(channel).deliver(a_message(), "")
+        MailClient(channel).deliver(a_message(), "")
     assert (failure.value.alone, failure.value.again) == (True, False)
 
 
 def test_a_busy_server_is_worth_another_try(services, channel) -> None:
     services.weather.share = 1.0
     with pytest.raises(UndeliveredError, match="451") as failure:
-        MailDoor(channel).deliver(a_message(), "")
+        MailClient(channel).deliver(a_message(), "")
     assert (failure.value.alone, failure.value.again) == (False, True)
 
 
@@ -315,7 +315,7 @@ def test_a_password_that_is_refused_is_not_shown(channel, monkeypatch) -> None:
         raise smtplib.SMTPAuthenticationError(535, b"no planted-secret here")
 
     monkeypatch.setattr(smtplib.SMTP, "login", login)
-    client = MailDoor(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
+    client = MailClient(channel.model_copy(update={"user": "bot", "password_from": "T_MAIL"}))
     with pytest.raises(UndeliveredError) as failure:
         client.deliver(a_message(), "")
     assert "planted-secret" not in str(failure.value)
@@ -326,5 +326,5 @@ def test_a_password_that_is_refused_is_not_shown(channel, monkeypatch) -> None:
 def test_encryption_is_asked_for_before_anything_is_said(services, channel) -> None:
     """This server has none: nothing may be sent to it in the open."""
     with pytest.raises(UndeliveredError, match="STARTTLS extension not supported"):
-        MailDoor(channel.model_copy(update={"security": "starttls"})).deliver(a_message(), "")
+        MailClient(channel.model_copy(update={"security": "starttls"})).deliver(a_message(), "")
     assert services.mails == []

@@ -289,10 +289,10 @@ def send(outbox):
     slept: list[float] = []
 
     def call(client: Scripted):
-        def door_of(_):
+        def client_of(_):
             return client
 
-        return Sender(outbox, door_of, slept.append).send(TEAM), slept
+        return Sender(outbox, client_of, slept.append).send(TEAM), slept
 
     return call
 
