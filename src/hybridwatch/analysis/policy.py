@@ -1,6 +1,6 @@
 """What is expected of which metric in which scenario, and what becomes of a change.
 
-Pure: ``cli/policy.py`` reads the file (``ci/gate.toml``). Without a rule that fits, everything
+Pure: ``orchestration/nightly/checkout.py`` reads the file (``ci/gate.toml``). Without a rule that fits, everything
 counts with the metric's own margin.
 """
 

@@ -1,6 +1,6 @@
 """Everything that was found out about a change as one comment on its pull request.
 
-What changed in one line, then a few rows (``cause_rows``); each scenario's own report
+What changed in one line, then a few rows (``markdown.build_rows``); each scenario's own report
 (``markdown``) is folded away below. As there, text from records passes through ``escape``.
 
 The last line is a hidden marker. By it the comment is found again, and it says what kind of news

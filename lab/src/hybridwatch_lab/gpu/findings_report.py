@@ -1,4 +1,4 @@
-"""The page of figures: Markdown of what ``analysis.gpu_findings`` gathered.
+"""The page of figures: Markdown of what ``findings_analysis`` gathered.
 
 Every text that comes from a record passes through ``escape``.
 """
