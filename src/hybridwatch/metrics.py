@@ -8,8 +8,10 @@ is a metric with the family's properties.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
+
+from hybridwatch.system.extensions import loaded
 
 
 class Unit(Enum):
@@ -332,12 +334,21 @@ it is counted when two sides are compared (``analysis.changed_tokens``)."""
 _BY_ID: Final = {metric.id: metric for metric in METRICS}
 
 
+@cache
+def list_metrics() -> tuple[Metric, ...]:
+    """List ours, and behind them what entry points of the group ``hybridwatch.metrics`` name."""
+    return (*METRICS, *loaded("hybridwatch.metrics").values())
+
+
 @lru_cache(maxsize=4096)  # every sample of a record asks
 def find_metric(metric_id: str) -> Metric:
-    """Find a metric by its id, which is one of ``METRICS`` or ``family.member``."""
+    """Find a metric by its id, which is one of ``list_metrics`` or ``family.member``."""
     if metric_id in _BY_ID:
         return _BY_ID[metric_id]
     family, dot, member = metric_id.partition(".")
     if dot and member and family in FAMILIES:
         return replace(FAMILIES[family], id=metric_id)
+    for metric in list_metrics()[len(METRICS) :]:
+        if metric.id == metric_id:
+            return metric
     raise KeyError(metric_id)

@@ -1,7 +1,7 @@
 """What is expected of which metric in which scenario, and what becomes of a change.
 
-Pure: ``orchestration/nightly/checkout.py`` reads the file (``ci/gate.toml``). Without a rule that fits, everything
-counts with the metric's own margin.
+Pure: ``orchestration/nightly/checkout.py`` reads the file (``ci/gate.toml``). Without a rule that
+fits, everything counts with the metric's own margin.
 """
 
 from dataclasses import dataclass, replace

@@ -16,7 +16,13 @@ from hybridwatch.cli.options import print_json, takes_json, takes_results, verb,
 from hybridwatch.cli.subjects import takes_line
 from hybridwatch.errors import ExportError, IngestError, RecordError
 from hybridwatch.formats.read.foreign import ForeignInput, parse
-from hybridwatch.formats.read.read import KNOWN, candidates, companion, read_foreign, read_own
+from hybridwatch.formats.read.read import (
+    candidates,
+    companion,
+    describe_known,
+    read_foreign,
+    read_own,
+)
 from hybridwatch.formats.write import otlp
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Run, Trial
@@ -179,7 +185,7 @@ def _take_all(named: Path, haul: Haul, given: ForeignInput) -> None:
         found = ", ".join(dict.fromkeys(haul.aside[aside:]))
         only = f"only {found}; name the folder, or what belongs to it" if found else "no JSON file"
         haul.barren += 1
-        haul.refuse(str(named), f"expected {KNOWN}, found {only}")
+        haul.refuse(str(named), f"expected {describe_known()}, found {only}")
 
 
 def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.metrics import FAMILIES, METRICS
+from hybridwatch.metrics import FAMILIES, list_metrics
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
@@ -134,7 +134,7 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
         case "missing":
             yield f"{key}: missing; expected {_expected(schema, location)}"
         case "metric":
-            known = [metric.id for metric in METRICS] + [f"{name}.*" for name in FAMILIES]
+            known = [metric.id for metric in list_metrics()] + [f"{name}.*" for name in FAMILIES]
             yield f"{key}: no metric has this id; {closest(str(detail['input']), known)}"
         case _:
             yield f"{key}: expected {_expected(schema, location)}, found {_found(schema, detail)}"

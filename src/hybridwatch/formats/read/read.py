@@ -7,7 +7,7 @@ another one are named when that is not with them: left out in silence, they woul
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
+from hybridwatch.system.extensions import loaded
 
 _LIKELY: Final = (".json", ".jsonl")
 _LARGEST_COMPANION: Final = 64 * 1024**2
@@ -123,8 +124,16 @@ FORMATS: Final = (
     Format("inferencex", inferencex.is_rows, inferencex.read_rows),
 )
 
-KNOWN: Final = "a record or a file of " + ", ".join(one.name for one in FORMATS)
-"""What is looked for, in words."""
+
+@cache
+def list_formats() -> tuple[Format, ...]:
+    """List ours, and behind them what entry points of the group ``hybridwatch.formats`` name."""
+    return (*FORMATS, *loaded("hybridwatch.formats").values())
+
+
+def describe_known() -> str:
+    """Say what is looked for."""
+    return "a record or a file of " + ", ".join(one.name for one in list_formats())
 
 
 def companion(document: ForeignDocument) -> str | None:
@@ -168,9 +177,9 @@ def _writer(document: ForeignDocument) -> str | None:
 
 
 def _read(document: ForeignDocument, given: ForeignInput) -> list[Run]:
-    one = next((one for one in FORMATS if one.fits(document)), None)
+    one = next((one for one in list_formats() if one.fits(document)), None)
     if one is None:
-        raise IngestError(f"expected {KNOWN}, found {_shown(document.nodes[0].value)}")
+        raise IngestError(f"expected {describe_known()}, found {_shown(document.nodes[0].value)}")
     with _as_expected(f"what {one.name} writes"):
         return [build_run(document, one.name, found, given) for found in one.read(document)]
 

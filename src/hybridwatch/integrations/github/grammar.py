@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from hybridwatch.engines.builds import label_words, load_builds
-from hybridwatch.metrics import METRICS, Kind, find_metric
+from hybridwatch.metrics import Kind, find_metric, list_metrics
 from hybridwatch.orchestration.bisect.question import ALIVE, STARTS, ChangeDirection
 from hybridwatch.records.store import list_records, list_verdicts
 from hybridwatch.records.store.layout import read_run_id
@@ -50,7 +50,7 @@ def build_vocabulary(results: Path) -> Vocabulary:
     """Read what there is; a file that names something and cannot be read is an error."""
     scenarios = survey(home() / "scenarios").scenarios
     expected = {name for one in scenarios for name in (*one.expect.exactly, *one.expect.at_least)}
-    metrics = {find_metric(name) for name in expected | {metric.id for metric in METRICS}}
+    metrics = {*map(find_metric, expected), *list_metrics()}
     specs = load_builds()
     words = label_words()
     searched = {metric.id for metric in metrics if metric.kind is not Kind.PROPORTION}

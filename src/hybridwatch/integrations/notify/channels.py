@@ -4,17 +4,20 @@ Secrets are never in the file: it names the environment variables that have them
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from hybridwatch.analysis.policy import ANY, Action, covers
 from hybridwatch.errors import NotifyError
 from hybridwatch.scenarios.validation import Part, quoted, refuse, refusing_toml
+from hybridwatch.system.extensions import loaded
 
 CHANNELS_FILE: Final = "notify.toml"
 """In the home, when no other one is named."""
@@ -44,7 +47,7 @@ _Label = Annotated[
 _Wanted = Annotated[list[_Text], Field(min_length=1)]
 
 
-class _Channel(Part):
+class Channel(Part):
     """What every channel has: a name, and what it wants to hear of."""
 
     name: _Name
@@ -66,20 +69,20 @@ class _Channel(Part):
         return ranked and here and any(fnmatchcase(testbed, one) for one in self.testbeds)
 
 
-class Slack(_Channel):
+class Slack(Channel):
     """``[[slack]]``: an incoming webhook."""
 
     url_from: _Variable
 
 
-class Webhook(_Channel):
+class Webhook(Channel):
     """``[[webhook]]``: a server of the user's own that takes CloudEvents."""
 
     url_from: _Variable
     secret_from: _Variable
 
 
-class Email(_Channel):
+class Email(Channel):
     """``[[email]]``: a mail server."""
 
     host: _Text
@@ -99,7 +102,7 @@ class Email(_Channel):
         return self
 
 
-class Github(_Channel):
+class Github(Channel):
     """``[[github]]``: issues of a repository."""
 
     repository: Annotated[
@@ -110,7 +113,7 @@ class Github(_Channel):
     api: _Url = "https://api.github.com"
 
 
-class Gitlab(_Channel):
+class Gitlab(Channel):
     """``[[gitlab]]``: issues of a project."""
 
     project: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)+$", description="GROUP/NAME")]
@@ -119,7 +122,25 @@ class Gitlab(_Channel):
     url: _Url = "https://gitlab.com"
 
 
-Channel: TypeAlias = Slack | Webhook | Email | Github | Gitlab
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """A kind of channel of another distribution, which its entry point names as its table.
+
+    Attributes:
+        table: What a table of ``notify.toml`` holds.
+        open_client: Opens the client of one (``clients.ChannelClient``), given the URI of the
+            source; ``UndeliveredError`` if a secret is missing.
+    """
+
+    table: type[Channel]
+    open_client: Callable[[Any, str], Any]
+
+
+@cache
+def added_kinds() -> dict[str, ChannelKind]:
+    """Find what entry points of the group ``hybridwatch.channels`` name; ours keep their names."""
+    found = loaded("hybridwatch.channels")
+    return {name: kind for name, kind in found.items() if name not in KINDS}
 
 
 class _ChannelsFile(Part):
@@ -132,19 +153,19 @@ class _ChannelsFile(Part):
     gitlab: list[Gitlab] = Field(default_factory=list)
 
     @property
-    def channels(self) -> list[Channel]:
-        return [*self.slack, *self.webhook, *self.email, *self.github, *self.gitlab]
+    def by_kind(self) -> dict[str, list[Channel]]:
+        return {kind: getattr(self, kind) for kind in (*KINDS, *added_kinds())}
 
     @model_validator(mode="after")
     def _names_are_one_each(self) -> Self:
         places = [
             (f"{kind}[{place}].name", one.name)
-            for kind in KINDS
-            for place, one in enumerate(getattr(self, kind))
+            for kind, channels in self.by_kind.items()
+            for place, one in enumerate(channels)
         ]
         names = [name for _, name in places]
         if not places:
-            refuse(("", f"expected a channel: [[{']], [['.join(KINDS)}]], found none"))
+            refuse(("", f"expected a channel: [[{']], [['.join(self.by_kind)}]], found none"))
         refuse(
             *(
                 (key, f"{quoted(name)} stands there twice; each channel has a name of its own")
@@ -173,11 +194,24 @@ class Channels:
 
 def read_channels(path: Path) -> Channels:
     """Read a file of channels."""
-    with refusing_toml(path, _ChannelsFile, NotifyError):
-        file = _ChannelsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    return Channels(path, (file.dashboard or "").rstrip("/"), file.source, tuple(file.channels))
+    form = _file_form()
+    with refusing_toml(path, form, NotifyError):
+        file = form.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    channels = tuple(chain.from_iterable(file.by_kind.values()))
+    return Channels(path, (file.dashboard or "").rstrip("/"), file.source, channels)
+
+
+@cache
+def _file_form() -> type[_ChannelsFile]:
+    """Give the file its tables of other distributions."""
+    added: dict[str, Any] = {
+        name: (list[kind.table], Field(default_factory=list))  # type: ignore[name-defined]
+        for name, kind in added_kinds().items()
+    }
+    return create_model("_ExtendedFile", __base__=_ChannelsFile, **added)
 
 
 def find_kind(channel: Channel) -> str:
     """Name the table that a channel stands in."""
-    return type(channel).__name__.lower()
+    of_others = (name for name, kind in added_kinds().items() if isinstance(channel, kind.table))
+    return next(of_others, type(channel).__name__.lower())

@@ -33,6 +33,7 @@ from hybridwatch.integrations.notify.channels import (
     Gitlab,
     Slack,
     Webhook,
+    added_kinds,
     find_kind,
 )
 from hybridwatch.integrations.notify.clients import (
@@ -259,6 +260,10 @@ def open_client(channel: Channel, channels: Channels) -> ChannelClient:
             return MailClient(channel)
         case Github() | Gitlab():
             return open_tracker(channel)
+        case _:
+            kind = added_kinds()[find_kind(channel)]
+            client: ChannelClient = kind.open_client(channel, channels.source)
+            return client
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.errors import ComparisonError, LostProbeError
-from hybridwatch.metrics import METRICS, Kind, find_metric
+from hybridwatch.metrics import Kind, find_metric, list_metrics
 from hybridwatch.scenarios.validation import closest
 
 
@@ -204,7 +204,7 @@ def require_metric(metric: str) -> None:
     except KeyError:
         raise ComparisonError(
             f"--metric: expected {STARTS}, {ALIVE} or the id of a metric, found {metric!r}; "
-            f"{closest(metric, tuple(one.id for one in METRICS))}"
+            f"{closest(metric, tuple(one.id for one in list_metrics()))}"
         ) from None
     if kind is Kind.PROPORTION:
         raise ComparisonError(

@@ -17,7 +17,7 @@ from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Polic
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, PolicyError, ScenarioError
 from hybridwatch.history.checkout import Checkout
-from hybridwatch.metrics import FAMILIES, METRICS
+from hybridwatch.metrics import FAMILIES, list_metrics
 from hybridwatch.scenarios.load import Survey, survey
 from hybridwatch.scenarios.validation import refusing_toml
 from hybridwatch.system.home import home_or_shipped, is_extending, layers
@@ -33,7 +33,7 @@ _OF_A_HOME: Final = Path("gate.toml")
 def _known_metrics(pattern: str) -> str:
     """Refuse a pattern that names no metric: a typing error would leave a metric unguarded."""
     family, dot, member = pattern.partition(".")
-    named = any(fnmatchcase(metric.id, pattern) for metric in METRICS)
+    named = any(fnmatchcase(metric.id, pattern) for metric in list_metrics())
     if named or (dot and member and any(fnmatchcase(known, family) for known in FAMILIES)):
         return pattern
     raise PydanticCustomError("metric", "names no metric")

@@ -70,8 +70,8 @@ def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
     """Find what changed between two runs of which the first is good and the second bad.
 
     Where enough runs of the same builds say by how much a value differs, these hold the first bad
-    run between them with 95 % (``find_onset``). Else they are the last good run of the same builds, or
-    of any build of the scenario on the testbed, and the first bad one; or the sides of that one,
+    run between them with 95 % (``find_onset``). Else they are the last good run of the same builds,
+    or of any build of the scenario on the testbed, and the first bad one; or the sides of that one,
     whose baseline was good at the same time. Two records are read. ``None`` comes where it may have
     come slowly, and where one of the two cannot be read.
     """
