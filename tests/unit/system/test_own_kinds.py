@@ -123,7 +123,7 @@ def test_a_channel_of_an_own_kind_stands_in_its_table_and_is_opened(tmp_path) ->
     file.write_text('source = "/here"\n\n[[pager]]\nname = "night"\nnumber = 112\n')
     channels = read_channels(file)
     (pager,) = channels.all
-    assert open_client(pager, channels).called == "112 by /here"
+    assert vars(open_client(pager, channels)) == {"called": "112 by /here"}
     file.write_text('[[pager]]\nname = "night"\nnumber = "one"\n')
     with pytest.raises(NotifyError, match=r"pager\[0\]\.number: expected "):
         read_channels(file)
