@@ -144,15 +144,17 @@ _CAPTURED = "hybridwatch_captured"
 
 @dataclass(slots=True)
 class Built:
-    """The metadata that the target's state built last.
+    """The metadata that were built last.
 
     Attributes:
-        metadata: By layer.
+        metadata: Those of the target's state, by layer.
         requests: Ids of the requests that they were built for, row by row.
+        drafts: Those of a draft after the first, by layer; the first takes the target's.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
     requests: tuple[str, ...] = ()
+    drafts: dict[str, Any] = field(default_factory=dict)
 
 
 BUILT = Built()
@@ -167,6 +169,14 @@ def _remember_built(original: Callable[..., Any]) -> Callable[..., Any]:
     return prepare_attn
 
 
+def _remember_drafts(original: Callable[..., Any]) -> Callable[..., Any]:
+    def build_attn_metadata(*args: Any, **kwargs: Any) -> Any:
+        BUILT.drafts = original(*args, **kwargs)
+        return BUILT.drafts
+
+    return build_attn_metadata
+
+
 def is_of_target(manager: Any) -> bool:
     """Whether a graph manager holds the target's graphs; a draft has managers of its own."""
     from vllm.v1.worker.gpu.cudagraph_utils import ModelCudaGraphManager
@@ -174,9 +184,20 @@ def is_of_target(manager: Any) -> bool:
     return isinstance(manager, ModelCudaGraphManager)
 
 
+def is_replayed(manager: Any) -> bool:
+    """Whether a manager's graphs are known: the target's, and those of heads such as Eagle's."""
+    return is_of_target(manager) or type(manager).__name__ == "SpeculatorCudaGraphManager"
+
+
+def find_fresh(manager: Any) -> dict[str, Any]:
+    """The metadata of the batch that a manager's graph is about to run on, by layer."""
+    of_later_drafts = not is_of_target(manager) and manager.decode_query_len == 1
+    return BUILT.drafts if of_later_drafts else BUILT.metadata
+
+
 def _keep_captured(original: Callable[..., None]) -> Callable[..., None]:
     def capture(manager: Any, create: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        if not is_of_target(manager):
+        if not is_replayed(manager):
             original(manager, create, *args, **kwargs)
             return
         captured: dict[Any, dict[str, Any]] = {}
@@ -193,7 +214,7 @@ def _keep_captured(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def captured_metadata(manager: Any, desc: Any) -> dict[str, Any]:
-    """The metadata that a graph of the target was captured over, by layer."""
+    """The metadata that a graph was captured over, by layer."""
     kept: dict[str, Any] = getattr(manager, _CAPTURED)[desc]
     return kept
 
@@ -234,9 +255,11 @@ def watched_graphs_v2() -> PatchSet:
     """The hooks, made once per process; they have to be in place before graphs are captured."""
     from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager
     from vllm.v1.worker.gpu.model_states.mamba_hybrid import MambaHybridModelState
+    from vllm.v1.worker.gpu.spec_decode import speculator
 
     return PatchSet(
         Patch(MambaHybridModelState, "prepare_attn", _remember_built),
+        Patch(speculator, "build_attn_metadata", _remember_drafts),
         Patch(CudaGraphManager, "capture", _keep_captured),
         Patch(CudaGraphManager, "run_fullgraph", _announce),
         Patch(CudaGraphManager, "dispatch", _set_aside),

@@ -7,21 +7,21 @@ gets which graph, and what is padded, is the release's own code.
 
 One field is the host's on every backend and not the graph's: the plan by which the CPU's attention
 kernel shares work among threads (``scheduler_metadata``). Each replay takes the one of its batch;
-block tables, slots and lengths of attention are captured like all else. Drafts run without graphs.
+block tables, slots and lengths of attention are captured like all else.
+
+The graphs of heads that draft from the target's hidden states (Eagle, MTP) are replayed alike, a
+graph for the first draft and one for each later; other kinds of drafts run without graphs.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from inspect import signature
 from typing import Any
 
 from hybridwatch_engine.cpu.graph_replay import platform_hooks
 from hybridwatch_engine.patch import Patch, PatchSet
-from hybridwatch_engine.replays import BUILT, is_of_target, watched_graphs_v2
-
-_replaying = False
+from hybridwatch_engine.replays import captured_metadata, find_fresh, is_replayed, watched_graphs_v2
 
 
 class HostGraph:
@@ -32,21 +32,16 @@ class HostGraph:
 
     def replay(self) -> None:
         """Run what was captured."""
-        global _replaying
         from vllm.config import CUDAGraphMode
 
         if self.forward is None:
             raise RuntimeError("a graph is replayed that was never captured")
-        _replaying = True
-        try:
-            self.forward(CUDAGraphMode.NONE)
-        finally:
-            _replaying = False
+        self.forward(CUDAGraphMode.NONE)
 
 
 def _capture_closures(original: Callable[..., None]) -> Callable[..., None]:
     def capture(manager: Any, create: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        if not is_of_target(manager):
+        if not is_replayed(manager):
             return
         forwards: dict[Any, Any] = {}
 
@@ -64,23 +59,14 @@ def _capture_closures(original: Callable[..., None]) -> Callable[..., None]:
 def _with_plans_of_batch(original: Callable[..., Any]) -> Callable[..., Any]:
     """Give the attention of a replay the work plan of its batch."""
 
-    @contextmanager
-    def set_forward_context(attn_metadata: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        reads = _planned(attn_metadata) if _replaying else attn_metadata
-        with original(reads, *args, **kwargs) as context:
-            yield context
+    def run_fullgraph(manager: Any, desc: Any) -> Any:
+        fresh = find_fresh(manager)
+        for name, built in captured_metadata(manager, desc).items():
+            if hasattr(built, "scheduler_metadata"):
+                built.scheduler_metadata = fresh[name].scheduler_metadata
+        return original(manager, desc)
 
-    return set_forward_context
-
-
-def _planned(captured: dict[str, Any]) -> dict[str, Any]:
-    fresh = BUILT.metadata
-    return {
-        name: replace(built, scheduler_metadata=fresh[name].scheduler_metadata)
-        if hasattr(built, "scheduler_metadata")
-        else built
-        for name, built in captured.items()
-    }
+    return run_fullgraph
 
 
 def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +108,7 @@ def replay_v2() -> PatchSet:
             for name, make in aside.items()
             if hasattr(cudagraph_utils, name)
         ),
-        Patch(cudagraph_utils, "set_forward_context", _with_plans_of_batch),
+        Patch(cudagraph_utils.CudaGraphManager, "run_fullgraph", _with_plans_of_batch),
         Patch(cudagraph_utils.CudaGraphManager, "capture", _capture_closures),
         Patch(CPUWorker, "compile_or_warm_up_model", _capture_at_warm_up),
     )

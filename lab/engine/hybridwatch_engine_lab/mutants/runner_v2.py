@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridwatch_engine.mutants.tally import Tally, differ
+from hybridwatch_engine.replays import captured_metadata, is_of_target
 
 
 def rows_swapped(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
@@ -183,6 +184,22 @@ def larger_graph(original: Callable[..., Any], tally: Tally) -> Callable[..., An
             return original(manager, shape)
         finally:
             manager.graphs = graphs
+
+    return run_fullgraph
+
+
+def draft_lengths_kept(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Have the graphs of drafts read lengths as they were captured, which the host never writes."""
+    captured: dict[int, Any] = {}
+
+    def run_fullgraph(manager: Any, shape: Any) -> Any:
+        if not is_of_target(manager):
+            for built in captured_metadata(manager, shape).values():
+                if id(built) not in captured:
+                    captured[id(built)] = built, built.seq_lens
+                    built.seq_lens = built.seq_lens.new_ones(built.seq_lens.shape)
+                tally.count(changed=differ(built.seq_lens, captured[id(built)][1]))
+        return original(manager, shape)
 
     return run_fullgraph
 
