@@ -5,9 +5,10 @@ engine in which of its steps is said by the job and by nothing else, so a failin
 
 A job: ``waves`` (lists of requests ``{"prompt": [ids], "max_tokens": n, "at": step}``; a wave
 starts when the one before has left), ``chunk_budget`` (most tokens of a step), ``fixes`` (id to
-whether it shall be in), ``eager``, ``idle_batches``, and if need be ``speculate`` and ``probe``
-(which one; the contract probe if none is named). The answer: ``tokens`` of each request in order,
-how many prompt tokens of each were ``cached``, and what the probe counted, under its name.
+whether it shall be in), ``eager``, ``idle_batches``, and if need be ``speculate``, ``mutant`` and
+``probe`` (which one; the contract probe if none is named). The answer: ``tokens`` of each request in
+order, how many prompt tokens of each were ``cached``, how many engine ``steps`` it took, how often
+the mutant ``changed`` something, and what the probe counted, under its name.
 """
 
 import json
@@ -55,19 +56,26 @@ def work(engine: Any, job: dict[str, Any]) -> dict[str, Any]:
     call("idle_batches", job["idle_batches"])
     if "speculate" in job:
         call("speculate", job["speculate"])
+    assert "error" not in call("mutate", job.get("mutant"))
     core.scheduler.max_num_scheduled_tokens = job["chunk_budget"]
     probe = job.get("probe", "contract")
     call("probe_start", probe)
-    outputs = [out for number, wave in enumerate(job["waves"]) for out in run(engine, number, wave)]
+    outputs, steps = [], 0
+    for number, wave in enumerate(job["waves"]):
+        of_wave, taken = run(engine, number, wave)
+        outputs += of_wave
+        steps += taken
     return {
         "tokens": [list(output.outputs[0].token_ids) for output in outputs],
         "cached": [output.num_cached_tokens for output in outputs],
+        "steps": steps,
+        "changed": call("mutant_counts")["changed"] if job.get("mutant") else 0,
         probe: call("probe_stop", probe),
     }
 
 
-def run(engine: Any, number: int, wave: list[dict[str, Any]]) -> list[Any]:
-    """Serve one wave; arrivals are counted in engine steps from its start."""
+def run(engine: Any, number: int, wave: list[dict[str, Any]]) -> tuple[list[Any], int]:
+    """Serve one wave; arrivals are counted in engine steps from its start, which are given too."""
     from vllm import SamplingParams, TokensPrompt
 
     waiting = sorted(enumerate(wave), key=lambda entry: entry[1]["at"])
@@ -86,7 +94,7 @@ def run(engine: Any, number: int, wave: list[dict[str, Any]]) -> list[Any]:
                 said[output.request_id] = output
         step += 1
     engine.llm_engine.engine_core.engine_core.step_fn()  # tells the worker who has left
-    return [said[f"{number}-{index}"] for index in range(len(wave))]
+    return [said[f"{number}-{index}"] for index in range(len(wave))], step
 
 
 if __name__ == "__main__":

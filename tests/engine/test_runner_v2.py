@@ -7,6 +7,7 @@ One engine with Eagle drafts on V2, its FULL graphs replayed, and for comparison
 import pytest
 
 from hybridwatch.system.home import home
+from hybridwatch_lab.in_engine import SETTINGS
 from tests.engine.laboratory import Laboratory
 
 pytestmark = [
@@ -37,6 +38,11 @@ WAVE = [
     {"prompt": [97 + place * 7 % 26 for place in range(length)], "max_tokens": 10, "at": at}
     for length, at in ((5, 0), (23, 0), (70, 2), (1, 3))
 ]
+# Of a repeating text, which the head has learnt to go on with.
+REPEATED = [
+    {"prompt": [97 + place % period for place in range(40)], "max_tokens": 40, "at": 0}
+    for period in (2, 3, 5)
+]
 # A prompt as long as a decode: up to 0.27.1 its shape alone chose the graph.
 SHAPED = [{"prompt": [98, 105, 112, 119], "max_tokens": 10, "at": 0}]
 BY_SHAPE = "decode-graph-by-shape"
@@ -47,7 +53,8 @@ LENGTHS = [8, 9, 10, 11]
 
 
 def open_lab(folder, runner, **arguments):
-    return Laboratory(folder, {"model_runner": runner, "graph_replay": True}, ARGUMENTS | arguments)
+    wishes = {"model_runner": runner, "graph_replay": True, **SETTINGS}
+    return Laboratory(folder, wishes, ARGUMENTS | arguments)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +99,16 @@ def test_a_replayed_graph_is_another_way_to_run_the_same_step(serve, healthy):
     assert counts["layers_replayed"]["mamba2"] == 3 * counts["graphs_replayed"]
     assert counts["states_compared"] > 0
     assert {name: count for name, count in counts.items() if "_off" in name and count} == {}
+
+
+def test_drafts_of_replayed_graphs_are_accepted_as_often(serve):
+    drafted = serve(REPEATED, speculate=True)
+    assert drafted["steps"] == serve(REPEATED, speculate=True, eager=True)["steps"]
+    # The planted defect: the graphs of drafts read a buffer that the host no longer writes.
+    stale = serve(REPEATED, speculate=True, mutant="v2-draft-lengths-kept")
+    assert stale["changed"] > 0
+    assert stale["tokens"] == drafted["tokens"]
+    assert stale["steps"] > drafted["steps"]
 
 
 def test_a_prompt_in_the_shape_of_a_decode_is_seen_and_mended(serve):
