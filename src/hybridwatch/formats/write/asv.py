@@ -185,7 +185,7 @@ def machine_facts(testbed: Testbed) -> dict[str, str]:
 def _facts(run: Run) -> dict[str, str]:
     facts, own = machine_facts(run.testbed), {}
     if run.source is not None:  # as the file said that it was ingested from
-        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes)}
+        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes or UNKNOWN)}
     return facts | own
 
 

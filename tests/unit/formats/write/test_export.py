@@ -137,6 +137,7 @@ def test_asv_results_by_other_names_are_written_as_ours_are(export, tmp_path, wo
         {key: now[key] for key in now if "ci" not in key}, rel=1e-4
     )
     assert (before.commit_hash, before.date) == (after.commit_hash, after.date)
+    assert after.params["ram"] == "unknown"
     # asv looks for what is before a bracket.
     assert not any("(" in key for key in after.get_all_result_keys())
 
