@@ -292,6 +292,14 @@ FAMILIES: Final[dict[str, Metric]] = {
         _TIME_MARGIN,
         "Bytes of a benchmark of memory, as ingested from asv.",
     ),
+    "asv_ratio": Metric(
+        "asv_ratio",
+        Unit.RATIO,
+        Direction.LOWER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "What asv tracked in per cent or as a share, as ingested; asv takes lower for better.",
+    ),
     "asv_number": Metric(
         "asv_number",
         Unit.COUNT,

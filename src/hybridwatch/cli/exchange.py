@@ -15,6 +15,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.options import print_json, takes_json, takes_results, verb, write_file
 from hybridwatch.cli.subjects import takes_line
 from hybridwatch.errors import ExportError, IngestError, RecordError
+from hybridwatch.formats.read import asv
 from hybridwatch.formats.read.foreign import ForeignInput, parse
 from hybridwatch.formats.read.read import (
     candidates,
@@ -190,6 +191,9 @@ def _take_all(named: Path, haul: Haul, given: ForeignInput) -> None:
 
 def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
     intake = haul.intake
+    if asv.is_configuration(path):  # JSON with comments
+        haul.aside.append(f"a configuration of asv, whose results are in {asv.find_results(path)}")
+        return
     raw = read_file(path, _MOST_BYTES)
     if all(word in raw for word in _OWN_WORDS):
         run, encoded = read_own(raw, partial(read_bulk, path))
@@ -295,8 +299,8 @@ _FORMS: Final = (
 )
 _WHOLE: Final = frozenset({"inferencex", "perf-eval", "otlp"})
 """Rows and traces of which no metric can be left out."""
-_OF_CLIENT: Final = frozenset({"hud", "inferencex", "perf-eval"})
-"""These need the load client's JSON, which lies beside the record."""
+_OF_CLIENT: Final = frozenset({"asv", "hud", "inferencex", "perf-eval"})
+"""These need what the load client or asv wrote, which lies beside the record."""
 
 
 @verb("export", "--to csv --out all.csv", "latest --to bencher")
@@ -335,7 +339,7 @@ def export_command(
         raise ExportError(f"{results}: expected records, found none")
     runs = [read_run(path, bulk=form in _OF_CLIENT) for path in paths]
     if metrics:
-        runs = [_only(run, frozenset(metrics)) for run in runs]
+        runs = [_only(run, frozenset(metrics), form) for run in runs]
     if form in _FOLDERS:
         for name, file in _to_files(form, runs, Path(out)).items():
             write_file(Path(out) / name, file, told=True)
@@ -347,9 +351,12 @@ def export_command(
         write_file(Path(out), content, told=True)
 
 
-def _only(run: Run, metrics: frozenset[str]) -> Run:
+def _only(run: Run, metrics: frozenset[str], form: str) -> Run:
     def kept(trial: Trial) -> Trial:
-        return replace(trial, samples=tuple(one for one in trial.samples if one.metric in metrics))
+        samples = tuple(one for one in trial.samples if one.metric in metrics)
+        # What asv wrote is of all metrics.
+        whole = trial.client_result if form != "asv" else None
+        return replace(trial, samples=samples, client_result=whole)
 
     return replace(run, trials=tuple(map(kept, run.trials)))
 

@@ -38,12 +38,12 @@ def ingest(results):
 def test_a_folder_of_everything_is_taken_once(ingest, results) -> None:
     first = ingest(FOREIGN)
     assert first.exit_code == 0, first.output
-    assert "32 added, 0 already there, 0 not taken" in first.output
-    assert len(list_records(results)) == 32
+    assert "38 added, 0 already there, 0 not taken" in first.output
+    assert len(list_records(results)) == 38
     again = ingest(FOREIGN)
     assert again.exit_code == 0
-    assert "0 added, 32 already there, 0 not taken" in again.output
-    assert len(list_records(results)) == 32
+    assert "0 added, 38 already there, 0 not taken" in again.output
+    assert len(list_records(results)) == 38
 
 
 def test_a_bad_file_is_named_and_the_good_ones_are_taken(ingest, results, tmp_path) -> None:
@@ -215,6 +215,18 @@ def test_where_there_is_nothing_to_take_it_is_a_wrong_call(
     assert answer.exit_code == 2
     assert "expected a record or a file of asv, vllm-bench-serve" in answer.output
     assert told in answer.stderr
+
+
+def test_a_project_of_asv_is_named_by_its_root(ingest, results, tmp_path) -> None:
+    (tmp_path / "asv.conf.json").write_text('{// of asv\n "results_dir": ".asv/results"}')
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 2
+    where = tmp_path / ".asv" / "results"
+    assert f"found only a configuration of asv, whose results are in {where}" in answer.stderr
+    shutil.copytree(FOREIGN / "asv", where)
+    answer = ingest(tmp_path)
+    assert answer.exit_code == 0, answer.output
+    assert "6 added, 0 already there, 0 not taken" in answer.output
 
 
 def test_what_no_record_could_be_read_back_with_is_not_taken(ingest, results, tmp_path) -> None:

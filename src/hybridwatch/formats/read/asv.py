@@ -1,19 +1,24 @@
 """Result files of asv, versions 1 (until asv 0.4, 2019) and 2 (``asv/results.py``).
 
-One file holds what was measured of one commit, in one environment, on one machine. Benchmarks of
-one class ask one question and become one run; every sample becomes a trial, as asv itself compares
-them. A benchmark named after a metric of ours becomes that metric, ``track_seconds_per_token`` the
-inverse of ``output_throughput``; the others keep their names.
+One file holds what was measured of one commit, in one environment, on one machine. A benchmark has
+a version of its own and becomes a run of its own; every sample becomes a trial, as asv itself
+compares them. One named after a metric of ours becomes that metric, ``track_seconds_per_token`` the
+inverse of ``output_throughput``; the others keep their names. What asv wrote of it, which a record
+has no place for, is kept beside the record, for ``formats.write.asv``.
 
 A result of version 1 was a number, or an object with ``result``, ``params``, ``stats`` and
 ``samples``. When it began and ended, and the benchmark's version, stood outside all results.
 """
 
+import json
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
@@ -25,21 +30,53 @@ from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 _FIRST: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
 _NEWEST: Final = 2
-_KINDS: Final = ("timeraw_", "time_", "track_", "peakmem_", "mem_")
+_KIND: Final = re.compile(r"(timeraw|time|track|peakmem|mem)_|(Timeraw|Time|PeakMem|Mem)(?=[A-Z_])")
+"""How asv knows by its name what a benchmark measures (``asv_runner.benchmarks``)."""
+_OWN_UNITS: Final = {
+    **dict.fromkeys(("timeraw", "time"), "seconds"),
+    **dict.fromkeys(("peakmem", "mem"), "bytes"),
+}
+"""The unit of what asv measures itself; that of a ``track_`` its author states."""
 _INVERSE: Final = {
     INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
 }
-_UNITS: Final = {
-    "seconds": Unit.SECONDS,
-    "share": Unit.RATIO,
-    **{unit.value: unit for unit in Unit},
+_SECONDS: Final = {
+    "sec second seconds": 1.0,
+    "ms msec millisecond milliseconds": 1e-3,
+    # The sign for micro and the Greek letter are two characters.
+    "us \u00b5s \u03bcs usec microsecond microseconds": 1e-6,
+    "ns nsec nanosecond nanoseconds": 1e-9,
+    "min minute minutes": 60.0,
+    "h hour hours": 3600.0,
 }
-_FAMILIES: Final = {"seconds": "asv_time", "s": "asv_time", "bytes": "asv_memory"}
+_UNITS: Final[Mapping[str, tuple[Unit, float]]] = {
+    **{unit.value: (unit, 1.0) for unit in Unit},
+    **{name: (Unit.SECONDS, one) for names, one in _SECONDS.items() for name in names.split()},
+    **dict.fromkeys(("B", "byte"), (Unit.BYTES, 1.0)),
+    **{f"{k}B": (Unit.BYTES, 1000.0**power) for power, k in enumerate("kMGT", 1)},
+    "KB": (Unit.BYTES, 1000.0),
+    **{f"{k}iB": (Unit.BYTES, 1024.0**power) for power, k in enumerate("KMGT", 1)},
+    **dict.fromkeys(("share", "ratio", "fraction"), (Unit.RATIO, 1.0)),
+    **dict.fromkeys(("%", "percent"), (Unit.RATIO, 0.01)),
+}
+"""What an author calls a unit, with the unit of ours and how much of it that is."""
+_FAMILIES: Final = {
+    Unit.SECONDS: "asv_time",
+    Unit.BYTES: "asv_memory",
+    Unit.RATIO: "asv_ratio",
+}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
+_COMMENT: Final = re.compile(
+    r"""("(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
+)
+"""In JSON with comments: a comment, or a text, in which no comment begins."""
+_RESULTS_DIR: Final = re.compile(r"""\bresults_dir["']?\s*:\s*(["'])([^"'\n]*)\1""")
 _PARTS: Final = 1000
 """Of a second: asv counts time since 1970 in milliseconds."""
 _LABEL: Final = 128
 """asv's own limit of an environment's name in a file name."""
+_SMALLEST: Final = 2**28
+"""Bytes of memory. A smaller number was typed by hand: the 32 of 32 GB."""
 
 
 def _is_first(root: DocumentNode) -> bool:
@@ -104,16 +141,31 @@ class _Row:
 
     Attributes:
         name: Such as ``suite.Class.track_ttft``.
+        columns: All that the file says of it.
         started_at: When, ``None`` where the file does not say.
         version: asv's word for what was run: normally a hash of the benchmark's code.
-        cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
+        cells: Parameters in asv's writing, and the samples under them, or why there are none; a
+            skipped one is left out.
     """
 
     name: str
+    columns: Mapping[str, Any]
     started_at: datetime | None
     seconds: float
     version: str
-    cells: Mapping[str, tuple[float, ...] | None]
+    cells: Mapping[str, tuple[float, ...] | str]
+
+
+def is_configuration(path: Path) -> bool:
+    """Whether this is the configuration of a project, by its name."""
+    return path.name in {"asv.conf.json", "asv.conf.jsonc"}
+
+
+def find_results(configuration: Path) -> Path:
+    """Name the folder of results: the configuration's ``results_dir``, as seen from the file."""
+    text = configuration.read_text(encoding="utf-8", errors="replace")
+    found = _RESULTS_DIR.search(_COMMENT.sub(lambda match: match[1] or "", text))
+    return configuration.parent / (found[2] if found else "results")
 
 
 def is_results(document: ForeignDocument) -> bool:
@@ -150,78 +202,93 @@ def read_results(
     ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
     ``benchmarks`` is the ``benchmarks.json`` above, which has the units.
     """
-    root = document.root
+    # NaN is asv's word for skipped, null for failed: the document has null for both.
+    root = DocumentNode(json.loads(document.raw.decode("utf-8-sig")))
     if _is_first(root):
         root = _upgraded(root)
     if root.at("version").value != _NEWEST:
         raise root.at("version").wrong(f"version {_FIRST} or {_NEWEST}")
-    units = {} if benchmarks is None else _units(benchmarks)
-    classes: defaultdict[str, list[_Row]] = defaultdict(list)
+    described = {} if benchmarks is None else benchmarks.root.value
+    head = {key: value for key, value in root.value.items() if key != "results"}
+    beside = {"file": head, "machine": None if machine is None else machine.root.value}
+    testbed = _testbed(root, machine)
     for row in _rows(root):
-        classes[row.name.rpartition(".")[0] or row.name].append(row)
-    for name, rows in classes.items():
-        yield _foreign_run(root, name, rows, units, _testbed(root, machine))
+        benchmark = described.get(row.name)
+        run = _foreign_run(root, row, _find_unit(row.name, benchmark), testbed)
+        written = {**beside, "name": row.name, "row": row.columns, "benchmark": benchmark}
+        # As text, since no record knows NaN and infinity.
+        first = replace(run.trials[0], client_result={"asv": json.dumps(written)})
+        yield replace(run, trials=[first, *run.trials[1:]])
 
 
-def _foreign_run(
-    root: DocumentNode, name: str, rows: list[_Row], units: Mapping[str, str], testbed: Testbed
-) -> ForeignRun:
+def _find_unit(name: str, benchmark: Any) -> str:
+    """Give what ``benchmarks.json`` says; it lacks the benchmarks that are gone by now."""
+    if isinstance(benchmark, dict):
+        return str(benchmark.get("unit", UNKNOWN))
+    kind = _KIND.match(name.rpartition(".")[2])
+    return _OWN_UNITS.get((kind[1] or kind[2]).lower(), UNKNOWN) if kind else UNKNOWN
+
+
+def _foreign_run(root: DocumentNode, row: _Row, unit: str, testbed: Testbed) -> ForeignRun:
     committed = root.at("date").moment(_PARTS)
-    started = min((row.started_at for row in rows if row.started_at), default=committed)
-    ended = [row.started_at + timedelta(seconds=row.seconds) for row in rows if row.started_at]
+    started = row.started_at or committed
     commit = root.at("commit_hash").text()
     return ForeignRun(
         tool="asv",
-        scenario=f"asv/{name}",
-        workload={row.name: row.version for row in rows},
+        scenario=f"asv/{row.name}",
+        workload={row.name: row.version},
         started_at=started,
-        finished_at=max(ended, default=started),
-        trials=_trials(rows, units, started),
+        finished_at=started + timedelta(seconds=row.seconds) if row.started_at else started,
+        trials=_trials(row, unit, started),
         build=root.at("env_name").text()[:_LABEL],
         release=commit,
         testbed=testbed,
-        unknown=("harness.version", *(() if ended else ("started_at", "finished_at"))),
+        unknown=("harness.version", *(() if row.started_at else ("started_at", "finished_at"))),
         commit=commit,
         committed_at=committed,
     )
 
 
-def _trials(rows: list[_Row], units: Mapping[str, str], started: datetime) -> list[Trial]:
-    """Trial n holds the n-th sample of every benchmark; what failed is a trial that failed."""
+def _trials(row: _Row, unit: str, started: datetime) -> list[Trial]:
+    """Trial n holds the n-th sample under all parameters; what failed is a trial that failed."""
     samples: defaultdict[int, list[Sample]] = defaultdict(list)
     failures: list[Failure] = []
-    for row in rows:
-        for label, values in row.cells.items():
-            if values is None:
-                failures.append(Failure(f"{row.name}{label} failed", ""))
-                continue
-            metric, invert = _translate_metric(row.name, label, units.get(row.name, UNKNOWN))
-            for place, value in enumerate(values):
-                if invert and value == 0:
-                    raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
-                samples[place].append(Sample(metric, (1 / value if invert else value,)))
+    for label, values in row.cells.items():
+        if isinstance(values, str):
+            failures.append(Failure(f"{row.name}{label} {values}", ""))
+            continue
+        metric, factor, invert = _translate_metric(row.name, label, unit)
+        for place, value in enumerate(values):
+            if invert and value == 0:
+                raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
+            own = value * factor
+            samples[place].append(Sample(metric, (1 / own if invert else own,)))
     good = [
         Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(samples[place]))
         for place in sorted(samples)
     ]
     bad = [Trial(0, 0, Phase.PERFORMANCE, started, 0.0, failure=failure) for failure in failures]
-    return [*good, *bad]
+    # Where everything was skipped, one trial without a value says that it was.
+    return [*good, *bad] or [Trial(0, 0, Phase.PERFORMANCE, started, 0.0)]
 
 
-def _translate_metric(name: str, label: str, unit: str) -> tuple[str, bool]:
-    """Name the metric of a benchmark, and say whether its values are to be inverted."""
+def _translate_metric(name: str, label: str, text: str) -> tuple[str, float, bool]:
+    """Name the metric of a benchmark; what one of its unit is in ours; whether to invert that."""
     own = name.rpartition(".")[2]
-    word = next((own.removeprefix(kind) for kind in _KINDS if own.startswith(kind)), own)
-    if not label and word in _INVERSE and unit in {"s", "seconds"}:
-        return _INVERSE[word], True
-    if not label and _is_ours(word, unit):
-        return word, False
-    return f"{_FAMILIES.get(unit, 'asv_number')}.{own}{label}", False
+    kind = _KIND.match(own)
+    word = own[kind.end() :] if kind else own
+    unit, factor = _UNITS.get(text, (None, 1.0))
+    if not label and word in _INVERSE and unit is Unit.SECONDS:
+        return _INVERSE[word], factor, True
+    if not label and unit is not None and _is_ours(word, unit):
+        return word, factor, False
+    family = "asv_number" if unit is None else _FAMILIES.get(unit, "asv_number")
+    return f"{family}.{own}{label}", factor, False
 
 
-def _is_ours(word: str, unit: str) -> bool:
+def _is_ours(word: str, unit: Unit) -> bool:
     try:
-        return find_metric(word).unit is _UNITS.get(unit)
+        return find_metric(word).unit is unit
     except KeyError:
         return False
 
@@ -235,6 +302,7 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         told = {column: cell for column, cell in row.items() if cell.value is not None}
         yield _Row(
             name=name,
+            columns={column: cell.value for column, cell in row.items()},
             started_at=told["started_at"].moment(_PARTS) if "started_at" in told else None,
             seconds=told["duration"].number() if "duration" in told else 0.0,
             version=told["version"].text() if "version" in told else UNKNOWN,
@@ -242,7 +310,7 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         )
 
 
-def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
+def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | str]]:
     params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
     labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
     cells = row["result"].value
@@ -256,36 +324,31 @@ def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, 
         where = row["result"].path
         if several is not None:
             yield label, DocumentNode(several, where).numbers()
-        else:
-            # NaN is asv's word for skipped, null for failed; both are null here, and neither
-            # measured anything.
-            yield label, None if result is None else (DocumentNode(result, where).number(),)
+        elif result is None:
+            yield label, "failed"
+        elif isinstance(result, float) and math.isinf(result):
+            yield label, "gave an infinite number, which no record holds"
+        elif not (isinstance(result, float) and math.isnan(result)):
+            yield label, (DocumentNode(result, where).number(),)
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _units(benchmarks: ForeignDocument) -> dict[str, str]:
-    return {
-        name: str(node.value.get("unit", UNKNOWN))
-        for name, node in benchmarks.root.items()
-        if isinstance(node.value, dict)
-    }
-
-
 def _testbed(root: DocumentNode, machine: ForeignDocument | None) -> Testbed:
     facts: dict[str, Any] = {**root.at("params").value}
     facts |= machine.root.value if machine is not None else {}
+    memory = _whole(facts.get("ram"))
     return Testbed(
         id=str(facts.get("machine") or UNKNOWN),
         cpu_model=str(facts.get("cpu") or UNKNOWN),
         cores=_whole(facts.get("num_cpu")),
-        memory_bytes=_whole(facts.get("ram")),
+        memory_bytes=memory if memory >= _SMALLEST else 0,
         kernel=str(facts.get("os") or UNKNOWN),
     )
 
 
 def _whole(text: object) -> int:
     # A person may have typed "4GB" where asv itself writes bytes.
-    return int(str(text)) if str(text).isdigit() else 0
+    return int(str(text)) if str(text).isdecimal() else 0

@@ -225,7 +225,7 @@ _ID: Final = 8
 _SHORT: Final = 100
 """Characters of a setting that is worth a word; a prompt is not."""
 _SETTINGS: Final = 100
-_ANY_NUMBER: Final = "asv_number."
+_ANY_NUMBER: Final = ("asv_number.", "asv_ratio.")
 _SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
 """Where the hub's cache keeps a model: ``models--org--name/snapshots/COMMIT``."""
 

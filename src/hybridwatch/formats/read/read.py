@@ -196,14 +196,22 @@ def _as_expected(what: str) -> Iterator[None]:
 def candidates(folder: Path) -> Iterator[Path]:
     """Name the files of a folder, and of all folders in it, that may hold something to ingest.
 
-    Hidden ones may not, nor those that are neither named like JSON nor begin like it.
+    Hidden ones may not, nor those that are neither named like JSON nor begin like it; but a
+    project of asv may have its results in a hidden folder.
     """
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        if not path.is_file() or any(part.startswith(".") for part in parts):
+        if not path.is_file() or _is_hidden(path, folder):
             continue
         if path.suffix in _LIKELY or _begins_like_json(path):
             yield path
+        if asv.is_configuration(path):
+            results, root = asv.find_results(path), folder.resolve()
+            if results.resolve().is_relative_to(root) and _is_hidden(results.resolve(), root):
+                yield from candidates(results)
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _begins_like_json(path: Path) -> bool:

@@ -3,6 +3,9 @@
 What is exported goes by the names, the environment and the machine under which asv itself stores
 what it measures with our suites (``orchestration.nightly.asv_plugin``), so both are one series. How
 sure asv may be of a number is ``asv_benchmarks``' business.
+
+What was read from a file of asv goes out as it came in, for which ``formats.read.asv`` keeps it
+beside the record.
 """
 
 import hashlib
@@ -11,6 +14,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +52,7 @@ _COLUMNS: Final = (
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
 )  # fmt: skip
+_MACHINE: Final = ("machine", "os", "arch", "cpu", "num_cpu", "ram")
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The harness's; an engine has its own."""
 _LONGEST: Final = 128
@@ -66,11 +71,16 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
     """
     by_file: defaultdict[str, list[ExportedPoint]] = defaultdict(list)
     machines: dict[str, Mapping[str, str]] = {}
-    for run in runs:
+    as_read: list[AsvResult] = []
+    for run in sorted(runs, key=lambda run: run.started_at):
+        if (found := _find_as_read(run)) is not None:
+            as_read.append(found)
+            continue
         facts = _facts(run)
         machines[facts["machine"]] = facts
         for point in build_points(run):
-            by_file[f"{facts['machine']}/{_file_name(point)}"].append(point)
+            name = _file_name(_commit(run), _environment(point))
+            by_file[f"{facts['machine']}/{name}"].append(point)
     learned = _learned(point for points in by_file.values() for point in points)
     benchmarks = dict(known("benchmarks.json")) | {"version": _BENCHMARKS_VERSION}
     files = {
@@ -81,7 +91,73 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
         results = _results(points, machines[name.partition("/")[0]], learned)
         files[name] = _json(_merged(name, known(name), results))
         benchmarks |= {_name(point): _described(point) for point in points}
+    files |= _files_as_read(as_read, known)
+    benchmarks |= {one.name: one.benchmark for one in as_read if one.benchmark is not None}
     return files | {"benchmarks.json": _json(benchmarks)}
+
+
+@dataclass(frozen=True, slots=True)
+class AsvResult:
+    """What a file of asv said of one benchmark.
+
+    Attributes:
+        file: Where it was in the folder of results.
+        head: The file without its results.
+        machine: The ``machine.json`` beside it.
+        name: The benchmark's.
+        row: By column.
+        benchmark: What ``benchmarks.json`` said of it; ``None`` where that did not have it.
+    """
+
+    file: str
+    head: Mapping[str, Any]
+    machine: Mapping[str, Any]
+    name: str
+    row: Mapping[str, Any]
+    benchmark: Mapping[str, Any] | None
+
+
+def _find_as_read(run: Run) -> AsvResult | None:
+    """Give what asv wrote; ``None`` where it is not kept, or has got other names since."""
+    kept = (trial.client_result for trial in run.trials if trial.client_result is not None)
+    text = next((one.get("asv") for one in kept), None)
+    if text is None or run.source is None:
+        return None
+    try:
+        written = json.loads(text)
+        head, name, row = dict(written["file"]), str(written["name"]), dict(written["row"])
+        machine = {**head["params"], **(written["machine"] or {})}
+        build, environment = run.builds[0].label, str(head["env_name"])
+        own = (f"asv/{name}", str(machine.get("machine") or UNKNOWN), environment[:_LONGEST])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExportError(f"run {run.id}: expected what asv wrote, beside the record") from error
+    if own != (run.scenario.id, run.testbed.id, build):
+        return None
+    folder = safe_name(run.testbed.id)
+    return AsvResult(
+        f"{folder}/{_file_name(_commit(run), environment)}",
+        {**head, "params": {**head["params"], "machine": folder}},
+        {key: machine[key] for key in _MACHINE if key in machine}
+        | {"machine": folder, "version": _MACHINE_VERSION},
+        name,
+        row,
+        written.get("benchmark"),
+    )
+
+
+def _files_as_read(found: Iterable[AsvResult], known: Known) -> dict[str, bytes]:
+    files: dict[str, dict[str, Any]] = {}
+    machines = {}
+    for one in found:
+        new = {**one.head, "result_columns": list(_COLUMNS), "results": {}}
+        file = files.setdefault(one.file, new | {"version": _RESULTS_VERSION})
+        row = [one.row.get(column) for column in _COLUMNS]
+        while row and row[-1] is None:  # as asv does
+            del row[-1]
+        file["results"][one.name] = row
+        machines[f"{one.file.partition('/')[0]}/machine.json"] = _json(one.machine)
+    merged = {name: _json(_merged(name, known(name), file)) for name, file in files.items()}
+    return machines | merged
 
 
 def find_commit(run: Run) -> str | None:
@@ -109,7 +185,7 @@ def machine_facts(testbed: Testbed) -> dict[str, str]:
 def _facts(run: Run) -> dict[str, str]:
     facts, own = machine_facts(run.testbed), {}
     if run.source is not None:  # as the file said that it was ingested from
-        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes)}
+        own = {"os": run.testbed.kernel, "ram": str(run.testbed.memory_bytes or UNKNOWN)}
     return facts | own
 
 
@@ -138,12 +214,12 @@ def _environment(point: ExportedPoint) -> str:
     return _UNSAFE.sub("_", "-".join(["existing", f"py{_python(point.run)}", *parts]))
 
 
-def _file_name(point: ExportedPoint) -> str:
+def _file_name(commit: str, environment: str) -> str:
     """Name a result file as asv does itself (``results.get_filename``)."""
-    name = _environment(point)
+    name = _UNSAFE.sub("_", environment)
     if len(name) >= _LONGEST:
-        name = f"env-{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
-    return f"{_commit(point.run)[:_COMMIT]}-{name}.json"
+        name = f"env-{hashlib.md5(environment.encode(), usedforsecurity=False).hexdigest()}"
+    return f"{safe_name(commit[:_COMMIT])}-{name}.json"
 
 
 def _benchmark(point: ExportedPoint) -> TrackedMetric:

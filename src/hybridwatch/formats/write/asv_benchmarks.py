@@ -129,7 +129,9 @@ def build_benchmark(metric: Metric, statistic: str) -> TrackedMetric:
     """Give the benchmark for which lower is better; the usual statistic of a metric has no name."""
     tail = "" if statistic == metric.kind.statistic else f"_{statistic}"
     name, form, unit = _lower(metric)
-    return TrackedMetric(f"{name}{tail}".replace(".", "_"), metric, statistic, form, unit)
+    # asv takes what is behind a bracket for parameters, and looks the rest up.
+    safe = f"{name}{tail}".translate(str.maketrans(".(", "_["))
+    return TrackedMetric(safe, metric, statistic, form, unit)
 
 
 def benchmark_name(scenario_id: str, benchmark: str) -> str:
