@@ -168,7 +168,7 @@ def test_a_snapshot_is_called_by_its_repository(first_run, folder) -> None:
 
 
 @pytest.fixture
-def sweep(tmp_path) -> Path:
+def sweep(tmp_path: Path) -> Path:
     """The folder of one combination of a sweep: each result, and all of them once more."""
     results = json.loads((FOREIGN / SWEEP).read_text())
     for number, result in enumerate(results):
