@@ -53,7 +53,8 @@ def serve(path: Path) -> Iterator[Samples]:
             or (failed is None and told["completed"] < told["num_prompts"])
         ):
             continue
-        found: Samples = {("output_throughput", None): [told.get("output_throughput")]}
+        rates = ("output_throughput", "total_token_throughput", "request_goodput")
+        found: Samples = {(name, None): [told.get(name)] for name in rates}
         rate = told.get("request_throughput") or told.get("request_inthroughput")
         found["request_throughput", None] = [rate]
         firsts, gaps, lengths = (told.get(key) for key in ("ttfts", "itls", "output_lens"))
@@ -99,8 +100,10 @@ def guidellm(path: Path) -> Iterator[Samples]:
         if totals["errored"] or not totals["successful"]:
             continue
         tokens = metrics["output_token_count"]["successful"]["total_sum"]
+        both = _at(metrics, "total_token_count", "successful", "total_sum")
         found: Samples = {
             ("output_throughput", None): [tokens / one["duration"]],
+            ("total_token_throughput", None): _over(both, one["duration"]),
             ("request_throughput", None): [totals["successful"] / one["duration"]],
         }
         for time, name in {**names, "e2el": "request_latency"}.items():
@@ -129,6 +132,7 @@ def aiperf(path: Path) -> Iterator[Samples]:
     found: Samples = {}
     for rate, name in (
         ("output_throughput", "output_token_throughput"),
+        ("total_token_throughput", "total_token_throughput"),
         ("request_throughput", "request_throughput"),
     ):
         found[rate, None] = [_at(told, name, "avg")]

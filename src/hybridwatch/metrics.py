@@ -189,6 +189,11 @@ METRICS: Final[tuple[Metric, ...]] = (
     _rate(
         "request_throughput", Unit.REQUESTS_PER_SECOND, "Finished requests per second of one trial."
     ),
+    _rate(
+        "request_goodput",
+        Unit.REQUESTS_PER_SECOND,
+        "Requests per second of one trial that met every goal of latency given to the load client.",
+    ),
     _time("ttft", "Time to first token of each request."),
     _time("tpot", "Time per output token of each request, the first token left out."),
     _time("itl", "Inter-token latency: time between two tokens of one request."),
@@ -318,6 +323,7 @@ INVERSES: Final[Mapping[str, str]] = {
     "output_throughput": "seconds_per_token",
     "total_token_throughput": "seconds_per_token_read_or_written",
     "request_throughput": "seconds_per_request",
+    "request_goodput": "seconds_per_good_request",
     "acceptance_length": "steps_per_token",
     "engine_step_rate": "seconds_per_step",
     "batch_occupancy": "steps_per_request",

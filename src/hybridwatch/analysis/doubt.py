@@ -68,10 +68,12 @@ def obstacles(
             ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine")
         )
     again = "measure the baseline again with the present file"
+    named = "its file names no model: ingest with --scenario to say what was measured"
+    known = again if not (left.has_own_load or right.has_own_load) else named
     pairs = (
         ("Scenario", left.scenario.id, right.scenario.id, "compare runs of one scenario"),
         ("Scenario version", left.scenario.version, right.scenario.version, again),
-        ("Scenario digest", left.scenario.digest[:12], right.scenario.digest[:12], again),
+        ("Scenario digest", left.scenario.digest[:12], right.scenario.digest[:12], known),
     )
     return (*_differing(*pairs), *(() if across_testbeds else machines))
 

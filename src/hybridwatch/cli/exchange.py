@@ -66,6 +66,7 @@ class Haul:
         bad: Files that were not taken, wholly or in part, and paths with nothing to take, and why.
         aside: What the files were that say nothing by themselves.
         barren: How many paths had nothing to take.
+        nameless: How many runs are of a model that neither their file nor the user names.
     """
 
     intake: Intake
@@ -74,6 +75,7 @@ class Haul:
     bad: list[tuple[str, str]] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     barren: int = 0
+    nameless: int = 0
     _waiting: list[Taken] = field(default_factory=list)
 
     def wait(self, taken: Taken) -> None:
@@ -166,6 +168,11 @@ def ingest_command(
         added = sum(taken.new for taken in haul.taken)
         there = len(haul.taken) - added
         click.echo(f"{added} added, {there} already there, {len(haul.bad)} not taken")
+        if haul.nameless:
+            click.echo(
+                f"{haul.nameless} compared with no other: a file names no model, "
+                "--scenario says what was measured"
+            )
     if haul.status:
         raise click.exceptions.Exit(haul.status)
 
@@ -213,6 +220,7 @@ def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
         haul.aside.append("results of asv in which nothing ran")
     for run, _ in pairs:
         _check_same(intake, run)
+    haul.nameless += sum(run.has_own_load for run, _ in pairs)
     for run, encoded in pairs:
         assert run.source is not None  # noqa: S101 - what makes it foreign
         # Equal ids come of equal files, whose own date on the disk may differ.
@@ -226,7 +234,7 @@ def _check_same(intake: Intake, run: Run) -> None:
     Its id comes of the file alone, and not of the documents or requests beside it.
     """
     there = intake.held(run.id)
-    if there is not None and _measured(there) != _measured(run):
+    if there is not None and not _has_all(run, there):
         raise IngestError(
             f"run {run.id} is there already as {intake.find(run.id)} with other values, because "
             "other files lay beside this one or another version read it; remove that record to add "
@@ -234,8 +242,13 @@ def _check_same(intake: Intake, run: Run) -> None:
         )
 
 
-def _measured(run: Run) -> list[tuple[object, ...]]:
-    return [(trial.phase, trial.failure, trial.samples, trial.answers) for trial in run.trials]
+def _has_all(run: Run, there: Run) -> bool:
+    """Whether a run has what was read of its file before; this version may read more metrics."""
+    return len(run.trials) == len(there.trials) and all(
+        (new.phase, new.failure, new.answers) == (old.phase, old.failure, old.answers)
+        and set(new.samples) >= set(old.samples)
+        for new, old in zip(run.trials, there.trials, strict=True)
+    )
 
 
 def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Taken:

@@ -355,6 +355,11 @@ class Run(RecordPart):
     expected: IfKnown[Expected] = None
     sha256: IfKnown[Digest] = field(default=None, compare=False)
 
+    @property
+    def has_own_load(self) -> bool:
+        """Whether its file names no model, so that no other file's run can be of the same load."""
+        return self.source is not None and self.scenario.settings.get("file") == self.source.sha256
+
     def so_far(self) -> "Run":
         """The run as far as it was made: without the trials that a stop has kept from it."""
         made = tuple(t for t in self.trials if t.failure is None or not t.failure.was_stopped)

@@ -41,7 +41,13 @@ from tests.versions import Version, check_version
 
 RECORDS = Path(__file__).parents[3] / "results"
 GOLDEN = "rules/verdicts.json"
-MEASURED = (*(one.id for one in METRICS), "contract.padded_rows_prefilling", "accuracy.recall")
+NEW = ("request_goodput",)
+"""Metrics that came after the present version was reviewed; it has others of their kind."""
+MEASURED = (
+    *(one.id for one in METRICS if one.id not in NEW),
+    "contract.padded_rows_prefilling",
+    "accuracy.recall",
+)
 
 
 def rules() -> Version:

@@ -271,3 +271,74 @@ def test_ingested_runs_of_an_unknown_machine_are_compared_only_when_asked(
     asked = compare("--across-testbeds")
     assert asked.exit_code == 0, asked.output
     assert "ingested from vllm-bench-serve" in " ".join(asked.output.split())
+
+
+def test_a_run_whose_model_no_file_names_is_said_to_be_alone(ingest, results) -> None:
+    path = FOREIGN / "vllm-bench/throughput.json"
+    assert "1 compared with no other: a file names no model, --scenario" in ingest(path).output
+    assert "compared with no other" not in ingest(path, "--scenario", "acme-9b").output
+    assert len(list_records(results)) == 2
+
+
+def test_a_record_with_fewer_metrics_of_its_file_stays_as_it_is(ingest, results) -> None:
+    ingest(SERVE)
+    (path,) = list_records(results)
+    run = read_run(path)
+    few = replace(run.trials[0], samples=run.trials[0].samples[1:])
+    shutil.rmtree(results)
+    write_run(results, replace(run, trials=(few,)))
+    again = ingest(SERVE)
+    assert "0 added, 1 already there, 0 not taken" in again.output
+    assert read_run(path).trials[0].samples == few.samples
+
+
+NIGHTS = 24
+
+
+@pytest.fixture
+def nights(ingest, results: Path, tmp_path: Path):
+    """Take a result of `vllm bench serve` a night, all of them at the loads given."""
+
+    def take(loads: list[int]) -> Path:
+        folder = tmp_path / "nights"
+        folder.mkdir()
+        told = json.loads((FOREIGN / "made-up/vllm-bench/serving-0.4.json").read_text())
+        for night, load in enumerate(loads):
+            told["date"] = f"202604{night + 1:02}-101500"
+            told["max_concurrency"] = load
+            told["median_ttft_ms"] = (40 if load == 1 else 400) + night * 7 % 5 / 10
+            (folder / f"{night:02}.json").write_text(json.dumps(told))
+        answer = ingest(folder, "--testbed", "lab-1", "--build", "nightly")
+        assert f"{len(loads)} added" in answer.output
+        return results
+
+    return take
+
+
+@pytest.mark.parametrize(
+    "loads",
+    [[1] * (NIGHTS // 2) + [64] * (NIGHTS // 2), [1, 64] * (NIGHTS // 2)],
+    ids=["load changed", "two loads in turn"],
+)
+def test_two_loads_are_two_series_wherever_a_history_is_judged(nights, tmp_path, loads) -> None:
+    store = nights(loads)
+
+    def call(*words: str, given: str | None = None):
+        return CliRunner().invoke(cli, words, input=given)
+
+    table = call("export", "--to", "csv", "--metric", "ttft", "--results", str(store))
+    judged = call("detect", "-", given=table.output)
+    assert judged.exit_code == 0, judged.output
+    assert "No change point in 4 series." in judged.output
+    first, last = (path.stem[-8:] for path in (list_records(store)[i] for i in (0, -1)))
+    compared = call("compare", first, last, "--results", str(store))
+    assert "Not comparable: Scenario digest differs" in compared.output
+
+    page = tmp_path / "scenario.html"
+    query = "scenario=vllm-bench-serve/tiny-hybrid"
+    drawn = call("page", "scenario", "--query", query, "--results", str(store), "--out", str(page))
+    assert drawn.exit_code == 0, drawn.output
+    text = page.read_text()
+    assert "No change point in what is drawn" in text
+    assert "(max_concurrency 1)" in text
+    assert "(max_concurrency 64)" in text

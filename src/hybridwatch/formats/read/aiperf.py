@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, model_name
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
 _SERIES: Final = {
@@ -23,6 +23,7 @@ _SERIES: Final = {
 }
 _RATES: Final = {
     "output_throughput": ("output_token_throughput", "tokens/sec"),
+    "total_token_throughput": ("total_token_throughput", "tokens/sec"),
     "request_throughput": ("request_throughput", "requests/sec"),
 }
 """Metric, aiperf's name for it, and the unit that makes them the same."""
@@ -124,14 +125,16 @@ def _flat(root: DocumentNode) -> DocumentNode:
 def _workload(config: DocumentNode) -> dict[str, Any]:
     endpoint = config.at("endpoint")
     if "model_names" in endpoint:
-        models = [short(name.text()) for name in endpoint.at("model_names").each()]
+        models = [model_name(name) for name in endpoint.at("model_names").each()]
         datasets, phases = config.value.get("input"), config.value.get("loadgen")
     else:
-        models = [short(item.at("name").text()) for item in config.at("models", "items").each()]
+        models = [model_name(item.at("name")) for item in config.at("models", "items").each()]
         datasets, phases = config.at("datasets").value, config.at("phases").value
     if not models:
         raise config.wrong("at least one model")
+    extra = {"extra": endpoint.value["extra"]} if endpoint.value.get("extra") else {}
     return {
+        **extra,
         "models": models,
         "endpoint": endpoint.value.get("type"),
         "streaming": endpoint.value.get("streaming"),

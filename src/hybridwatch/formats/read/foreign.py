@@ -228,6 +228,8 @@ _SETTINGS: Final = 100
 _ANY_NUMBER: Final = ("asv_number.", "asv_ratio.")
 _SNAPSHOT: Final = re.compile(r"models--([\w.-]+)(?:/snapshots/(\w+))?")
 """Where the hub's cache keeps a model: ``models--org--name/snapshots/COMMIT``."""
+_COPIED: Final = re.compile(r"(?:^|/)(?!datasets--)([\w.-]+)/snapshots/([0-9a-f]{7,64})/*$")
+"""A snapshot elsewhere: ``/data/name/snapshots/COMMIT``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ class ForeignRun:
 
     Attributes:
         tool: The tool that measured, with its version where the file names it.
-        scenario: A name for the workload.
+        scenario: A name for the workload; it ends in ``/unknown`` where the file names no model.
         workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
         finished_at: When the last trial ended.
         trials: Numbered from 0; side 0.
@@ -255,7 +257,8 @@ class ForeignRun:
         release: Its version, where the file names it.
         revision: Commit of the tool, where the file names it.
         testbed: The machine, where the file names it.
-        unknown: Fields besides the usual ones that the file lacks.
+        unknown: Fields besides the usual ones that the file lacks. ``scenario.digest`` is one where
+            ``workload`` does not have the model.
         commit: As ``Source.commit``.
         committed_at: As ``Source.committed_at``.
     """
@@ -282,16 +285,22 @@ def build_run(
     """Make the run; the same file with the same words given always makes the same one.
 
     ``form`` is the name of the file's format. What the user says (``given``) goes before what the
-    file says.
+    file says. Where neither names the model, no other file's run is comparable.
     """
     _check_amounts(foreign_run.trials)
     build, unknown = _build(foreign_run, given)
+    unknown += foreign_run.unknown
+    if foreign_run.scenario.endswith(f"/{UNKNOWN}"):
+        unknown.append("scenario.digest")
     testbed = foreign_run.testbed or bare_testbed(UNKNOWN)
     if given.testbed is not None:
         testbed = replace(testbed, id=given.testbed)
     unknown += _untold(testbed)
     scenario = given.scenario or _on_hub(foreign_run.scenario)
-    workload = _on_hub(_text(foreign_run.workload))
+    load = foreign_run.workload
+    if "scenario.digest" in unknown and not given.scenario:
+        load = {**(load or {}), "file": document.sha256}
+    workload = _on_hub(_text(load))
     digest = hashlib.sha256(workload.encode()).hexdigest()
     return Run(
         id=hashlib.sha256(
@@ -308,7 +317,7 @@ def build_run(
             format=form,
             file=document.path.name,
             sha256=document.sha256,
-            unknown=tuple(sorted({*unknown, *foreign_run.unknown, "scenario.fix"})),
+            unknown=tuple(sorted({*unknown, "scenario.fix"})),
             commit=foreign_run.commit,
             committed_at=foreign_run.committed_at,
         ),
@@ -338,6 +347,8 @@ def build_settings(workload: Any) -> dict[str, str]:
 
 
 def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(workload, list) and len(_text(workload)) > _SHORT:
+        workload = dict(enumerate(workload))
     if isinstance(workload, dict):
         for key, part in workload.items():
             yield from _parts(part, f"{place}.{key}" if place else str(key))
@@ -352,7 +363,14 @@ def short(name: str) -> str:
     """
     if snapshot := _SNAPSHOT.search(name):
         return snapshot[0]
+    if copied := _COPIED.search(name):
+        return f"models--{copied[1]}/snapshots/{copied[2]}"
     return name.rstrip("/").rpartition("/")[2] if name.startswith(("/", ".", "~")) else name
+
+
+def model_name(node: DocumentNode) -> str:
+    """Give the model that a text names; ``unknown`` for an empty one."""
+    return short(node.text().strip()) or UNKNOWN
 
 
 def _on_hub(text: str) -> str:

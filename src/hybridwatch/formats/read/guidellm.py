@@ -7,13 +7,13 @@ out), and its ``time_per_output_token_ms``, which takes the first token in, has 
 Each form of the report keeps the workload elsewhere:
 
 ==========  ==========================================================================
-0.7 on      ``config.spec``, one for all benchmarks
+0.7 on      ``config.spec``, one for all benchmarks, and ``config`` of each
 0.4 to 0.6  ``args``, one for all, and ``config`` of each benchmark
 0.2, 0.3    ``args``, ``worker`` and ``request_loader`` of each benchmark
 ==========  ==========================================================================
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,6 +24,21 @@ from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 _NEWEST_FORM: Final = 2
 """``metadata.version`` from 0.7 on."""
 _STRATEGY: Final = ("type_", "streams", "rate")
+_STREAMS: Final = ("concurrent", "synchronous")
+"""Strategies whose ``max_concurrency`` is their number of streams once more."""
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "strategy": {"rampup_duration": 0.0, "max_concurrency": None, "time_scale": 1.0},
+    "backend": {"stream": True, "max_tokens": None, "extras": None},
+    "requests": {"samples": -1, "shuffle": False},
+    "warmup": {"value": None, "percent": None},
+    "cooldown": {"value": None, "percent": None},
+}
+"""Parts of a benchmark's ``config`` from 0.7 on that belong to the load where they are not so."""
+_TOKENS: Final = {
+    "output_throughput": "output_token_count",
+    "total_token_throughput": "total_token_count",
+}
+"""Metric and what is counted for it; before 0.4 there was no count of all."""
 _SERIES: Final = {
     "ttft": ("time_to_first_token_ms", 1000.0),
     "tpot": ("inter_token_latency_ms", 1000.0),
@@ -74,17 +89,30 @@ def _read_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
 
 
 def _since_0_7(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
-    spec = root.at("config", "spec")
-    strategy = benchmark.at("config", "strategy").value
-    data = [_without_folder(item.value) for item in spec.at("data").each()]
+    spec, config = root.at("config", "spec"), benchmark.at("config")
+    strategy, backend = config.at("strategy").value, spec.at("backend").value
+    # Where no model was given, only the benchmark has the one that the server named.
+    used = (config.value.get("backend") or {}).get("model")
+    unusual = {part: _unusual(config, part) for part in _USUAL}
+    known = {key: strategy.get(key) for key in _STRATEGY}
     return {
-        "model": short(str(spec.at("backend").value.get("model") or UNKNOWN)),
-        "endpoint": spec.at("backend").value.get("request_format"),
-        "strategy": {key: strategy.get(key) for key in _STRATEGY},
+        **{part: values for part, values in unusual.items() if values},
+        "model": short(str(used or backend.get("model") or UNKNOWN)),
+        "endpoint": backend.get("request_format"),
+        "strategy": {**known, **unusual["strategy"]},
         "constraints": spec.value.get("constraints"),
-        "data": data,
+        "data": [_without_folder(item.value) for item in spec.at("data").each()],
         "seed": spec.value.get("seed"),
     }
+
+
+def _unusual(config: DocumentNode, part: str) -> dict[str, Any]:
+    """Give what belongs to a load only where it is not as usual, so that usual loads stay equal."""
+    found = config.at(part).value if part in config else {}
+    if found.get("type_") in _STREAMS:
+        found = {key: value for key, value in found.items() if key != "max_concurrency"}
+    usual = _USUAL[part]
+    return {key: found[key] for key in usual if found.get(key) not in (None, usual[key])}
 
 
 def _since_0_4(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
@@ -171,7 +199,7 @@ def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
 
 def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
     version = () if "metadata" in root else ("harness.version",)
-    rates = ("output_throughput", "request_throughput")
+    rates = (*_TOKENS, "request_throughput")
     return version if _is_window_whole(benchmark) else (*version, *rates)
 
 
@@ -209,10 +237,13 @@ def _samples(benchmark: DocumentNode) -> Iterator[Sample]:
     seconds = benchmark.at("duration")
     if seconds.amount() <= 0:
         raise seconds.wrong("a duration above 0")
-    tokens = benchmark.at("metrics", "output_token_count", "successful", "total_sum").amount()
+    metrics = benchmark.at("metrics")
     if _is_window_whole(benchmark):
         # Its own rates are means over moments; these are the words of the catalogue.
-        yield Sample("output_throughput", (tokens / seconds.amount(),))
+        for metric, name in _TOKENS.items():
+            if metric == "output_throughput" or name in metrics:
+                tokens = metrics.at(name, "successful", "total_sum").amount()
+                yield Sample(metric, (tokens / seconds.amount(),))
         yield Sample("request_throughput", (count / seconds.amount(),))
     # guidellm can be set to keep a sample of the requests only, and keeps those of its warm-up.
     whole = len(done) == count
@@ -223,7 +254,7 @@ def _samples(benchmark: DocumentNode) -> Iterator[Sample]:
             if values:
                 yield Sample(metric, values)
             continue
-        spread = benchmark.at("metrics", name, "successful")
+        spread = metrics.at(name, "successful")
         if spread.value.get("count") == 0:
             continue  # such as the first token where nothing is streamed
         yield Sample(metric, (spread.at("median").amount() / parts,), "median")

@@ -29,7 +29,7 @@ from hybridwatch.formats.read.foreign import (
     ForeignDocument,
     ForeignRun,
     bare_testbed,
-    short,
+    model_name,
 )
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
 
@@ -113,7 +113,7 @@ def _hardware(row: DocumentNode) -> str:
 def _workload(row: DocumentNode) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
     workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
-    return {**workload, **_session_workload(row), "model": short(row.at("model").text())}
+    return {**workload, **_session_workload(row), "model": model_name(row.at("model"))}
 
 
 def _samples(row: DocumentNode) -> Iterator[Sample]:

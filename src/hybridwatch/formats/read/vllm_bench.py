@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
+from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, model_name
 from hybridwatch.records.readings import accepted_drafts, latencies
 from hybridwatch.records.run import Failure, Phase, Sample, Trial
 
@@ -23,6 +23,8 @@ _WORKLOAD: Final = (
     "total_input_tokens",
 )  # fmt: skip
 _WORKLOAD_OF_SOME: Final = (
+    "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps",
+    "dataset_name", "seed", "random_input_len", "random_output_len", "goodput",  # by --metadata
     "best_of", "use_beam_search",  # benchmark_serving.py until vLLM 0.7
     "mode", "workload", "num_conversations", "turns_per_conversation",
     "multi_turn_concurrency", "inter_turn_delay_ms",  # vllm-bench
@@ -36,6 +38,8 @@ _IN_SECONDS: Final = "good_completed"
 """A key of InferenceX's ``benchmark_serving_random.py``: its names without ``_ms`` are seconds."""
 _START: Final = "benchmark_start_time_unix"
 _REPEATS: Final = "individual_result_files"
+_SWEPT: Final = "run_number"
+"""Last key of a result before those that ``vllm bench sweep`` varied, of engine and client."""
 _FOR_HUD: Final = ".pytorch"
 _OF_SGLANG: Final = "mean_e2e_latency_ms"
 
@@ -82,9 +86,24 @@ def is_median(document: ForeignDocument) -> bool:
     return all((document.path.parent / str(name)).is_file() for name in names)
 
 
+def is_summary(document: ForeignDocument) -> bool:
+    """Whether this is a sweep's list of results, each of which lies next to it once more."""
+    rows = list(document.rows)
+    return bool(rows) and all(_lies_beside(row, document) for row in rows)
+
+
+def _lies_beside(result: DocumentNode, document: ForeignDocument) -> bool:
+    """Whether a sweep's result has a file of its own next to this one."""
+    if _SWEPT not in result:
+        return False
+    path = document.path.with_name(f"run={result.at(_SWEPT).count()}.json")
+    return path != document.path and path.is_file()
+
+
 def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every result; neighbours of one load are trials of one run."""
-    for (_, build, _), group in groupby(document.rows, key=_read_load):
+    rows = (row for row in document.rows if not _lies_beside(row, document))
+    for (_, build, _), group in groupby(rows, key=_read_load):
         results = list(group)
         trials = [_trial(result) for result in results]
         workload = _workload(results[0])
@@ -96,7 +115,7 @@ def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
             finished_at=trials[-1].started_at + timedelta(seconds=trials[-1].duration_s),
             trials=trials,
             build=build,
-            unknown=("harness.version", *_untold_times(results[0])),
+            unknown=("harness.version", *_untold_times(results[0]), *_untold_goals(results)),
         )
 
 
@@ -152,13 +171,20 @@ def _workload(result: DocumentNode) -> dict[str, Any]:
         raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
     workload = {key: result.value.get(key) for key in _WORKLOAD}
     workload |= {key: result.at(key).value for key in _WORKLOAD_OF_SOME if key in result}
-    return {**workload, "model": short(result.at("model_id").text())}
+    if _SWEPT in result:
+        workload |= dict(list(result.value.items())[list(result.value).index(_SWEPT) + 1 :])
+    return {**workload, "model": model_name(result.at("model_id"))}
 
 
 def _untold_times(result: DocumentNode) -> tuple[str, ...]:
     if _START in result or result.at("date").text().endswith("Z"):
         return ()
     return ("started_at", "finished_at")  # local time of an unknown zone
+
+
+def _untold_goals(results: Sequence[DocumentNode]) -> tuple[str, ...]:
+    is_told = not any("request_goodput" in one and "goodput" not in one for one in results)
+    return () if is_told else ("scenario.settings.goodput",)
 
 
 def _read_load(result: DocumentNode) -> tuple[str, str | None, str]:
@@ -198,8 +224,10 @@ def _lost(result: DocumentNode) -> str | None:
 
 
 def _rates(result: DocumentNode) -> Iterator[Sample]:
-    if "output_throughput" in result:  # nothing is generated where prompts are only embedded
-        yield Sample("output_throughput", (result.at("output_throughput").amount(),))
+    # Nothing is generated where prompts are only embedded, and goodput needs goals.
+    for name in ("output_throughput", "total_token_throughput", "request_goodput"):
+        if name in result:
+            yield Sample(name, (result.at(name).amount(),))
     key = next((key for key in _REQUEST_RATES if key in result), _REQUEST_RATES[0])
     yield Sample("request_throughput", (result.at(key).amount(),))
 
