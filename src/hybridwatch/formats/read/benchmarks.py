@@ -41,16 +41,10 @@ _UNITS: Final = {
 }
 """The unit of ours, and its parts of that size."""
 _FAMILIES: Final = {"s": "asv_time", "bytes": "asv_memory"}
-_MEASURES: Final = {
-    "latency": "ns",
-    "throughput": "ops/s",
-    "build-time": "s",
-    "file-size": "bytes",
-}
+_OWN: Final = {"latency": "ns", "throughput": "ops/s", "build-time": "s", "file-size": "bytes"}
 """Bencher's own (``lib/bencher_adapter``); units and directions of others stand on its server."""
 _MUTED: Final = "-bencher-ignore"
 _DATE: Final = "2026-11-21T09:15:00+00:00"
-_AGGREGATE: Final = "aggregate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,6 @@ class NamedValues:
         return Sample(metric, tuple(value / parts for value in self.values), self.statistic)
 
 
-_Trials = Iterable[Iterable[NamedValues] | Failure]
-
-
 def _is_ours(name: str, unit: str) -> bool:
     try:
         return find_metric(name).unit.value == unit
@@ -99,7 +90,12 @@ def _is_ours(name: str, unit: str) -> bool:
 
 
 def _build(
-    tool: str, suite: str, found: _Trials, at: datetime, unknown: Iterable[str], **facts: Any
+    tool: str,
+    suite: str,
+    found: Iterable[Iterable[NamedValues] | Failure],
+    at: datetime,
+    unknown: Iterable[str],
+    **facts: Any,
 ) -> ForeignRun:
     trials, lacks = [], dict[str, None]()
     for one in found:
@@ -177,7 +173,7 @@ def _commit(root: DocumentNode) -> dict[str, Any]:
 def is_google(document: ForeignDocument) -> bool:
     """Whether google-benchmark wrote this."""
     root = document.root
-    return "benchmarks" in root and "context" in root and "host_name" in root.at("context")
+    return "benchmarks" in root and "host_name" in DocumentNode(root.value.get("context"))
 
 
 def read_google(document: ForeignDocument) -> Iterator[ForeignRun]:
@@ -198,14 +194,13 @@ def read_google(document: ForeignDocument) -> Iterator[ForeignRun]:
     )
 
 
-def _repetitions(rows: list[DocumentNode]) -> _Trials:
-    whole = {_name(row) for row in rows if row.value.get("run_type") != _AGGREGATE}
+def _repetitions(rows: list[DocumentNode]) -> list[list[NamedValues] | Failure]:
+    whole = {_name(row) for row in rows if row.value.get("run_type") != "aggregate"}
     seen: Counter[str] = Counter()
     trials: defaultdict[int, list[NamedValues]] = defaultdict(list)
     failures: list[Failure] = []
     for row in rows:
-        name = _name(row)
-        statistic = row.value.get("aggregate_name")
+        name, statistic = _name(row), row.value.get("aggregate_name")
         if statistic is not None and (name in whole or statistic != "median"):
             continue
         if row.value.get("error_occurred"):
@@ -257,7 +252,7 @@ def read_bencher(document: ForeignDocument) -> Iterator[ForeignRun]:
     for benchmark, table in document.root.items():
         for measure, node in table.items():
             name, values = benchmark.removesuffix(_MUTED), (node.at("value").number(),)
-            unit, kind = _MEASURES.get(measure, ""), f"measure {measure}"
+            unit, kind = _OWN.get(measure, ""), f"measure {measure}"
             found.append(NamedValues(f"{name} {measure}", values, unit, kind=kind))
     yield _untimed(document, "bencher", found)
 
