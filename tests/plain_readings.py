@@ -227,6 +227,102 @@ def _numbers(value: Any) -> Iterator[float]:
         yield value
 
 
+def sglang(path: Path) -> Iterator[Samples]:
+    """Read results of SGLang's ``bench_serving``."""
+    for told in values_of(path):
+        found: Samples = {
+            ("output_throughput", None): [told.get("output_throughput")],
+            ("total_token_throughput", None): [told.get("total_throughput")],
+            ("request_throughput", None): [told.get("request_throughput")],
+        }
+        firsts, gaps, lengths = (told.get(key) for key in ("ttfts", "itls", "output_lens"))
+        if firsts:
+            pairs = list(zip(gaps, lengths, strict=True))
+            found["ttft", None] = firsts
+            found["tpot", None] = [sum(gap) / (length - 1) for gap, length in pairs if length > 1]
+            found["itl", None] = [one for gap in gaps for one in gap]
+            found["e2el", None] = [a + sum(gap) for a, gap in zip(firsts, gaps, strict=True)]
+        for time in TIMES:
+            name = "e2e_latency" if time == "e2el" else time
+            for statistic in STATISTICS:
+                found[time, statistic] = _over(told.get(f"{statistic}_{name}_ms"), 1000)
+        yield found
+
+
+def inference_perf(path: Path) -> Iterator[Samples]:
+    """Read a report of inference-perf, and the requests beside it."""
+    (told,) = values_of(path)
+    done = told["successes"]
+    names = {
+        "ttft": "time_to_first_token",
+        "tpot": "time_per_output_token",
+        "itl": "inter_token_latency",
+        "e2el": "request_latency",
+    }
+    found: Samples = {
+        ("output_throughput", None): [done["throughput"]["output_tokens_per_sec"]],
+        ("total_token_throughput", None): [done["throughput"]["total_tokens_per_sec"]],
+        ("request_throughput", None): [done["throughput"]["requests_per_sec"]],
+    }
+    for time, name in names.items():
+        for statistic, words in STATISTICS.items():
+            values = [_at(done, "latency", name, word) for word in words]
+            found[time, statistic] = [one for one in values if one is not None][:1]
+    yield found
+    with suppress(*_ODDITIES):  # requests that cannot be read are left out
+        for one in values_of(path.with_name("per_request_lifecycle_metrics.json")):
+            for time, name in names.items():
+                key = "inter_token_latencies" if time == "itl" else name
+                value = one["computed_metrics"].get(key)
+                several = value if isinstance(value, list) else [value]
+                found.setdefault((time, None), []).extend(v for v in several if v is not None)
+    yield found
+
+
+def llmperf(path: Path) -> Iterator[Samples]:
+    """Read a summary of LLMPerf, and the requests beside it."""
+    (told,) = values_of(path)
+    names = {"ttft": "ttft_s", "e2el": "end_to_end_latency_s"}
+    per_minute = told.get("results_num_completed_requests_per_min")
+    found: Samples = {
+        ("output_throughput", None): [told["results_mean_output_throughput_token_per_s"]],
+        ("request_throughput", None): _over(per_minute, 60),
+    }
+    for time, name in names.items():
+        for statistic, words in STATISTICS.items():
+            found[time, statistic] = [told.get(f"results_{name}_quantiles_{words[-1]}")]
+    yield found
+    with suppress(*_ODDITIES):
+        beside = path.with_name(path.name.replace("_summary", "_individual_responses"))
+        for time, name in names.items():
+            found[time, None] = [one[name] for one in values_of(beside)]
+    yield found
+
+
+def hud(path: Path) -> Iterator[Samples]:
+    """Read records for PyTorch's HUD, any part of which may be of one result."""
+    found: Samples = {}
+    for told in values_of(path):
+        metric = told["metric"]
+        values, extra = metric["benchmark_values"], metric.get("extra_info") or {}
+        statistic, _, name = metric["name"].removesuffix("_ms").partition("_")
+        found[name, statistic] = _over(values[0], 1000)
+        for rate in ("output_throughput", "request_throughput"):
+            found[rate, None] = [extra.get(rate)]
+        yield found
+        for one in values:
+            yield {("e2el", None): [one]}
+
+
+def names_with_values(path: Path) -> Iterator[Samples]:
+    """Read a file of benchmarks: a trial may hold any number of it, in a unit of its own."""
+    numbers = [one for told in values_of(path) for one in _numbers(told)]
+    yield {("asv", None): [part for one in numbers for size in _SIZES for part in _over(one, size)]}
+
+
+_SIZES = (1, 1e3, 1e6, 1e9)
+
+
 PLAIN: Mapping[str, Callable[[Path], Iterator[Samples]]] = {
     "vllm-bench-serve": serve,
     "vllm-bench-latency": latency,
@@ -236,6 +332,15 @@ PLAIN: Mapping[str, Callable[[Path], Iterator[Samples]]] = {
     "lm-eval": lm_eval,
     "inferencex": inferencex,
     "asv": asv,
+    "sglang": sglang,
+    "inference-perf": inference_perf,
+    "genai-perf": aiperf,
+    "llmperf": llmperf,
+    "hud": hud,
+    "pytest-benchmark": names_with_values,
+    "google-benchmark": names_with_values,
+    "github-action-benchmark": names_with_values,
+    "bencher": names_with_values,
 }
 """By the format that ingest says a file is in."""
 

@@ -288,14 +288,16 @@ FAMILIES: Final[dict[str, Metric]] = {
         "not be computed (hit), and those that the attention layers by themselves have (attention) "
         "or up to which a Mamba state is kept (mamba).",
     ),
-    "asv_time": _time("asv_time", "Seconds of a benchmark that asv timed, as ingested."),
+    "asv_time": _time(
+        "asv_time", "Seconds of a benchmark that asv or its like timed, as ingested."
+    ),
     "asv_memory": Metric(
         "asv_memory",
         Unit.BYTES,
         Direction.LOWER,
         Kind.COUNT,
         _TIME_MARGIN,
-        "Bytes of a benchmark of memory, as ingested from asv.",
+        "Bytes of a benchmark of memory, as ingested from asv or its like.",
     ),
     "asv_ratio": Metric(
         "asv_ratio",
@@ -312,6 +314,14 @@ FAMILIES: Final[dict[str, Metric]] = {
         Kind.COUNT,
         _TIME_MARGIN,
         "Whatever else asv tracked, in the unit of its benchmark; asv takes lower for better.",
+    ),
+    "benchmark_score": Metric(
+        "benchmark_score",
+        Unit.COUNT,
+        Direction.HIGHER,
+        Kind.COUNT,
+        _TIME_MARGIN,
+        "A number of a benchmark of which more is better, in the unit of the file it came from.",
     ),
 }
 

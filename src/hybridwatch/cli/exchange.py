@@ -151,9 +151,10 @@ def ingest_command(
     """Add records, and results of other tools, to the results folder.
 
     This reads records of hybridwatch, result files of asv, JSON of vllm bench serve, throughput and
-    latency, results and samples of lm-eval, reports of guidellm and aiperf, rows of InferenceX and
-    perf-eval. The content of a file decides which of these it is. In a folder every such file is
-    read.
+    latency, SGLang's bench_serving, guidellm, aiperf, genai-perf, inference-perf and LLMPerf, rows
+    of InferenceX and perf-eval, results and samples of lm-eval, and benchmarks of pytest-benchmark,
+    google-benchmark, github-action-benchmark and Bencher. The content of a file decides which of
+    these it is. In a folder every such file is read.
 
     A run that is there already is not added again. If a file cannot be read, it is named, the
     others are added, and the exit status is 1. It is 2 if there is nothing to add at all.

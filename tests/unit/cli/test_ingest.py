@@ -17,6 +17,7 @@ from tests.store_builders import run as whole_run
 
 FOREIGN = Path(__file__).parents[2] / "fixtures" / "foreign"
 SERVE = FOREIGN / "vllm-bench/serve.json"
+LLMPERF = "acme-hybrid-9b_32_12"
 DATE = "2026-11-21T20-12-50.360266"
 
 
@@ -38,12 +39,12 @@ def ingest(results):
 def test_a_folder_of_everything_is_taken_once(ingest, results) -> None:
     first = ingest(FOREIGN)
     assert first.exit_code == 0, first.output
-    assert "38 added, 0 already there, 0 not taken" in first.output
-    assert len(list_records(results)) == 38
+    assert "50 added, 0 already there, 0 not taken" in first.output
+    assert len(list_records(results)) == 50
     again = ingest(FOREIGN)
     assert again.exit_code == 0
-    assert "0 added, 38 already there, 0 not taken" in again.output
-    assert len(list_records(results)) == 38
+    assert "0 added, 50 already there, 0 not taken" in again.output
+    assert len(list_records(results)) == 50
 
 
 def test_a_bad_file_is_named_and_the_good_ones_are_taken(ingest, results, tmp_path) -> None:
@@ -129,21 +130,14 @@ def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
     assert "absent.json: cannot read" in answer.output
 
 
-def hud_list(folder: Path) -> Path:
-    """Write what vLLM writes beside a result for PyTorch's HUD."""
-    metric = {"name": "ttft", "benchmark_values": [1.0]}
-    told = {"benchmark": {"name": "vLLM benchmark"}, "model": {"name": "m"}, "metric": metric}
-    path = folder / "serve.pytorch.json"
-    path.write_text(json.dumps([told]))
-    return path
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("aiperf/profile_export.jsonl", "requests of aiperf: expected their report, profile_exp"),
         (f"lm-eval/samples_hybridwatch_recall_{DATE}.jsonl", f"results_{DATE}.json beside them"),
-        ("hud", "a list for PyTorch's HUD: expected the result of vLLM that it repeats beside it"),
+        ("made-up/genai-perf/profile_export.json", "a part of genai-perf's run: expected profile_"),
+        ("made-up/inference-perf/summary_prometheus_metrics.json", "stage_0_lifecycle_metrics.jso"),
+        (f"made-up/llmperf/{LLMPERF}_individual_responses.json", f"their summary, {LLMPERF}_summ"),
     ],
 )
 def test_measurements_without_the_file_that_they_belong_to_are_named(
@@ -151,7 +145,7 @@ def test_measurements_without_the_file_that_they_belong_to_are_named(
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    path = hud_list(folder) if name == "hud" else Path(shutil.copy(FOREIGN / name, folder))
+    path = Path(shutil.copy(FOREIGN / name, folder))
     for named in (folder, path):
         answer = ingest(named)
         assert answer.exit_code == 1
@@ -181,7 +175,7 @@ def test_requests_beside_the_report_of_a_failed_run_are_not_missed(ingest, tmp_p
 
 def test_a_list_for_the_hud_beside_its_result_is_left_alone(ingest, tmp_path) -> None:
     shutil.copy(SERVE, tmp_path)
-    hud_list(tmp_path)
+    shutil.copy(FOREIGN / "made-up/hud/serve.pytorch.json", tmp_path)
     answer = ingest(tmp_path)
     assert answer.exit_code == 0
     assert "1 added, 0 already there, 0 not taken" in answer.output
@@ -213,7 +207,7 @@ def test_where_there_is_nothing_to_take_it_is_a_wrong_call(
         file.write_text(text)
     answer = ingest(file if text is None else tmp_path)
     assert answer.exit_code == 2
-    assert "expected a record or a file of asv, vllm-bench-serve" in answer.output
+    assert "expected a record or a file of asv, " in answer.output
     assert told in answer.stderr
 
 

@@ -184,8 +184,8 @@ def _trial(root: DocumentNode, started: datetime, requests: ForeignDocument | No
         failure = Failure(reason, "")
         return Trial(0, 0, Phase.PERFORMANCE, started, max(seconds, 0.0), failure=failure)
     seconds = _in_seconds(root.at("benchmark_duration"), "avg")
-    samples = list(_rates(root))
-    samples += _reduced(root) if requests is None else _raw(requests)
+    samples = list(read_rates(root))
+    samples += read_statistics(root) if requests is None else _raw(requests)
     return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(samples))
 
 
@@ -206,7 +206,8 @@ def _failure(root: DocumentNode) -> str | None:
     return "cancelled before its end" if root.value.get("was_cancelled") is True else None
 
 
-def _rates(root: DocumentNode) -> Iterator[Sample]:
+def read_rates(root: DocumentNode) -> Iterator[Sample]:
+    """Read the rates of a report."""
     for metric, (name, unit) in _RATES.items():
         if name not in root:
             continue  # no tokens come of embeddings
@@ -231,7 +232,8 @@ def _raw(requests: ForeignDocument) -> list[Sample]:
     return found
 
 
-def _reduced(root: DocumentNode) -> list[Sample]:
+def read_statistics(root: DocumentNode) -> list[Sample]:
+    """Read what the requests of a report were reduced to."""
     return [
         Sample(metric, (_in_seconds(root.at(name), word),), statistic)
         for metric, name in _SERIES.items()

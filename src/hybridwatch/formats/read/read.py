@@ -12,7 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read import aiperf, asv, guidellm, inferencex, lm_eval, vllm_bench
+from hybridwatch.formats.read import (
+    aiperf,
+    asv,
+    benchmarks,
+    genai_perf,
+    guidellm,
+    hud,
+    inference_perf,
+    inferencex,
+    llmperf,
+    lm_eval,
+    sglang,
+    vllm_bench,
+)
 from hybridwatch.formats.read.agreement import check_record
 from hybridwatch.formats.read.foreign import (
     ForeignDocument,
@@ -79,7 +92,7 @@ class Companion:
 
 
 COMPANIONS: Final = (
-    Companion("a list for PyTorch's HUD", vllm_bench.is_for_hud, vllm_bench.why_alone),
+    Companion("a list for PyTorch's HUD", hud.is_repeated),
     Companion("perf-eval's median of results beside it", vllm_bench.is_median),
     Companion("a summary of vllm bench sweep, whose results lie beside it", vllm_bench.is_summary),
     Companion("asv's description of a machine", asv.is_machine),
@@ -87,6 +100,9 @@ COMPANIONS: Final = (
     Companion("samples of lm-eval", lm_eval.is_samples, lm_eval.why_alone),
     Companion("requests of aiperf", aiperf.is_requests, aiperf.why_alone),
     Companion("inputs of aiperf", aiperf.is_inputs),
+    Companion("a part of genai-perf's run", genai_perf.is_part, genai_perf.why_alone),
+    Companion("a part of inference-perf's run", inference_perf.is_part, inference_perf.why_alone),
+    Companion("requests of LLMPerf", llmperf.is_responses, llmperf.why_alone),
 )
 
 
@@ -114,15 +130,36 @@ def _aiperf(document: ForeignDocument) -> Iterator[ForeignRun]:
     yield aiperf.read_report(document, _those(aiperf.is_requests, document.path.parent))
 
 
+def _genai_perf(document: ForeignDocument) -> Iterator[ForeignRun]:
+    yield genai_perf.read_report(document)
+
+
+def _inference_perf(document: ForeignDocument) -> Iterator[ForeignRun]:
+    yield inference_perf.read_report(document, _in_folder(document.path.parent))
+
+
+def _llmperf(document: ForeignDocument) -> Iterator[ForeignRun]:
+    yield llmperf.read_summary(document, _those(llmperf.is_responses, document.path.parent))
+
+
 FORMATS: Final = (
     Format("asv", asv.is_results, _asv),
+    Format("sglang", sglang.is_results, sglang.read_results),
     Format("vllm-bench-serve", vllm_bench.is_serve, vllm_bench.read_serve),
     Format("vllm-bench-throughput", vllm_bench.is_throughput, vllm_bench.read_throughput),
     Format("vllm-bench-latency", vllm_bench.is_latency, vllm_bench.read_latency),
     Format("lm-eval", lm_eval.is_results, _lm_eval),
     Format("guidellm", guidellm.is_report, guidellm.read_report),
+    Format("genai-perf", genai_perf.is_report, _genai_perf),
     Format("aiperf", aiperf.is_report, _aiperf),
+    Format("inference-perf", inference_perf.is_report, _inference_perf),
+    Format("llmperf", llmperf.is_summary, _llmperf),
     Format("inferencex", inferencex.is_rows, inferencex.read_rows),
+    Format("hud", hud.is_records, hud.read_records),
+    Format("pytest-benchmark", benchmarks.is_pytest, benchmarks.read_pytest),
+    Format("google-benchmark", benchmarks.is_google, benchmarks.read_google),
+    Format("github-action-benchmark", benchmarks.is_github_action, benchmarks.read_github_action),
+    Format("bencher", benchmarks.is_bencher, benchmarks.read_bencher),
 )
 
 

@@ -40,8 +40,6 @@ _START: Final = "benchmark_start_time_unix"
 _REPEATS: Final = "individual_result_files"
 _SWEPT: Final = "run_number"
 """Last key of a result before those that ``vllm bench sweep`` varied, of engine and client."""
-_FOR_HUD: Final = ".pytorch"
-_OF_SGLANG: Final = "mean_e2e_latency_ms"
 
 
 def is_serve(document: ForeignDocument) -> bool:
@@ -58,23 +56,6 @@ def is_throughput(document: ForeignDocument) -> bool:
 def is_latency(document: ForeignDocument) -> bool:
     """Whether this is a result of ``latency``."""
     return all(key in document.root for key in ("avg_latency", "latencies"))
-
-
-def is_for_hud(document: ForeignDocument) -> bool:
-    """Whether this is what vLLM writes next to a result for PyTorch's HUD: the same once more."""
-    root = document.root.value
-    first = DocumentNode(root[0]) if isinstance(root, list) and root else DocumentNode(None)
-    return all(key in first for key in ("benchmark", "model", "metric"))
-
-
-def why_alone(for_hud: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say which result is not next to its repetition for PyTorch's HUD; ``None`` if it is."""
-    name = for_hud.path.stem.removesuffix(_FOR_HUD)
-    of_vllm = (is_serve, is_throughput, is_latency)
-    found = (one for one in folder if one.path.stem == name and one.path != for_hud.path)
-    if any(test(one) for one in found for test in of_vllm):
-        return None
-    return "expected the result of vLLM that it repeats beside it, found none"
 
 
 def is_median(document: ForeignDocument) -> bool:
@@ -166,9 +147,6 @@ def _offline(
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:
-    if _OF_SGLANG in result and "model_id" not in result:
-        wanted = "model_id and date, as vLLM writes them"
-        raise result.wrong(f"{wanted}; this is a result of SGLang's bench_serving, which has none")
     workload = {key: result.value.get(key) for key in _WORKLOAD}
     workload |= {key: result.at(key).value for key in _WORKLOAD_OF_SOME if key in result}
     if _SWEPT in result:
@@ -201,7 +179,7 @@ def _trial(result: DocumentNode) -> Trial:
     if lost is not None:
         return replace(blank, failure=Failure(lost, ""))
     samples = list(_rates(result))
-    samples += _raw(result) if result.value.get("ttfts") else _reduced(result)
+    samples += read_requests(result) if result.value.get("ttfts") else read_statistics(result)
     samples += _acceptance(result)
     return replace(blank, samples=tuple(samples))
 
@@ -244,7 +222,8 @@ def _started(result: DocumentNode) -> datetime:
         raise date.wrong("a date such as 20261121-091500") from None
 
 
-def _raw(result: DocumentNode) -> list[Sample]:
+def read_requests(result: DocumentNode) -> list[Sample]:
+    """Read every request of a result."""
     firsts = result.at("ttfts").amounts()
     gaps = [gap.amounts() for gap in result.at("itls").each()]
     lengths = result.at("output_lens").amounts()
@@ -257,7 +236,8 @@ def _raw(result: DocumentNode) -> list[Sample]:
     return [sample for sample in latencies(firsts, gaps, lengths) if sample.values]
 
 
-def _reduced(result: DocumentNode) -> list[Sample]:
+def read_statistics(result: DocumentNode) -> list[Sample]:
+    """Read what the requests of a result were reduced to."""
     found = []
     for name in _NAMES:
         for statistic in _REDUCED:

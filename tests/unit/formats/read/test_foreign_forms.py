@@ -112,11 +112,6 @@ LACKS_UNIT = "tell the unit of times, found no such pair"
         ),
         (ROWS, {"0/p99_ttft": -0.5}, f"p99_ttft: {NEGATIVE}"),
         (RANDOM, {"good_completed": GONE}, "median_ttft: expected the name median_ttft_ms, since"),
-        (
-            "vllm-bench/embeddings.json",
-            {"model_id": GONE, "date": GONE, "mean_e2e_latency_ms": 900.0},
-            "this is a result of SGLang's bench_serving",
-        ),
         ("../guidellm/report.json", {"benchmarks": []}, "benchmarks: expected at least one bench"),
         (
             GUIDELLM,

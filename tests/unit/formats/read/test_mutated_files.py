@@ -59,6 +59,23 @@ CASES = [
         "asv/benchmarks.json",
     ],
     ["made-up/asv/lab-0/89abcdef-py3.6.json"],
+    ["made-up/sglang/bench.jsonl"],
+    ["made-up/sglang/details.jsonl"],
+    [
+        "made-up/inference-perf/stage_1_lifecycle_metrics.json",
+        "made-up/inference-perf/per_request_lifecycle_metrics.json",
+    ],
+    ["made-up/genai-perf/profile_export_genai_perf.json"],
+    [
+        f"made-up/llmperf/acme-hybrid-9b_32_12_{it}.json"
+        for it in ("summary", "individual_responses")
+    ],
+    ["made-up/hud/serve.pytorch.json"],
+    ["made-up/hud/latency.pytorch.json"],
+    ["pytest-benchmark/0001_rounds.json"],
+    ["google-benchmark/repetitions.json"],
+    ["made-up/github-action-benchmark/output.json"],
+    ["made-up/bencher/results.json"],
 ]
 
 ODD: tuple[Any, ...] = (
