@@ -107,6 +107,7 @@ class _Row:
         started_at: When, ``None`` where the file does not say.
         version: asv's word for what was run: normally a hash of the benchmark's code.
         cells: Parameters in asv's writing, and the samples under them; ``None`` where it failed.
+        intervals: Of the medians under them, 99 %, where asv wrote one.
     """
 
     name: str
@@ -114,6 +115,7 @@ class _Row:
     seconds: float
     version: str
     cells: Mapping[str, tuple[float, ...] | None]
+    intervals: Mapping[str, tuple[float, float]]
 
 
 def is_results(document: ForeignDocument) -> bool:
@@ -199,13 +201,24 @@ def _trials(rows: list[_Row], units: Mapping[str, str], started: datetime) -> li
             for place, value in enumerate(values):
                 if invert and value == 0:
                     raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
-                samples[place].append(Sample(metric, (1 / value if invert else value,)))
+                # An interval is of the median alone: samples say more.
+                limits = row.intervals.get(label) if len(values) == 1 else None
+                samples[place].append(_sample(metric, value, limits, invert=invert))
     good = [
         Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(samples[place]))
         for place in sorted(samples)
     ]
     bad = [Trial(0, 0, Phase.PERFORMANCE, started, 0.0, failure=failure) for failure in failures]
     return [*good, *bad]
+
+
+def _sample(
+    metric: str, value: float, limits: tuple[float, float] | None, *, invert: bool
+) -> Sample:
+    if not invert:
+        return Sample(metric, (value,), interval=limits)
+    turned = (1 / limits[1], 1 / limits[0]) if limits and min(limits) > 0 else None
+    return Sample(metric, (1 / value,), interval=turned)
 
 
 def _translate_metric(name: str, label: str, unit: str) -> tuple[str, bool]:
@@ -239,12 +252,12 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
             seconds=told["duration"].number() if "duration" in told else 0.0,
             version=told["version"].text() if "version" in told else UNKNOWN,
             cells=dict(_cells(row)),
+            intervals=dict(_intervals(row)),
         )
 
 
 def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | None]]:
-    params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
-    labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
+    labels = _labels(row)
     cells = row["result"].value
     nothing: list[Any] = [None] * len(labels)
     results = nothing if cells is None or cells == [] else _listed(cells)
@@ -260,6 +273,24 @@ def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, 
             # NaN is asv's word for skipped, null for failed; both are null here, and neither
             # measured anything.
             yield label, None if result is None else (DocumentNode(result, where).number(),)
+
+
+def _labels(row: Mapping[str, DocumentNode]) -> list[str]:
+    params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
+    return [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
+
+
+def _intervals(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, float]]]:
+    ends = [row.get(name) for name in ("stats_ci_99_a", "stats_ci_99_b")]
+    lists = [list(end.each()) for end in ends if end is not None and end.value is not None]
+    if len(lists) < len(ends):
+        return
+    for label, low, high in zip(_labels(row), *lists, strict=False):
+        if low.value is None or high.value is None:
+            continue  # infinite: asv knows no interval of so few samples
+        if low.number() > high.number():
+            raise high.wrong(f"at least {low.number():g}")
+        yield label, (low.number(), high.number())
 
 
 def _listed(value: Any) -> list[Any]:
