@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Trial
+from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Source, Trial
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
 from hybridwatch_lab.calibration.sweeps import even as even
@@ -101,6 +102,20 @@ def a_run(*sides: Mapping[str, Trials], **changes: Any) -> Run:
 def a_comparison(*sides: Mapping[str, Trials], **changes: Any) -> Run:
     """A run as ``a_run`` gives it, of builds that somebody wants to know about: no control."""
     return a_run(*sides, **{"builds": (BASELINE, NEWER)[: len(sides)], **changes})
+
+
+def an_asv_side(
+    value: float, within: float | None, metric: str = "asv_time.time_a", **changes: Any
+) -> OneSide:
+    """What asv keeps of a benchmark by default: one number, and of a time its interval.
+
+    The interval reaches so far to either side, as a share of the value.
+    """
+    limits = None if within is None else (value * (1 - within), value * (1 + within))
+    sample = Sample(metric, (value,), interval=limits)
+    trial = Trial(0, 0, Phase.PERFORMANCE, STARTED, 0.0, samples=(sample,))
+    source = Source("asv", "a.json", "f" * 64)
+    return OneSide(a_run({}, trials=(trial,), source=source, **changes), 0)
 
 
 def with_failures(run: Run, side: int, phase: Phase, count: int, reason: str = "it died") -> Run:

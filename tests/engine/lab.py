@@ -6,9 +6,9 @@ engine in which of its steps is said by the job and by nothing else, so a failin
 A job: ``waves`` (lists of requests ``{"prompt": [ids], "max_tokens": n, "at": step}``; a wave
 starts when the one before has left), ``chunk_budget`` (most tokens of a step), ``fixes`` (id to
 whether it shall be in), ``eager``, ``idle_batches``, and if need be ``speculate``, ``mutant`` and
-``probe`` (which one; the contract probe if none is named). The answer: ``tokens`` of each request in
-order, how many prompt tokens of each were ``cached``, how many engine ``steps`` it took, how often
-the mutant ``changed`` something, and what the probe counted, under its name.
+``probe`` (which one; the contract probe if none is named). The answer: ``tokens`` of each request
+in order, how many prompt tokens of each were ``cached``, how many engine ``steps`` it took, how
+often the mutant ``changed`` something, and what the probe counted, under its name.
 """
 
 import json

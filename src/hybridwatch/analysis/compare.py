@@ -17,14 +17,19 @@ import numpy as np
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
-from hybridwatch.analysis.noise import REACH
+from hybridwatch.analysis.median_interval import change_between
+from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
-from hybridwatch.analysis.verdict import Comparison, Design, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
+)
+_REPEATED_BEFORE: Final = (
+    f"The count is the same in {FEWEST_RUNS} earlier runs of a build and more, but for one change "
+    "that lasts, so it has no noise and needs no test."
 )
 
 COUNT_BAND: Final = 0.005
@@ -35,6 +40,10 @@ _BY_BLOCK: Final = (
     "within a block; without a change either trial is as likely to be the larger, in every metric."
 )
 _BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
+_BY_INTERVAL: Final = (
+    "Samples of a run are independent, logarithms of medians are normal, and runs differ by the "
+    "noise between them."
+)
 _NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
 _QUESTIONS: Final = (
     "Questions are answered independently of each other; without a change as many answers are lost "
@@ -50,9 +59,12 @@ _TWO_ARITHMETICS: Final = (
 )
 
 
-def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+def compare_repeated(
+    draft: Comparison, left: Summary, right: Summary, *, before: bool = False
+) -> Comparison:
     """Compare two sides whose trials each repeat one count (``Pair.repeats``).
 
+    ``before`` says that earlier runs repeat it, and not trials alone.
     ``draft`` has what is known already, the bound of relevance included. The comparison gets a
     verdict and no p-value: the report's control leaves it alone.
     """
@@ -61,7 +73,7 @@ def compare_repeated(draft: Comparison, left: Summary, right: Summary) -> Compar
         verdict=_verdict(draft, left.center, right.center),
         test="exact",
         design=Design.EXACT,
-        assumption=_REPEATS_EXACTLY,
+        assumption=_REPEATED_BEFORE if before else _REPEATS_EXACTLY,
     )
 
 
@@ -76,17 +88,18 @@ def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
     return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT
 
 
-def compare_trials(
-    draft: Comparison, left: Summary, right: Summary, blocks: Blocks | None
-) -> Comparison:
+def compare_trials(draft: Comparison, left: Summary, right: Summary, pair: Pair) -> Comparison:
     """Compare two sides that have values.
 
-    ``draft`` has what is known already, the bound of relevance included. ``blocks`` is how the
-    trials pair; ``None`` when they do not.
+    ``draft`` has what is known already, the bound of relevance included. ``pair`` says how the
+    trials pair, and what was kept in place of samples.
     """
+    blocks = pair.blocks
+    if pair.intervals is not None:
+        return _by_intervals(draft, left, right, pair.intervals)
     if blocks is not None and blocks.n >= signed_rank.SETTLING_BLOCKS and blocks.has_ratios:
         return _within_blocks(draft, blocks)
-    return _as_two_groups(draft, left, right)
+    return _as_two_groups(draft, left, right, single=pair.has_single_values_of_asv)
 
 
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
@@ -106,9 +119,27 @@ def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
     )
 
 
-def _as_two_groups(draft: Comparison, left: Summary, right: Summary) -> Comparison:
+def _by_intervals(
+    draft: Comparison, left: Summary, right: Summary, intervals: tuple[Interval, Interval]
+) -> Comparison:
+    found = change_between(left.center, right.center, intervals, draft.noise or 0.0)
+    return replace(
+        draft,
+        interval=found.interval,
+        p_value=found.p_value,
+        equivalence_p=found.equivalence_p(_band(draft)),
+        minimum_detectable_effect=found.detectable(draft.relevance),
+        test="intervals",
+        design=Design.INTERVALS,
+        assumption=_BY_INTERVAL,
+    )
+
+
+def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: bool) -> Comparison:
     needed = power.trials_to_settle(left.values, right.values, _band(draft))
     if min(left.n, right.n) < rank.SETTLING_TRIALS:
+        if single:
+            return draft
         # A test that cannot reject would only weaken the others in the control (Tarone 1990).
         return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
     if draft.restless:
@@ -141,9 +172,13 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     only where the sides are of two runs. The comparison has its verdict, or is inconclusive with a
     p-value for ``judge``.
     """
-    draft = _draft(pair, None if pair.of_one_run else noise)
+    if noise == 0 and not pair.of_one_run:
+        pair = replace(pair, repeated_before=True)
     timed = pair.subject.metric.kind.has_noise and not pair.repeats
-    draft = replace(draft, of_unknown_runs=timed and not pair.of_one_run and draft.noise is None)
+    unknown = timed and not pair.of_one_run and noise is None
+    if least := least_noise(pair.subject.metric):
+        noise = max(least, noise or 0.0)
+    draft = replace(_draft(pair, None if pair.of_one_run else noise), of_unknown_runs=unknown)
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock:
         draft = replace(draft, restless=is_noisy_machine(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))
@@ -160,9 +195,9 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
             task = pair.subject.metric.id.partition(".")[2]
             return _compare_answers(draft, *(list_answers(side.side, task) for side in pair.sides))
         case Kind.COUNT if pair.repeats:
-            return compare_repeated(draft, left, right)
+            return compare_repeated(draft, left, right, before=pair.repeated_before)
         case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return compare_trials(draft, left, right, pair.blocks)
+            return compare_trials(draft, left, right, pair)
 
 
 def not_comparable(pair: Pair, reasons: tuple[str, ...]) -> Comparison:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
-from hybridwatch.analysis.noise import FEWEST_RUNS, REACH
+from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers
@@ -92,8 +92,7 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     ``draft`` knows the noise between runs, if that counts, and the bound that it makes.
     """
     yield from _about_setting(pair)
-    if draft.noise is not None:
-        yield from _about_noise(draft.noise, draft.relevance, draft.metric.bound)
+    yield from _about_noise(draft)
     if not pair.repeats:
         yield from doubt_machine_states(pair)
     yield from _about_broken(sum(side.broken for side in pair.sides))
@@ -180,7 +179,9 @@ def _about_few(pair: Pair) -> Iterator[str]:
     """Doubts that come from too few trials."""
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     in_blocks = pair.blocks is not None and pair.blocks.n >= SETTLING_BLOCKS
-    if fewest < SETTLING_TRIALS:
+    if pair.has_single_values_of_asv:
+        yield _about_single_values(pair)
+    elif fewest < SETTLING_TRIALS:
         yield (
             f"Fewer than {SETTLING_TRIALS} trials a side: no difference can ever be significant; "
             f"repeat with --trials {ADVISED_TRIALS}."
@@ -193,6 +194,24 @@ def _about_few(pair: Pair) -> Iterator[str]:
         )
 
 
+def _about_single_values(pair: Pair) -> str:
+    if pair.intervals is not None:
+        return (
+            "asv kept no samples, so the 99 % intervals of the medians are compared: "
+            "asv run --record-samples keeps what a test of ranks needs."
+        )
+    if pair.subject.metric.id.startswith("asv_time."):
+        return (
+            "asv kept one time a side, and no interval that says how times of a run differ: "
+            "repeat with asv run --record-samples, and without --quick."
+        )
+    return (
+        "asv asks such a benchmark once a run, so nothing says whether its number comes out again: "
+        f"with {FEWEST_RUNS} earlier runs of a build in the results, a number that they repeat is "
+        "exact, and any other one a change."
+    )
+
+
 def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
     """Doubts that come from blocks of which only one side can be used."""
     if blocks is not None and blocks.n < blocks.planned:
@@ -202,14 +221,22 @@ def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
         )
 
 
-def _about_noise(noise: float, relevance: float, margin: float) -> Iterator[str]:
-    """Doubts that come from what earlier runs of the same builds tell."""
-    if relevance > margin:
+def _about_noise(draft: Comparison) -> Iterator[str]:
+    """Doubts that come from what earlier runs of the same builds tell, or is taken for granted."""
+    if draft.noise is None or draft.relevance <= draft.metric.bound:
+        return
+    counts = f"only a change beyond {100 * draft.relevance:.1f} % ({REACH:g} times that) counts"
+    if draft.noise == least_noise(draft.metric):
         yield (
-            f"Runs of these builds scatter by {100 * noise:.1f} % from one to the next, so only a "
-            f"change beyond {100 * relevance:.1f} % ({REACH:g} times that) counts: confirm by one "
-            "run with both builds."
+            "No interval or sample of a run says how much the next run of asv differs: "
+            f"{100 * draft.noise:.1f} % is assumed, so {counts}; look for smaller ones in a "
+            "history of runs, with hybridwatch detect."
         )
+        return
+    yield (
+        f"Runs of these builds scatter by {100 * draft.noise:.1f} % from one to the next, so "
+        f"{counts}: confirm by one run with both builds."
+    )
 
 
 def _about_broken(broken: int) -> Iterator[str]:

@@ -137,7 +137,7 @@ def _judge(
     )
     significant = p_adjusted < FALSE_DISCOVERY_RATE
     if significant and _is_relevant(draft):
-        if draft.of_unknown_runs:
+        if draft.of_unknown_runs and draft.noise is None:
             # How much two runs of one engine differ in it is not known, and no trials tell.
             draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
             return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)

@@ -8,7 +8,7 @@ block lie close in time and share what the machine is up to, so that a block's r
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -19,10 +19,10 @@ import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide, role_between
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Summary
+from hybridwatch.analysis.verdict import Interval, Summary
 from hybridwatch.metrics import Direction, Kind, Metric
 from hybridwatch.records.role import Role
-from hybridwatch.records.run import Phase, Sample, Trial
+from hybridwatch.records.run import KEPT_CONFIDENCE, Phase, Sample, Trial
 
 
 def _quantile(values: list[float], share: float) -> float:
@@ -67,12 +67,14 @@ class Reduced:
             0.0 of the first trial.
         by_trial: One number per trial by its index; for a proportion the share of right answers.
         broken: Trials left out because a value was no finite number.
+        interval: Of the one value, a positive median of samples that were not kept.
     """
 
     trials: tuple[Trial, ...]
     values: tuple[float, ...]
     by_trial: Mapping[int, float]
     broken: int
+    interval: Interval | None
 
 
 def reduce_side(side: OneSide, subject: Subject) -> Reduced:
@@ -88,7 +90,20 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
     # A comparison looks at documents; what has a history is each trial's share of right ones.
     documents = whole[0][1] if whole and subject.metric.kind is Kind.PROPORTION else None
     values = tuple(by_trial.values() if documents is None else documents)
-    return Reduced(trials, values, by_trial, len(series) - len(whole))
+    interval = _interval(trials, subject) if len(values) == 1 else None
+    return Reduced(trials, values, by_trial, len(series) - len(whole), interval)
+
+
+def _interval(trials: Iterable[Trial], subject: Subject) -> Interval | None:
+    """Give the interval that a tool kept of a median; ``None`` without a positive one."""
+    metric = subject.metric
+    found = (
+        Interval(*one.interval, KEPT_CONFIDENCE)
+        for trial in trials
+        for one in _samples(trial, metric.id)
+        if one.metric == metric.id and one.interval and min(*one.interval, *one.values) > 0
+    )
+    return next(found, None) if subject.statistic == metric.kind.statistic else None
 
 
 def _values(trial: Trial, subject: Subject) -> list[float]:
@@ -200,6 +215,7 @@ class ReducedSide:
         failures: How many of the phase gave no measurement, warm-ups included.
         summary: Center and values; ``None`` without a value.
         broken: Trials left out because a value was no finite number.
+        interval: As ``Reduced.interval``.
     """
 
     name: str
@@ -208,6 +224,7 @@ class ReducedSide:
     failures: int
     summary: Summary | None
     broken: int
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +233,15 @@ class Pair:
 
     Attributes:
         blocks: How the trials pair; ``None`` when they do not, or where no machine disturbs them.
+        repeated_before: Whether earlier runs of a build say that a count comes out again, so that
+            one trial a side is enough.
     """
 
     subject: Subject
     baseline: ReducedSide
     contender: ReducedSide
     blocks: Blocks | None
+    repeated_before: bool = False
 
     @property
     def sides(self) -> tuple[ReducedSide, ReducedSide]:
@@ -239,13 +259,32 @@ class Pair:
         return role_between(self.baseline.side, self.contender.side) is Role.A_A
 
     @property
+    def intervals(self) -> tuple[Interval, Interval] | None:
+        """What either side kept of its median in place of samples; ``None`` unless both did."""
+        left, right = (side.interval for side in self.sides)
+        return (left, right) if left and right else None
+
+    @property
     def repeats(self) -> bool:
         """Whether the values are counts that never vary within a side.
 
         Times and rates never are: equal ones only show a coarse clock.
         """
         return self.subject.metric.kind is Kind.COUNT and all(
-            side.summary is not None and side.summary.repeats for side in self.sides
+            one is not None
+            and (one.repeats or (self.repeated_before and len(set(one.values)) == 1))
+            for one in (side.summary for side in self.sides)
+        )
+
+    @property
+    def has_single_values_of_asv(self) -> bool:
+        """Whether asv kept one number of each side."""
+        return all(
+            side.side.run.source is not None
+            and side.side.run.source.format == "asv"
+            and side.summary is not None
+            and side.summary.n == 1
+            for side in self.sides
         )
 
 
@@ -261,6 +300,7 @@ def build_pair(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
             len(side.failures(phase)),
             compute_summary(subject.metric, found.values),
             found.broken,
+            found.interval,
         )
         for name, side, found in zip(
             ("baseline", "contender"), (baseline, contender), reduced, strict=True

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-RULES_VERSION: Final = 5
+RULES_VERSION: Final = 6
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
 
 Stored verdicts name it, and an index of other rules is made again. It takes the place of a digest
@@ -29,6 +29,10 @@ is inconclusive in place of equivalent, and a regression where the sides are one
 
 5: Where the contender breaks what its scenario expects, a comparison that calls it equivalent,
 better or inconclusive says *broken* in place of that.
+
+6: Of asv's times without samples the intervals are compared, and two runs of asv are taken to
+differ by 8 % at least. A count that 20 earlier runs repeat is exact between two runs, too, and one
+that they do not repeat has no learned noise of 0.
 """
 
 

@@ -66,6 +66,8 @@ class Design(Enum):
     """Block by block, or question by question."""
     UNPAIRED = "unpaired"
     """All trials of a side against all of the other."""
+    INTERVALS = "intervals"
+    """The medians of which each side kept an interval and no samples."""
     NONE = "none"
     """None: nothing was tested."""
 

@@ -224,9 +224,7 @@ def _chosen(report: Report, metric: str | None) -> tuple[Comparison, ...]:
 @click.option(
     "--better",
     type=click.Choice([direction.value for direction in Direction]),
-    default=Direction.LOWER.value,
-    show_default=True,
-    help="Which way is better.",
+    help="Which way is better, in place of the column better; lower where neither says.",
 )
 @click.option(
     "--kind",
@@ -235,12 +233,12 @@ def _chosen(report: Report, metric: str | None) -> tuple[Comparison, ...]:
     "a difference. Anything else changes by a ratio.",
 )
 @takes_json()
-def detect_command(*, file: str, better: str, kind: str | None, as_json: bool) -> None:
+def detect_command(*, file: str, better: str | None, kind: str | None, as_json: bool) -> None:
     """Find the change points in a CSV FILE ("-" is standard input).
 
-    The header names the columns time and value, series if there are several, and digest where what
-    was measured was defined anew: each digest is a series. The columns may be in any order, and
-    others are ignored. A time is a number or a date such as
+    The header names the columns time and value, series if there are several, digest where what was
+    measured was defined anew: each digest is a series, and better (lower or higher). The columns
+    may be in any order, and others are ignored. A time is a number or a date such as
     2026-11-21T09:15:00Z; rows are in order of time. Rows of one series at one time are repeats of
     one run. A series has at most 1,000,000 times, and a value is at most 1e150 on either side of 0.
 
@@ -250,7 +248,12 @@ def detect_command(*, file: str, better: str, kind: str | None, as_json: bool) -
     """
     known = None if kind is None else Kind(kind)
     detections = [
-        DetectionReport(series, _examined(file, series, known), known, Direction(better))
+        DetectionReport(
+            series,
+            _examined(file, series, known),
+            known,
+            Direction(better) if better else series.better or Direction.LOWER,
+        )
         for series in _read_history(file)
     ]
     if as_json:

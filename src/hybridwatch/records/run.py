@@ -36,6 +36,7 @@ from hybridwatch.records.fields import (
     Table,
     Text,
     Time,
+    Value,
     Values,
     Watts,
     Whole,
@@ -56,6 +57,10 @@ class Phase(Enum):
     """Both sides are loaded at the same time, on the same processors."""
 
 
+KEPT_CONFIDENCE: Final = 0.99
+"""Of the interval that a tool kept in place of its samples."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample(RecordPart):
     """Every value of one metric seen in one trial, in base units, in order of arrival.
@@ -66,16 +71,23 @@ class Sample(RecordPart):
         values: As above; with ``statistic`` the one value that is left of them.
         statistic: Set when the tool that measured kept no raw values: what it reduced the trial
             to. Other statistics of the trial are then unknown.
+        interval: Limits of the 99 % confidence interval of a median, where the tool that measured
+            kept these and no samples; the one value is the median.
     """
 
     metric: KnownMetric
     values: Values
     statistic: IfKnown[Name] = None
+    interval: IfKnown[tuple[Value, Value]] = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.statistic is not None and len(self.values) != 1:
             raise ValueError("expected one value beside statistic")
+        if self.interval is None:
+            return self
+        if len(self.values) != 1 or self.interval[0] > self.interval[1]:
+            raise ValueError("expected one value beside interval, whose lower limit comes first")
         return self
 
 

@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hybridwatch.analysis.noise import least_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, build_pair
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
@@ -36,6 +37,10 @@ _RULES: Final[Mapping[str, str]] = {
         "two-sided rank test of the trials (Mann and Whitney 1947; exact with ties by Streitberg "
         "and R\u00f6hmel 1986)"
     ),
+    "intervals": (
+        "two-sided normal test of the logarithms, of errors recovered from the intervals of both "
+        "medians (MOVER, Zou and Donner 2008) and of the noise between runs"
+    ),
     "sign-flip": (
         "joint test of all metrics by flipping the signs of blocks, in the direction seen "
         "(Westfall and Young 1993; scales by Smyth 2004)"
@@ -50,6 +55,7 @@ _EFFECTS: Final[Mapping[Design, str]] = {
     Design.EXACT: "difference of the worst trials",
     Design.PAIRED: "typical ratio of the blocks (Hodges and Lehmann 1963)",
     Design.UNPAIRED: "ratio of the medians",
+    Design.INTERVALS: "ratio of the medians",
     Design.NONE: "ratio of the medians",
 }
 _SHARES: Final = "difference of the shares; interval by Tango's score statistic (1998)"
@@ -57,6 +63,7 @@ _SAMENESS: Final[Mapping[Design, str]] = {
     Design.EXACT: "",
     Design.PAIRED: "two one-sided signed-rank tests of the blocks (Schuirmann 1987; Wellek 2010)",
     Design.UNPAIRED: "two one-sided rank tests of the trials (Schuirmann 1987; Wellek 2010)",
+    Design.INTERVALS: "two one-sided normal tests (Schuirmann 1987)",
     Design.NONE: "",
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
@@ -197,7 +204,8 @@ def _parameters(
         f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
     ]
     if comparison.noise is not None:
-        shown.append(f"learned noise {numbers.size(comparison, comparison.noise)}")
+        known = "assumed" if comparison.noise == least_noise(comparison.metric) else "learned"
+        shown.append(f"{known} noise {numbers.size(comparison, comparison.noise)}")
     shown.append(f"level {report.false_discovery_rate:g}")
     if report.looks is not None:
         shown.append(
@@ -209,7 +217,9 @@ def _parameters(
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
-        if comparison.metric.kind.has_noise:
+        if comparison.design is Design.INTERVALS:
+            how += " from the intervals of both medians"
+        elif comparison.metric.kind.has_noise:
             drawn = parameters["bootstrap"][comparison.design.value]
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
         shown.append(how)

@@ -34,7 +34,17 @@ from hybridwatch.metrics import METRICS
 from hybridwatch.records import trial_parts as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
-from tests.builders import BASELINE, CONTENDER, NEWER, STARTED, a_run, a_run_that_said, noisy, said
+from tests.builders import (
+    BASELINE,
+    CONTENDER,
+    NEWER,
+    STARTED,
+    a_run,
+    a_run_that_said,
+    an_asv_side,
+    noisy,
+    said,
+)
 from tests.curves import a_swept_run, even, tilted
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
@@ -87,6 +97,13 @@ def of_tokens() -> Iterator[tuple[str, Any]]:
         yield f"tokens of {name}", to_json(build_report(run))
 
 
+def of_intervals() -> Iterator[tuple[str, Any]]:
+    """Medians of asv with an interval each: far apart, near, and alike."""
+    for change in (1.5, 1.2, 1.0):
+        sides = an_asv_side(0.01, 0.01), an_asv_side(0.01 * change, 0.01, id="22222222")
+        yield f"intervals {change:g} apart", to_json(report_between(*sides))
+
+
 def of_curves() -> Iterator[tuple[str, Any]]:
     """Sweeps: curves that are alike, and curves that cross."""
     for name, contender in (("are alike", even), ("cross", tilted)):
@@ -108,7 +125,9 @@ def _values(metric: str, trials: int, side: int, seed: int = 1) -> Any:
 
 def constructed() -> dict[str, Any]:
     made = {name: to_json(situation()) for name, situation in SITUATIONS.items()}
-    return {**made, **dict(of_every_metric()), **dict(of_tokens()), **dict(of_curves())}
+    for more in (of_every_metric, of_tokens, of_intervals, of_curves):
+        made |= more()
+    return made
 
 
 def reports() -> dict[str, Any]:

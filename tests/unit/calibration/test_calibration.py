@@ -17,6 +17,7 @@ from hybridwatch_lab.calibration import (
 )
 from hybridwatch_lab.calibration import (
     accuracy,
+    asv_files,
     comparisons,
     laboratory,
     online,
@@ -57,6 +58,10 @@ def on_real_noise(lab: Laboratory) -> LabSection:
     return online.on_real_noise(lab, HISTORIES)
 
 
+def of_asv_files(lab: Laboratory) -> LabSection:
+    return asv_files.of_asv_files(lab, HISTORIES)
+
+
 def on_held_back(lab: Laboratory) -> LabSection:
     return online.on_held_back(lab, HISTORIES)
 
@@ -67,7 +72,9 @@ def refuted(section: LabSection) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "experiment", [*EXPERIMENTS, on_real_noise, on_held_back], ids=lambda one: one.__name__
+    "experiment",
+    [*EXPERIMENTS, of_asv_files, on_real_noise, on_held_back],
+    ids=lambda one: one.__name__,
 )
 def test_no_bound_is_refuted_by_a_short_calibration(experiment, lab) -> None:
     section = experiment(lab)

@@ -59,6 +59,19 @@ def test_the_same_change_is_good_news_where_higher_is_better(detect) -> None:
     assert "confirmed, better" in answer.output
 
 
+def test_the_column_better_says_of_each_series_what_is_bad_news(detect) -> None:
+    rows = [
+        *(f"{row},higher" for row in a_csv(1.1, name="rate")),
+        *(f"{row},lower" for row in a_csv(1.1, name="wait")),
+        *(f"{row}," for row in a_csv(1.1, name="untold")),
+    ]
+    header = "series,time,value,better"
+    told = json.loads(detect(header, rows, "--json").stdout)["series"]
+    assert [one["worse"] for one in told] == [False, True, True]
+    told = json.loads(detect(header, rows, "--json", "--better", "higher").stdout)["series"]
+    assert not any(one["worse"] for one in told)
+
+
 def test_a_drift_is_told_with_its_rate_and_blames_no_commit(detect) -> None:
     rows = [row.split(",") for row in a_csv(1.0, 90)]
     drifting = [

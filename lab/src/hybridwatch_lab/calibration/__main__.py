@@ -22,6 +22,7 @@ from rich.console import Console
 from hybridwatch.errors import HistoryError, HybridwatchError
 from hybridwatch_lab.calibration import (
     accuracy,
+    asv_files,
     comparisons,
     noisy_machine,
     online,
@@ -63,7 +64,7 @@ def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection
     # First, in a process as fresh as that of a user: later ones have memory at hand.
     time = speed.of_detector(lab)
     sections = tuple(experiment(lab) for experiment in EXPERIMENTS)
-    real = (online.on_real_noise, online.on_held_back) if histories else ()
+    real = (asv_files.of_asv_files, online.on_real_noise, online.on_held_back) if histories else ()
     return (*sections, *(experiment(lab, histories) for experiment in real), time)
 
 

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import product
@@ -146,6 +146,7 @@ class _Row:
         version: asv's word for what was run: normally a hash of the benchmark's code.
         cells: Parameters in asv's writing, and the samples under them, or why there are none; a
             skipped one is left out.
+        intervals: Of the medians under them, 99 %, where asv wrote one.
     """
 
     name: str
@@ -154,6 +155,7 @@ class _Row:
     seconds: float
     version: str
     cells: Mapping[str, tuple[float, ...] | str]
+    intervals: Mapping[str, tuple[float, float]]
 
 
 def is_configuration(path: Path) -> bool:
@@ -261,8 +263,10 @@ def _trials(row: _Row, unit: str, started: datetime) -> list[Trial]:
         for place, value in enumerate(values):
             if invert and value == 0:
                 raise IngestError(f"results.{row.name}: expected a time above 0, found 0")
-            own = value * factor
-            samples[place].append(Sample(metric, (1 / own if invert else own,)))
+            # An interval is of the median alone: samples say more.
+            limits = row.intervals.get(label, ()) if len(values) == 1 else ()
+            one = _sample(metric, value * factor, [end * factor for end in limits], invert=invert)
+            samples[place].append(one)
     good = [
         Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(samples[place]))
         for place in sorted(samples)
@@ -270,6 +274,13 @@ def _trials(row: _Row, unit: str, started: datetime) -> list[Trial]:
     bad = [Trial(0, 0, Phase.PERFORMANCE, started, 0.0, failure=failure) for failure in failures]
     # Where everything was skipped, one trial without a value says that it was.
     return [*good, *bad] or [Trial(0, 0, Phase.PERFORMANCE, started, 0.0)]
+
+
+def _sample(metric: str, value: float, limits: Sequence[float], *, invert: bool) -> Sample:
+    if not invert:
+        return Sample(metric, (value,), interval=(limits[0], limits[1]) if limits else None)
+    turned = (1 / limits[1], 1 / limits[0]) if limits and min(limits) > 0 else None
+    return Sample(metric, (1 / value,), interval=turned)
 
 
 def _translate_metric(name: str, label: str, text: str) -> tuple[str, float, bool]:
@@ -307,12 +318,12 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
             seconds=told["duration"].number() if "duration" in told else 0.0,
             version=told["version"].text() if "version" in told else UNKNOWN,
             cells=dict(_cells(row)),
+            intervals=dict(_intervals(row)),
         )
 
 
 def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, ...] | str]]:
-    params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
-    labels = [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
+    labels = _labels(row)
     cells = row["result"].value
     nothing: list[Any] = [None] * len(labels)
     results = nothing if cells is None or cells == [] else _listed(cells)
@@ -330,6 +341,28 @@ def _cells(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, 
             yield label, "gave an infinite number, which no record holds"
         elif not (isinstance(result, float) and math.isnan(result)):
             yield label, (DocumentNode(result, where).number(),)
+
+
+def _labels(row: Mapping[str, DocumentNode]) -> list[str]:
+    params = [[cell.text() for cell in axis.each()] for axis in row["params"].each()]
+    return [f"({', '.join(cells)})" if cells else "" for cells in product(*params)]
+
+
+def _intervals(row: Mapping[str, DocumentNode]) -> Iterator[tuple[str, tuple[float, float]]]:
+    ends = [row.get(name) for name in ("stats_ci_99_a", "stats_ci_99_b")]
+    lists = [list(end.each()) for end in ends if end is not None and end.value is not None]
+    if len(lists) < len(ends):
+        return
+    for label, low, high in zip(_labels(row), *lists, strict=False):
+        if not (_is_finite(low.value) and _is_finite(high.value)):
+            continue  # asv knows no interval of so few samples
+        if low.number() > high.number():
+            raise high.wrong(f"at least {low.number():g}")
+        yield label, (low.number(), high.number())
+
+
+def _is_finite(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def _listed(value: Any) -> list[Any]:

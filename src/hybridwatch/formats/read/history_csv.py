@@ -1,4 +1,4 @@
-"""Histories from a CSV: ``time,value`` or ``series,digest,time,value``, columns in any order.
+"""Histories from a CSV: ``time,value`` or ``series,digest,time,value,better``, in any order.
 
 Numbers of one series under two digests, which are two definitions of what was measured, are two
 series. Several rows of one series at one time are repeats of one run: their median is the value,
@@ -22,11 +22,13 @@ from typing import Final
 
 from hybridwatch.analysis.change_point.examine import LARGEST, MOST_POINTS
 from hybridwatch.errors import HistoryError
+from hybridwatch.metrics import Direction
 
 _SERIES: Final = "series"
 _DIGEST: Final = "digest"
 _TIME: Final = "time"
 _VALUE: Final = "value"
+_BETTER: Final = "better"
 _DIGITS: Final = 8
 _SHOWN: Final = 40
 """How much of a wrong cell an error message repeats."""
@@ -51,6 +53,7 @@ class WrittenSeries:
         spreads: Standard error of each value, ``s / sqrt(repeats)``, with ``s`` from that time's
             own repeats; ``None`` unless every time has at least two.
         repeats: The values of each time where there are ``spreads``, else none.
+        better: From the column ``better``; ``None`` when the file does not say.
     """
 
     name: str | None
@@ -58,6 +61,7 @@ class WrittenSeries:
     values: tuple[float, ...]
     spreads: tuple[float, ...] | None
     repeats: tuple[tuple[float, ...], ...] = ()
+    better: Direction | None = None
 
 
 def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ...]:
@@ -94,6 +98,7 @@ class _Growing:
     repeats: dict[int, list[float]] = field(default_factory=dict)
     last: _Time = (0, "")
     line: int = 0
+    better: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,13 @@ class _CsvRow:
         below = _BELOW_MICROSECONDS.search(cell)  # these digits fromisoformat drops
         digits = "" if below is None else below[1].rstrip("0")
         return ((zoned - _EPOCH) // timedelta(microseconds=1), digits), clock
+
+    def better(self) -> Direction | None:
+        cell = self.cells.get(_BETTER)
+        try:
+            return Direction(cell) if cell else None
+        except ValueError:
+            raise self.wrong(_BETTER, "lower or higher") from None
 
     def wrong(self, column: str, wanted: str) -> HistoryError:
         found = self.cells[column]
@@ -169,6 +181,11 @@ def _named(
 
 
 def _add(row: _CsvRow, series: _Growing, time: _Time, value: float) -> None:
+    better = row.better()
+    if series.labels and better is not series.better:
+        before = series.better.value if series.better else ""
+        raise row.wrong(_BETTER, f"{before!r} as in line {series.line} of this series")
+    series.better = better
     if series.labels and time < series.last:
         earlier = f"a time not before {series.labels[-1]!r} of line {series.line}"
         raise row.wrong(_TIME, f"{earlier} (sort the rows by time)")
@@ -192,7 +209,7 @@ def _rows(rows: Iterator[list[str]]) -> Iterator[_CsvRow]:
             )
     places = {
         column: header.index(column)
-        for column in (_SERIES, _DIGEST, _TIME, _VALUE)
+        for column in (_SERIES, _DIGEST, _TIME, _VALUE, _BETTER)
         if column in header
     }
     for column in places:
@@ -231,4 +248,5 @@ def _finished(name: str | None, series: _Growing) -> WrittenSeries:
         values=tuple(series.values),
         spreads=spreads,
         repeats=repeats,
+        better=series.better,
     )

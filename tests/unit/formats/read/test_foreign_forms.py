@@ -407,6 +407,37 @@ def test_a_row_of_asv_may_end_after_its_parameters(tmp_path) -> None:
     assert found == [{"asv_number.track_length": (7,)}, {"asv_time.time_x": (0.5,)}]
 
 
+def an_asv_file(tmp_path: Path, row: list[Any]) -> list[Run]:
+    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
+    told = json.loads(path.read_text())
+    changed_path = tmp_path / "lab-1/one.json"
+    changed_path.parent.mkdir(parents=True)
+    changed_path.write_text(json.dumps({**told, "results": {"suite.time_x": row}}))
+    units = {"suite.time_x": {"param_names": [], "type": "time", "unit": "seconds"}}
+    (tmp_path / "benchmarks.json").write_text(json.dumps(units))
+    return read(changed_path)
+
+
+def test_of_asv_the_interval_of_a_median_is_read_where_no_samples_are(tmp_path) -> None:
+    row = [[0.5, 0.7], [["1", "2"]], None, None, 1.0, [0.4, float("-inf")], [0.6, float("inf")]]
+    (run,) = an_asv_file(tmp_path, row)
+    known, unknown = run.trials[0].samples
+    assert (known.metric, known.values, known.interval) == (
+        "asv_time.time_x(1)",
+        (0.5,),
+        (0.4, 0.6),
+    )
+    assert unknown.interval is None
+    row = [[0.5], [], None, None, 1.0, [0.4], [0.6], [0.4], [0.6], [1], [3], [[0.4, 0.5, 0.6]]]
+    (run,) = an_asv_file(tmp_path / "with-samples", row)
+    assert [trial.samples[0].interval for trial in run.trials] == [None] * 3
+
+
+def test_an_interval_of_asv_that_ends_before_it_begins_is_refused(tmp_path) -> None:
+    with pytest.raises(IngestError, match=r"time_x\[6\]\[0\]: expected at least 0\.6, found 0\.4"):
+        an_asv_file(tmp_path, [[0.5], [], None, None, 1.0, [0.6], [0.4]])
+
+
 def test_rates_of_inferencex_are_of_all_gpus_again() -> None:
     single, multi = read(MADE_UP / ROWS)
     assert samples(single)["total_token_throughput"] == (900.0 * 2,)

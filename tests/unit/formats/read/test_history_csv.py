@@ -8,6 +8,7 @@ import pytest
 from hybridwatch.errors import HistoryError
 from hybridwatch.formats.read import history_csv
 from hybridwatch.formats.read.history_csv import read_histories
+from hybridwatch.metrics import Direction
 
 
 def read(text: str):
@@ -121,6 +122,15 @@ def test_empty_lines_and_quotes_are_no_trouble() -> None:
             "time,value\n2026-01-01,1\n2026-01-02T00:00Z,1\n",
             "line 3: time: expected a date without a time zone as in the rows before",
         ),
+        ("time,value,better\n1,2,up\n", "line 2: better: expected lower or higher, found 'up'"),
+        (
+            "time,value,better\n1,2,lower\n2,2,higher\n",
+            "line 3: better: expected 'lower' as in line 2 of this series, found 'higher'",
+        ),
+        (
+            "time,value,better\n1,2,\n2,2,higher\n",
+            "line 3: better: expected '' as in line 2 of this series, found 'higher'",
+        ),
         ('time,value\n1,"2\n', "not a CSV"),
         ("time,value\n1," + "x" * 999 + "\n", "found '" + "x" * 40 + "\u2026'"),
     ],
@@ -140,3 +150,9 @@ def test_numbers_of_two_digests_are_two_series() -> None:
     assert [one.name for one in found] == ["a (digest 11111111)", "a (digest 22222222)", "b"]
     (alone,) = read_histories(["digest,time,value", "1,1,5"], "x.csv")
     assert alone.name is None
+
+
+def test_each_series_says_which_way_is_better_or_leaves_it_open() -> None:
+    rows = ["series,time,value,better", "a,1,1,higher", "b,1,1,lower", "c,1,1,", "a,2,1,higher"]
+    found = read_histories(rows, "x.csv")
+    assert [one.better for one in found] == [Direction.HIGHER, Direction.LOWER, None]

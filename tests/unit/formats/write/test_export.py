@@ -20,6 +20,7 @@ from pyarrow import parquet
 from hybridwatch.cli.main import cli
 from hybridwatch.formats.read.history_csv import read_histories
 from hybridwatch.formats.write.points import build_points, to_hud
+from hybridwatch.metrics import Direction
 from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
@@ -152,6 +153,7 @@ def test_csv_is_what_detect_reads(tmp_path, export) -> None:
     (median,) = [one for one in histories if "_median" in str(one.name)]
     assert len(median.labels) == 4
     assert median.spreads is not None
+    assert median.better is Direction.LOWER
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["unit"] for row in rows} == {"s"}
     assert len(rows) == 4 * 5 * 2  # runs, trials, median and p99
