@@ -8,8 +8,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
@@ -258,6 +258,7 @@ class ForeignRun:
         unknown: Fields besides the usual ones that the file lacks.
         commit: As ``Source.commit``.
         committed_at: As ``Source.committed_at``.
+        left_out: As ``Source.left_out``.
     """
 
     tool: str
@@ -274,6 +275,7 @@ class ForeignRun:
     unknown: tuple[str, ...] = ()
     commit: str | None = None
     committed_at: datetime | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_run(
@@ -311,6 +313,7 @@ def build_run(
             unknown=tuple(sorted({*unknown, *foreign_run.unknown, "scenario.fix"})),
             commit=foreign_run.commit,
             committed_at=foreign_run.committed_at,
+            left_out=foreign_run.left_out,
         ),
     )
 
