@@ -14,9 +14,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${GITHUB_TOKEN:?}" "${GITHUB_REPOSITORY:?}" "${RUN:?}" "${COMMENT:?}" "${PULL_REQUEST:?}" "${OUTCOME:?}"
 bin=.venv-bot/bin # `make bot`
 test -d "$bin" || bin=.venv/bin
-most_bytes=67108864
+most_bytes=68157440 # as record_bundle takes
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 answer=("$bin/hybridwatch" answer result --repo "$GITHUB_REPOSITORY" --pr "$PULL_REQUEST" --comment "$COMMENT")
 
 failed() {
@@ -24,10 +23,20 @@ failed() {
     exit 0
 }
 
+# Whatever goes wrong here, the command must not stand as running for ever.
+ended() {
+    status=$?
+    rm -rf "$scratch"
+    test "$status" = 0 || "${answer[@]}" --state failed --note "what it left could not be shown: see its log"
+    exit "$status"
+}
+trap ended EXIT
+
 bundle=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybridwatch" \
     --jq '.artifacts[0].id // empty')
 test -n "$bundle" || failed "it left nothing: see its log"
-gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" | head -c "$most_bytes" >"$scratch/bundle.zip"
+gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" | head -c "$most_bytes" >"$scratch/bundle.zip" ||
+    failed "what it left has more than $((most_bytes >> 20)) MiB, or could not be fetched"
 number=$("$bin/python" -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results") ||
     failed "what it left is not what a measurement leaves"
 test "$number" = "$PULL_REQUEST" || failed "what it left is of another pull request"

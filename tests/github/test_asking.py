@@ -109,18 +109,26 @@ def test_others_get_no_answer_at_all(hub, bot, login, body) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        "InterimAnalyses good",
-        f"> {RUN}",
-        f"```\n{RUN}\n```",
-        "@hybridwatch2 run smoke",
-        f"cc {RUN}",
-    ],
+    "body", ["InterimAnalyses good", "@hybridwatch2 run smoke", f"{RUN}\n\n{'a ' * 4096}"]
 )
 def test_what_speaks_to_nobody_costs_not_even_a_question(hub, bot, body) -> None:
     assert bot(hub, hub.asks(body)) is None
     assert hub.requests == []
+
+
+@pytest.mark.parametrize("body", [f"> {RUN}", f"```\n{RUN}\n```", f"cc {RUN}", f"$$\n{RUN}\n$$"])
+def test_what_only_names_the_bot_changes_nothing(hub, bot, body) -> None:
+    assert bot(hub, hub.asks(body)) is None
+    assert hub.bodies() == []
+
+
+def test_nothing_that_a_stranger_wrote_is_parsed(hub, bot, monkeypatch) -> None:
+    """A parser of Markdown can be kept busy, and its input is anybody's."""
+    parsed: list[str] = []
+    monkeypatch.setattr(answering, "addressed_to_us", parsed.extend)
+    for login in ("mallory", "ada"):
+        assert bot(hub, hub.asks(RUN, login)) is None
+        assert bool(parsed) is (login == "ada")
 
 
 def hostile(hub: Hub, login: str) -> None:

@@ -102,7 +102,7 @@ def told(hub, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
     event = hub.asks(RUN)
     decide(hub, script, tmp_path, event)
 
-    def tell(bundle: Path, **changes: str) -> tuple[RequestState, str]:
+    def tell(bundle: Path, status: int = 0, **changes: str) -> tuple[RequestState, str]:
         given = {
             "RUN": "42",
             "COMMENT": str(event["comment"]["id"]),
@@ -111,7 +111,7 @@ def told(hub, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
             "BUNDLE": str(bundle),
         }
         done = script(hub, "show-answer.sh", **given | changes)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
         (body,) = hub.bodies()
         (one,) = queue_in(body).asked
         return one.state, body
@@ -149,6 +149,21 @@ def test_what_the_untrusted_half_left_is_not_trusted(told, measured, tmp_path) -
     assert "what it left is not what a measurement leaves" in body
     state, body = told(tmp_path / "none", RUN="43")
     assert (state, "it left nothing" in body) == (RequestState.FAILED, True)
+
+
+def test_a_bundle_that_is_too_large_ends_the_command(told, tmp_path) -> None:
+    large = tmp_path / "large.zip"
+    with large.open("wb") as file:
+        file.truncate(68 * 2**20)
+    state, body = told(large)
+    assert (state, "more than 65 MiB" in body) == (RequestState.FAILED, True)
+
+
+def test_whatever_goes_wrong_ends_the_command(told, measured, tmp_path) -> None:
+    """Planted: a client of GitHub that cannot list what the run left."""
+    (tmp_path / "bin" / "gh").write_text("#!/bin/sh\nexit 4\n")
+    state, body = told(bundle_of(measured), status=4)
+    assert (state, "could not be shown" in body) == (RequestState.FAILED, True)
 
 
 # The workflow.

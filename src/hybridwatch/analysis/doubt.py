@@ -135,6 +135,8 @@ def _about_setting(pair: Pair) -> Iterator[str]:
                 f"{len(run.source.unknown)} facts ({', '.join(run.source.unknown[:_NAMED])}, ...): "
                 "see that both sides were measured alike."
             )
+            if reason := run.source.left_out.get(pair.subject.metric.id):
+                yield f"Left out when the {name} was ingested: {reason}."
 
 
 def about_failures(pair: Pair) -> Iterator[str]:

@@ -49,13 +49,14 @@ _VERDICT_KEYS: Final = frozenset({"report", "parameters", "tools"})
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that is in the store now."""
+    """A run that is in the store now; ``left_out`` is as ``Source.left_out``."""
 
     file: str
     format: str
     run_id: str
     record: str
     new: bool
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -96,13 +97,12 @@ class Haul:
             if not self.quiet:
                 what = "added" if taken.new else "already there"
                 say(f"{taken.file}: {taken.format}: {what}: {taken.record}")
+                for metric, reason in taken.left_out.items():
+                    say(f"{taken.file}: left out: {_one_line(f'{metric}: {reason}')}", err=True)
 
     def refuse(self, file: str, reason: str) -> None:
         """Note a file that cannot be taken."""
-        # Keys of a file from outside must neither command the terminal nor flood it.
-        reason = visible(" ".join(reason.split()))
-        if len(reason) > _LONGEST:
-            reason = reason[: _LONGEST - 1] + "…"
+        reason = _one_line(reason)
         self.bad.append((file, reason))
         if not self.quiet:
             say(f"{file}: {reason}", err=True)
@@ -126,6 +126,12 @@ class Haul:
             "taken": [asdict(taken) for taken in self.taken],
             "bad": [{"file": file, "reason": reason} for file, reason in self.bad],
         }
+
+
+def _one_line(reason: str) -> str:
+    """Shorten a reason: keys of a foreign file must neither command a terminal nor flood it."""
+    reason = visible(" ".join(reason.split()))
+    return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 1] + "…"
 
 
 @verb("ingest", "results.json --testbed my-machine --build cpu-0.27.1")
@@ -253,7 +259,8 @@ def _has_all(run: Run, there: Run) -> bool:
 
 
 def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Taken:
-    return Taken(str(path), name, run.id, str(intake.find(run.id)), new)
+    left_out = run.source.left_out if run.source else {}
+    return Taken(str(path), name, run.id, str(intake.find(run.id)), new, left_out)
 
 
 _STDOUT: Final = "-"

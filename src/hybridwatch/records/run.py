@@ -321,6 +321,7 @@ class Source(RecordPart):
         commit: Commit of the code that was measured, where the file names it.
         committed_at: When that was made: the run's place in a history of commits, which may be
             measured in any order. UTC.
+        left_out: Metrics of which the file has what the record has not, with the reason.
     """
 
     format: Name
@@ -329,6 +330,7 @@ class Source(RecordPart):
     unknown: Items[Name] = ()
     commit: Name | None = None
     committed_at: Time | None = None
+    left_out: IfAny[Table[KnownMetric, Text]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

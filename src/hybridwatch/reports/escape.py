@@ -21,8 +21,9 @@ whole. A zero-width space would count as part of the host's name."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
 _BACKSLASH: Final = r"\\\g<0>"
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&dollar;"}
-_NAMES: Final = re.compile(r"[@#]|GH-|GHSA-|CVE-", re.IGNORECASE)
-"""After these GitHub looks for a person, an issue, an advisory."""
+_NAMES: Final = re.compile(r"[@#]|[!&$](?=\d)|GH-|GHSA-|CVE-", re.IGNORECASE)
+"""After these GitHub or GitLab looks for a person, an issue, a merge request, an epic, a snippet,
+an advisory."""
 _ADDRESSES: Final = re.compile(
     r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto:)|(?<=xmpp:)", re.IGNORECASE
 )
@@ -59,6 +60,11 @@ def in_html(text: str, longest: int = 300) -> str:
     return _without_commits(_harmless(_shortened(text, longest)))
 
 
+def as_title(text: str) -> str:
+    """Write a text as a title, which is no Markdown: nothing in it is a mention or a link."""
+    return _NAMES.sub(rf"\g<0>{_BREAK}", _ADDRESSES.sub(_BREAK, one_line(text)))
+
+
 def as_code(text: str, longest: int = 300) -> str:
     """Write a text as code, else as ``escape``; GitHub looks for no commit there."""
     return f"<code>{_harmless(_MARKUP.sub(_BACKSLASH, _shortened(text, longest)))}</code>"
@@ -84,8 +90,8 @@ def _cut(line: str, longest: int) -> str:
 
 
 def _harmless(line: str) -> str:
-    line = "".join(_ENTITIES.get(mark, mark) for mark in line)
-    return _NAMES.sub(rf"\g<0>{_BREAK}", _ADDRESSES.sub(_GAP, line))
+    line = _NAMES.sub(rf"\g<0>{_BREAK}", line)
+    return _ADDRESSES.sub(_GAP, "".join(_ENTITIES.get(mark, mark) for mark in line))
 
 
 def _without_commits(line: str) -> str:

@@ -8,8 +8,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
@@ -261,6 +261,7 @@ class ForeignRun:
             ``workload`` does not have the model.
         commit: As ``Source.commit``.
         committed_at: As ``Source.committed_at``.
+        left_out: As ``Source.left_out``.
     """
 
     tool: str
@@ -277,6 +278,7 @@ class ForeignRun:
     unknown: tuple[str, ...] = ()
     commit: str | None = None
     committed_at: datetime | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_run(
@@ -320,6 +322,7 @@ def build_run(
             unknown=tuple(sorted({*unknown, "scenario.fix"})),
             commit=foreign_run.commit,
             committed_at=foreign_run.committed_at,
+            left_out=foreign_run.left_out,
         ),
     )
 

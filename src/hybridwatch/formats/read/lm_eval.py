@@ -11,9 +11,9 @@ called ``acc`` where it is ``acc,none`` now.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
@@ -23,13 +23,13 @@ from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
 _OURS: Final = "hybridwatch_"
 _SHOWN: Final = 40
+_NAMES: Final = 10
 _TOOK: Final = "total_evaluation_time_seconds"
 _SCORES_BEFORE_0_4: Final = ("acc", "exact_match", "em", "acc_norm")
 """Shares of documents that were answered right; the first that a task has is its accuracy."""
-_ACCURACIES: Final = re.compile(
-    r"acc(_\w+)?|accuracy|\w+_level_(strict|loose)_acc|em|\w+_match|pass@\d+"
-)
+_ACCURACIES: Final = re.compile(r"(\w+_)?acc(_\w+)?|accuracy|em|\w+_match(_\w+)?|pass(@|_at_)\d+")
 """The same since: an F1 or BLEU is a number from 0 to 1 as well, and no such share."""
+_SEEDS: Final = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _MODEL_ARGS: Final = ("pretrained", "model", "engine")
 _DATE: Final = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)$")
 """At the end of the names of all files of one evaluation."""
@@ -68,6 +68,20 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
     return None
 
 
+class TaskScore(NamedTuple):
+    """What can be judged of a task.
+
+    Attributes:
+        values: One a document, or with ``statistic`` the score alone; empty where there is nothing.
+        left_out: What the file has and this lacks, and why.
+    """
+
+    values: Sequence[float] = ()
+    statistic: str | None = None
+    answers: Sequence[Answer] = ()
+    left_out: str | None = None
+
+
 def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> ForeignRun:
     """Read an evaluation.
 
@@ -75,28 +89,29 @@ def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -
     """
     root = document.root
     kept = _find_samples(document, folder)
-    answers: list[Answer] = []
-    values: list[Sample] = []
-    for task, scores in root.at("results").items():
-        if _is_group(root, task):
-            continue
-        name = task.removeprefix(_OURS)
-        found = _of_task(task, root, kept)
-        if found is None:
-            values.append(Sample(f"accuracy.{name}", (_share(scores),), "mean"))
-            continue
-        read = _answers(root, task, scores, found)
-        answers += read
-        values.append(Sample(f"accuracy.{name}", tuple(float(a.correct) for a in read)))
-    if not values:
-        raise root.at("results").wrong("at least one task")
-    return _run(document, values, answers)
+    found = {
+        f"accuracy.{task.removeprefix(_OURS)}": (
+            _read_task(task, root, scores, _of_task(task, root, kept))
+        )
+        for task, scores in root.at("results").items()
+        if not _is_group(root, task)
+    }
+    left_out = {metric: score.left_out for metric, score in found.items() if score.left_out}
+    if not any(score.values for score in found.values()):
+        raise IngestError(next(iter(left_out.values()), "results: expected at least one task"))
+    return _run(document, found, left_out)
 
 
 def _run(
-    document: ForeignDocument, samples: Sequence[Sample], answers: Sequence[Answer]
+    document: ForeignDocument, scores: Mapping[str, TaskScore], left_out: Mapping[str, str]
 ) -> ForeignRun:
     root = document.root
+    samples = [
+        Sample(metric, tuple(score.values), score.statistic)
+        for metric, score in scores.items()
+        if score.values
+    ]
+    answers = [answer for score in scores.values() for answer in score.answers]
     started = root.at("date").moment() if "date" in root else document.written_at
     seconds = _seconds(root)
     trial = Trial(
@@ -117,6 +132,7 @@ def _run(
             *(() if version else ("harness.version",)),
             *(() if "date" in root else ("started_at", "finished_at")),
         ),
+        left_out=left_out,
     )
 
 
@@ -132,10 +148,8 @@ def _seconds(root: DocumentNode) -> float:
 
 
 def _is_group(root: DocumentNode, task: str) -> bool:
-    """Whether this is a mean over tasks that are here themselves."""
-    groups = root.value.get("group_subtasks") or {}
-    versions = root.at("versions").value
-    return task in groups and versions.get(task, "N/A") == "N/A"
+    """Whether this is a mean over tasks that are here themselves; of a task that list is empty."""
+    return bool((root.value.get("group_subtasks") or {}).get(task))
 
 
 def _model(root: DocumentNode) -> str:
@@ -158,14 +172,20 @@ def _config(root: DocumentNode) -> dict[str, Any]:
 
 def _workload(root: DocumentNode, model: str) -> dict[str, Any]:
     config = _config(root)
+    # What older versions do not write stays out, so that the digest of their files stays.
+    later = {
+        "fewshot_as_multiturn": root.value.get("fewshot_as_multiturn") or None,
+        **{seed: config.get(seed) for seed in _SEEDS},
+    }
     return {
         "model": model,
         "tasks": root.at("versions").value,
         "n-shot": root.value.get("n-shot", config.get("num_fewshot")),
         "limit": config.get("limit"),
-        "gen_kwargs": config.get("gen_kwargs"),
+        "gen_kwargs": config.get("gen_kwargs") or None,
         "chat_template": root.value.get("chat_template_sha"),
         "system_instruction": root.value.get("system_instruction_sha"),
+        **{key: value for key, value in later.items() if value is not None},
     }
 
 
@@ -187,17 +207,18 @@ def _find_samples(
 def _of_task(
     task: str, root: DocumentNode, kept: Sequence[tuple[str, ForeignDocument]]
 ) -> ForeignDocument | None:
-    wanted = _task_hashes(root).get(task)
-    found = [samples for task_hash, samples in kept if task_hash == wanted]
-    if len(found) > 1:  # two tasks ask the same and score it differently
-        named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
-        if len(named) != 1:
-            names = ", ".join(one.path.name for one in found)
-            raise IngestError(
-                f"task_hashes.{task}: expected one file of these documents, found {names}"
-            )
-        found = named
-    return found[0] if found else None
+    hashes = _task_hashes(root)
+    found = [samples for task_hash, samples in kept if task_hash == hashes.get(task)]
+    if [*hashes.values()].count(hashes.get(task, "")) < 2:
+        return found[0] if found else None
+    # Several tasks ask the same and score it differently.
+    named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
+    if len(found) > 1 and len(named) != 1:
+        names = ", ".join(one.path.name for one in found)
+        raise IngestError(
+            f"task_hashes.{task}: expected one file of these documents, found {names}"
+        )
+    return named[0] if named else None
 
 
 def _read_date(document: ForeignDocument) -> str | None:
@@ -220,45 +241,91 @@ def _read_hash(samples: ForeignDocument) -> str:
         raise IngestError(f"{samples.path.name}: {error}") from error
 
 
+def _read_task(
+    task: str, root: DocumentNode, scores: DocumentNode, samples: ForeignDocument | None
+) -> TaskScore:
+    """Read a task by its documents; where these are not right or wrong, by its score alone."""
+    asked, scored = _count_documents(root, task)
+    if samples is None:
+        return _read_mean(scores, _describe_unscored(scored, asked))
+    filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
+    rows = [node for node in samples.nodes if node.at("filter").value == strictest(filters)]
+    metric = _choose_metric(rows)
+    marked = [row for row in rows if metric in row]
+    marks = [row.value[metric] for row in marked]
+    config = root.value.get("configs", {}).get(task) or {}
+    odd = next((row.at(metric) for row in marked if row.value[metric] not in (0, 1)), None)
+    version = version_read(str(root.at("versions", task).value), filters)
+    try:
+        _check_whole(samples, filters, rows)
+        answers = [] if odd else [_answer(task, version, metric, row, config) for row in marked]
+    except IngestError as error:
+        raise IngestError(f"{samples.path.name}: {error}") from error
+    if not odd or (_is_accuracy(metric) and all(isinstance(mark, int | float) for mark in marks)):
+        check_mean(scores, f"{metric},{strictest(filters)}", marks, config)
+    unscored = _describe_unscored(len(marks), max(asked, len(rows)))
+    if answers:
+        return TaskScore([float(mark) for mark in marks], None, answers, unscored)
+    if odd is None:
+        return _read_mean(scores, unscored)
+    named = f"{samples.path.name}: {odd.wrong('right (1) or wrong (0)')}"
+    return _read_mean(scores, unscored, f"{named}; the mean alone is taken")
+
+
+def _read_mean(scores: DocumentNode, unscored: str | None, why: str | None = None) -> TaskScore:
+    """Read a score alone; ``why`` says what is wrong with its documents, if they are at hand."""
+    if unscored:
+        return TaskScore(left_out=f"{scores.path}: {unscored}; a mean over these is not taken")
+    try:
+        return TaskScore([_share(scores)], "mean", left_out=why)
+    except IngestError as error:
+        return TaskScore(left_out=str(error))
+
+
+def _count_documents(root: DocumentNode, task: str) -> tuple[int, int]:
+    """Count the documents that were asked, and those that have a score; 0 where it does not say."""
+    if "n-samples" not in root or task not in root.at("n-samples"):
+        return 0, 0
+    counts = root.at("n-samples", task)
+    scored = counts.at("effective").count()
+    is_limited = _config(root).get("limit") is not None
+    return scored if is_limited else counts.at("original").count(), scored
+
+
+def _describe_unscored(scored: int, asked: int) -> str | None:
+    return f"{scored} of {asked} documents have a score" if scored < asked else None
+
+
+def _is_accuracy(metric: str) -> bool:
+    return _ACCURACIES.fullmatch(metric) is not None
+
+
+def _choose_metric(rows: Sequence[DocumentNode]) -> str:
+    """Choose by which metric documents are right or wrong; a document may lack some."""
+    listed = [row.at("metrics").each() for row in rows]
+    names = list(dict.fromkeys(name.text() for metrics in listed for name in metrics))
+    return strictest([name for name in names if _is_accuracy(name)] or names or [""])
+
+
 def _share(scores: DocumentNode) -> float:
     """The score of a task whose documents are not at hand, by its strictest filter."""
     numbers = {key: node for key, node in scores.items() if isinstance(node.value, int | float)}
-    found = {
-        key: node
-        for key, node in numbers.items()
-        if "," in key and "_stderr" not in key and _ACCURACIES.fullmatch(key.partition(",")[0])
-    }
-    found = found or {key: numbers[key] for key in _SCORES_BEFORE_0_4 if key in numbers}
+    found = [
+        key
+        for key in numbers
+        if "," in key and "_stderr" not in key and _is_accuracy(key.partition(",")[0])
+    ]
+    found = found or [key for key in _SCORES_BEFORE_0_4 if key in numbers]
     if not found:
         wanted = "a share of right answers, such as exact_match,strict-match or acc"
-        names = ", ".join(key for key in numbers if "_stderr" not in key) or "none"
-        raise IngestError(f"{scores.path}: expected {wanted}, found {names}")
-    node = found[strictest(list(found))]
+        names = [key for key in numbers if "_stderr" not in key and key != "sample_len"]
+        shown = ", ".join(names[:_NAMES]) or "none"
+        raise IngestError(f"{scores.path}: expected {wanted}, found {shown}")
+    node = numbers[strictest(found)]
     share = node.number()
     if not 0 <= share <= 1:
         raise node.wrong("a share from 0 to 1")
     return share
-
-
-def _answers(
-    root: DocumentNode, task: str, scores: DocumentNode, samples: ForeignDocument
-) -> list[Answer]:
-    """Read documents through one filter, as ``measurement.accuracy.harness`` does."""
-    filters = list(dict.fromkeys(node.at("filter").text() for node in samples.nodes))
-    chosen = strictest(filters)
-    version = version_read(str(root.at("versions", task).value), filters)
-    config = root.value.get("configs", {}).get(task) or {}
-    rows = [node for node in samples.nodes if node.at("filter").value == chosen]
-    metric = rows[0].at("metrics").first("metric").text()
-    try:
-        _check_whole(samples, filters, rows)
-        for row in rows:
-            check_document(row, metric, config)
-        answers = [_answer(task.removeprefix(_OURS), version, metric, row) for row in rows]
-    except IngestError as error:
-        raise IngestError(f"{samples.path.name}: {error}") from error
-    check_mean(scores, f"{metric},{chosen}", [answer.correct for answer in answers], config)
-    return answers
 
 
 def _check_whole(
@@ -278,12 +345,12 @@ def _check_whole(
         )
 
 
-def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
-    score = row.at(metric)
-    if score.number() not in {0.0, 1.0}:
-        raise score.wrong("right (1) or wrong (0)")
+def _answer(
+    task: str, version: str, metric: str, row: DocumentNode, config: Mapping[str, Any]
+) -> Answer:
+    check_document(row, metric, config)
     return Answer(
-        task=task,
+        task=task.removeprefix(_OURS),
         task_version=version,
         doc_id=row.at("doc_id").count(),
         doc_hash=row.at("doc_hash").text(),
@@ -292,5 +359,5 @@ def _answer(task: str, version: str, metric: str, row: DocumentNode) -> Answer:
         prompt=str(row.at("arguments", "gen_args_0", "arg_0").value),
         target=str(row.at("target").value),
         response=str(row.at("filtered_resps").first("response").value),
-        correct=score.value == 1,
+        correct=row.value[metric] == 1,
     )

@@ -6,9 +6,9 @@ GitHub's interface knows no other way, and the answer has to be about the accoun
 number: names change hands.
 
 A line speaks to the bot if it begins with its name in a paragraph of its own: not within a quote, a
-list, a heading, a table or code, and not in a comment that has HTML, which can show a text as
-something else. The parser of Markdown decides, not a pattern: a line behind ``> `` goes on with the
-quote.
+list, a heading, a table, code or mathematics, and not in a comment that has HTML or a block of
+``$$``, which can show a text as something else. The parser of Markdown decides, not a pattern: a
+line behind ``> `` goes on with the quote.
 """
 
 import re
@@ -54,8 +54,10 @@ from hybridwatch.integrations.github.our_comment import (
 from hybridwatch.records.store import read_file
 from hybridwatch.reports.pull_request import news_in
 
-_NAME: Final = re.compile(r"@hybridwatch(?=[ \t]|$)", re.ASCII | re.IGNORECASE)
-_LONGEST_COMMENT: Final = 65_536
+_NAME: Final = re.compile(r"@hybridwatch(?=[ \t\r\n]|$)", re.ASCII | re.IGNORECASE)
+_LONGEST_COMMENT: Final = 8192
+"""Characters of a comment that is parsed, which takes the square of them."""
+_MATH: Final = "$"
 _HTML: Final = {"html_block", "html_inline"}
 _ENDS: Final = {"softbreak", "hardbreak"}
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("text_join")
@@ -78,23 +80,31 @@ def addressed_to_us(body: str) -> list[str]:
     A line in which there is more than plain text (code, a link, an image, an escape) is given with
     that left out as an unprintable mark, so that no grammar takes it.
     """
-    # What is no comment of GitHub's is not worth the time; nearly every comment ends here.
-    if len(body) > _LONGEST_COMMENT or "@hybridwatch" not in body.lower():
+    if not _may_address(body):
         return []
     tokens = _MARKDOWN.parse(body)
     inlines = [
         token
         for before, token in pairwise(tokens)
         if before.type == "paragraph_open" and before.level == 0 and token.type == "inline"
+        # GitHub shows what is between two of them as a formula.
+        if token.content.count(_MATH) < 2
     ]
-    if any(_has_html(token) for token in tokens):
+    if any(_can_hide_text(token) for token in tokens):
         return []
     lines = [line for inline in inlines for line in _lines(inline)]
     found = [(line, _NAME.match(line)) for line in lines]
     return [line[match.end() :].strip(" \t") for line, match in found if match]
 
 
-def _has_html(token: Token) -> bool:
+def _may_address(body: str) -> bool:
+    """Whether a comment is worth a look; nearly every one is not."""
+    return len(body) <= _LONGEST_COMMENT and _NAME.search(body) is not None
+
+
+def _can_hide_text(token: Token) -> bool:
+    if token.type == "inline" and 2 * _MATH in token.content:
+        return True
     return token.type in _HTML or any(child.type in _HTML for child in token.children or ())
 
 
@@ -276,17 +286,16 @@ def take(
 ) -> AnswerOrder | None:
     """Decide about a comment; nothing is written yet.
 
-    The order of the questions is the order of what they cost: whether the comment is addressed to
-    us, whether its author may ask, whether it was answered before, and what it means.
+    Nothing that a stranger wrote is parsed: whether our name is in the comment is looked for first,
+    then whether its author may ask, whether it is addressed to us, whether it was answered before,
+    and what it means.
 
     ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
     happen.
     """
-    lines = addressed_to_us(claim.body)
-    if not lines:
-        return None
-    asker = find_asker(access, repository, claim)
-    if asker is None:
+    asker = find_asker(access, repository, claim) if _may_address(claim.body) else None
+    lines = addressed_to_us(claim.body) if asker else []
+    if asker is None or not lines:
         return None
     pull = PullRequest(access, repository, claim.pull_request)
     queue = read_comment(pull.our_comment(is_ours)).queue

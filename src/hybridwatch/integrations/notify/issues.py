@@ -25,7 +25,7 @@ from hybridwatch.integrations.github.client import (
 from hybridwatch.integrations.notify.channels import Github, Gitlab
 from hybridwatch.integrations.notify.clients import Http, Receipt, UndeliveredError, read_secret
 from hybridwatch.integrations.notify.news import Message, News
-from hybridwatch.reports.escape import as_item, escape
+from hybridwatch.reports.escape import as_item, as_title, escape
 
 _TITLE: Final = 200
 _TEXT: Final = 1000
@@ -142,7 +142,7 @@ def build_wanted_issue(message: Message) -> WantedIssue:
     """Say how the issue of a topic shall be after a message."""
     marks = f"{_topic(message)}\n{_mark(message)}\n"
     return WantedIssue(
-        title=message.headline[:_TITLE],
+        title=as_title(message.headline)[:_TITLE],
         body="\n\n".join([*_paragraphs(message), _KEEPER, marks]),
         is_open=not message.news.is_end,
         is_done=message.news not in {News.CLOSED, News.NOT_REPEATED},

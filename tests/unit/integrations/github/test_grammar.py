@@ -172,6 +172,8 @@ SPEAKS = "@hybridwatch run smoke"
         ("@hybridwatch run ![smoke](http://x.test)", ["run \0"]),
         ("@hybridwatch run sm&#111;ke", ["run sm\0ke"]),
         ("@hybridwatch run smoke\\", ["run smoke\\"]),
+        (f"It costs $5 or US$6\n\n{SPEAKS}", ["run smoke"]),
+        (f"```\nkill $$\n```\n\n{SPEAKS}", ["run smoke"]),
     ],
 )
 def test_a_line_of_its_own_speaks_to_the_bot(body, lines) -> None:
@@ -218,7 +220,14 @@ SILENT = [
     "@hybrid&#119;atch run smoke",
     "**@hybridwatch** run smoke",
     "[@hybridwatch](http://x.test) run smoke",
+    f"$$\n{SPEAKS}\n$$",
+    f"$$\n\n{SPEAKS}\n\n$$",
+    f"> $$\n\n{SPEAKS}\n\n$$",
+    f"$a\n{SPEAKS}\nb$",
+    f"$`a\n{SPEAKS}\nb`$",
+    f"```math\n{SPEAKS}\n```",
     f"{SPEAKS}{' ' * 65_536}",
+    f"{SPEAKS}\n\n{'a ' * 4096}",
 ]
 
 

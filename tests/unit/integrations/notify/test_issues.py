@@ -1,6 +1,7 @@
 """One issue for each topic, on stand-ins of GitHub and GitLab: found again, never two."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -212,6 +213,23 @@ def test_hostile_texts_stay_texts(hub) -> None:
         assert "@all" not in text
         assert not any(line.lstrip("- ").startswith("/") for line in text.splitlines())
         assert text.count("<!-- hybridwatch-news") == 1
+
+
+def test_a_title_mentions_nobody_and_refers_to_nothing(hub) -> None:
+    """GitLab looks for people, issues and links in a title, too."""
+    what = "@all fixes #1, !2, &3 and GH-4 of octo/engine#5, see https://gitlab.test/a/b/-/issues/6"
+    content = Content(what, "", "smoke/\u202e@team", "", "warn", "speed")
+    hub.client().deliver(a_message(content=content), "")
+    ((title, _),) = hub.issues
+    assert not re.search(r"[@#!&][\w/]|GH-\d|://", title)
+    assert "\u202e" not in title
+    assert title.replace("\u200b", "").startswith(what)
+
+
+def test_a_title_is_no_longer_than_both_take(hub) -> None:
+    content = Content("@" * 400, "", "", "", "warn", "speed")
+    hub.client().deliver(a_message(content=content), "")
+    assert len(hub.issues[0][0]) <= 255
 
 
 def test_a_wrong_token_is_said_and_not_shown(hub, monkeypatch) -> None:
