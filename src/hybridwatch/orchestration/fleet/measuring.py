@@ -33,7 +33,7 @@ from hybridwatch.orchestration.fleet.cluster import (
 )
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.records.file_parts import BULK_SUFFIX, safe_name
+from hybridwatch.records.file_parts import name_bulk, safe_name
 from hybridwatch.records.store import list_records, read_file
 from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import GuardedProcess
@@ -164,7 +164,7 @@ def _read_result(results: Path, log: Path, reason: str) -> JobResult:
         extra = f"; found {len(records)} records instead of one" if records else ""
         return JobResult(printed, reason=reason + extra)
     (record,) = records
-    bulk = record.with_name(record.stem + BULK_SUFFIX)
+    bulk = name_bulk(record)
     try:
         content = read_file(record, MOST_RECORD_BYTES)
         beside = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None
