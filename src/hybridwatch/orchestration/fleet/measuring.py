@@ -5,7 +5,7 @@ import platform
 import queue
 import shutil
 import socket
-import sys
+import stat
 import tempfile
 import threading
 import time
@@ -37,6 +37,7 @@ from hybridwatch.records.file_parts import name_bulk, safe_name
 from hybridwatch.records.store import list_records, read_file
 from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import GuardedProcess
+from hybridwatch.system.python_command import python_command
 
 RESULTS_WORD: Final = "{results}"
 _LOG_BYTES: Final = 4 * 2**20
@@ -51,7 +52,7 @@ _MINUTE: Final = 60.0
 
 def build_job_command(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
-    us = (sys.executable, "-m", "hybridwatch")
+    us = python_command("-m", "hybridwatch")
     words = [*us, "run", job.scenario, "--results", RESULTS_WORD, *job.words]
     if job.options.line:
         words += ["--line", job.options.line]
@@ -98,11 +99,23 @@ def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> J
     place = Path(tempfile.gettempdir()) / name
     try:
         place.mkdir(mode=0o700, exist_ok=True)
+        _require_own(place)
         _tidy(place)
         with tempfile.TemporaryDirectory(dir=place) as folder:
             return _measured(work, place / "turn", Path(folder), is_wanted)
     except OSError as error:
         raise FleetError(f"{place}: cannot measure here: {error}") from error
+
+
+def _require_own(place: Path) -> None:
+    """Refuse a folder that another user made or can write: its name is known to all."""
+    status = place.lstat()
+    found = stat.filemode(status.st_mode), status.st_uid
+    if found != ("drwx------", os.getuid()):
+        raise FleetError(
+            f"{place}: cannot measure here: expected a folder of user {os.getuid()} alone "
+            f"(drwx------), found {found[0]} of user {found[1]}; remove it, or set TMPDIR"
+        )
 
 
 def _tidy(place: Path) -> None:
