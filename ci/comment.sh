@@ -22,6 +22,6 @@ bundle=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybri
 test -n "$bundle" || { echo "run $RUN sent no bundle: nothing was measured" >&2; exit 1; }
 gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" |
     head -c "$most_bytes" >"$scratch/bundle.zip"
-number=$("$bin/python" -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results")
+number=$("$bin/python" -P -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results")
 "$bin/hybridwatch" comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
     --results "$scratch/results"

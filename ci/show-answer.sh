@@ -37,7 +37,7 @@ bundle=$(gh api "repos/$GITHUB_REPOSITORY/actions/runs/$RUN/artifacts?name=hybri
 test -n "$bundle" || failed "it left nothing: see its log"
 gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" | head -c "$most_bytes" >"$scratch/bundle.zip" ||
     failed "what it left has more than $((most_bytes >> 20)) MiB, or could not be fetched"
-number=$("$bin/python" -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results") ||
+number=$("$bin/python" -P -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results") ||
     failed "what it left is not what a measurement leaves"
 test "$number" = "$PULL_REQUEST" || failed "what it left is of another pull request"
 test -d "$scratch/results/records" -o -f "$scratch/results/bisect.json" || failed "it left no record: see its log"

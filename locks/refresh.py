@@ -92,7 +92,7 @@ def resolve(wanted: list[str], *options: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         words = ["--quiet", "--dry-run", "--ignore-installed", "--report", str(report), *options]
-        subprocess.run([sys.executable, "-m", "pip", "install", *words, *wanted], check=True)
+        subprocess.run([sys.executable, "-P", "-m", "pip", "install", *words, *wanted], check=True)
         found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
         return found
 

@@ -34,7 +34,7 @@ from hybridwatch.api.answers import (
     SeriesPage,
 )
 from hybridwatch.errors import ApiError
-from hybridwatch.records.file_parts import BULK_SUFFIX
+from hybridwatch.records.file_parts import name_bulk
 from hybridwatch.reports.jsonform import AlertItem
 
 _MOST: Final = 200
@@ -131,7 +131,7 @@ class Client:
 
     def add_file(self, record: Path) -> Added:
         """Add a record, and the file of answers beside it, if there is one."""
-        beside = record.with_name(record.stem + BULK_SUFFIX)
+        beside = name_bulk(record)
         return self.add_run(record.read_bytes(), beside.read_bytes() if beside.exists() else None)
 
     def decide(

@@ -144,5 +144,5 @@ def _last_records(index: Index, world: World) -> Mapping[int, int]:
 
 def _as_of(whole: Index, last: int) -> Index:
     index = Index(whole.results, whole.database, whole._listed, whole._rules)
-    index._last = last
+    index._newest[0] = last
     return index

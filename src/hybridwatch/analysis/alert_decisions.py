@@ -139,7 +139,7 @@ def _checked_end(until: datetime | None, now: datetime) -> datetime:
     if not now < until <= now + LONGEST_MUTE:
         raise TriageError(
             f"mute: expected an end within the next {LONGEST_MUTE.days} days, found "
-            f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            f"{until.isoformat(sep=' ', timespec='minutes')}"
         )
     return until.astimezone(UTC)
 

@@ -6,7 +6,6 @@ Where a fleet measures, that goes into its queue, and out of it.
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,6 +33,7 @@ from hybridwatch.reports.escape import as_code, escape, fenced_lines
 from hybridwatch.reports.pull_request import render, render_title
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
+from hybridwatch.system.python_command import python_command
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.answering import AnswerOrder
@@ -153,7 +153,7 @@ def _to_be_measured(
 
 def _read(words: list[str], results: Path) -> tuple[int, str]:
     """Call a verb that reads, in a process that has no token; gives its status and its words."""
-    line = [sys.executable, "-m", "hybridwatch", *words, "--results", str(results)]
+    line = python_command("-m", "hybridwatch", *words, "--results", str(results))
     try:
         done = subprocess.run(
             line, env=_environment(os.environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

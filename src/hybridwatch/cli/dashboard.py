@@ -22,6 +22,7 @@ from hybridwatch.orchestration.nightly.access import (
     read_access,
 )
 from hybridwatch.system.home import HOME_VARIABLE, home, shipped
+from hybridwatch.system.python_command import python_command
 
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -115,7 +116,7 @@ def start(
         hosts: Address to listen on, then further names under which to answer.
         access: What stands between it and its readers.
     """
-    words = [sys.executable, "-m", "streamlit", "run", "server.py"]
+    words = [*python_command("-m", "streamlit", "run", "server.py")]
     options = {
         "server.address": hosts[0],
         "server.port": str(port),

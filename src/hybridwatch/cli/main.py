@@ -83,10 +83,14 @@ def unwritten(error: OSError) -> str | None:
     """
     if not (isinstance(error, BrokenPipeError) or error.errno in _FULL):
         return None
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _silence(sys.stdout)
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}cannot be written: {error.strerror or error}"
+
+
+def _silence(stream: IO[Any]) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -173,8 +177,11 @@ class _RefusalError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to standard error."""
-        for line in visible(self.message).splitlines():
-            click.echo(f"hybridwatch: {line}", file=file, err=True)
+        try:
+            for line in visible(self.message).splitlines():
+                click.echo(f"hybridwatch: {line}", file=file, err=True)
+        except OSError:  # the status says it
+            _silence(sys.stderr)
 
 
 class _EngineFailedError(_RefusalError):
@@ -332,5 +339,5 @@ def main() -> None:
             raise
         if isinstance(error, BrokenPipeError):
             sys.exit(NOBODY_READS)
-        click.echo(f"hybridwatch: {visible(why)}", err=True)
+        _RefusalError(why).show()
         sys.exit(_RefusalError.exit_code)

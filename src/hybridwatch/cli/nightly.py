@@ -1,7 +1,6 @@
 """``hybridwatch nightly``: one night of everything that is watched, for a timer to start."""
 
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from hybridwatch.orchestration.nightly.night import GATE, LOG, REPORT, NightErro
 from hybridwatch.reports.pull_request import render_title
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
+from hybridwatch.system.python_command import python_command
 from hybridwatch.system.stopping import stoppable
 
 
@@ -81,7 +81,7 @@ def command(
         commit=_commit(),
         results=results,
         policy=policy,
-        asv=(sys.executable, "-m", "asv"),
+        asv=python_command("-m", "asv"),
         config=asv_config or home() / "asv.conf.json",
         folder=home(),
         seconds=hours * 3600,

@@ -19,7 +19,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
-from hybridwatch.pages.screens import SCREENS, ScreenSource, open_view
+from hybridwatch.pages.screens import SCREENS, ScreenSource, build_view
 from hybridwatch.system.console_text import say
 
 
@@ -57,7 +57,8 @@ def page_command(screen: str, query: str, results: Path, out: Path) -> None:
 
     The file has the same words and numbers as the page whose address ends in SCREEN?QUERY, opens
     without a server, and contains the CSV of every table and chart. The exit status is 1 when the
-    query names something that is not there; the file says so too.
+    query names something that is not there; the file says so too. No file is written when the
+    records cannot be shown.
     """
     from hybridwatch.pages.html import static_page
 
@@ -66,7 +67,7 @@ def page_command(screen: str, query: str, results: Path, out: Path) -> None:
     now = datetime.now(UTC)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     source = ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
-    document = open_view(source, read_query(screen, query))
+    document = build_view(source, read_query(screen, query))
     write_file(out, static_page(document, now).encode(), told=True)
     for complaint in document.complaints:
         say(complaint, err=True)

@@ -168,8 +168,8 @@ def sql_command(statement: str, results: Path, form: str | None) -> None:
     """Run one SQL statement on stored results.
 
     Records that are new are read first, as by `hybridwatch index`. The statement can change
-    nothing. docs/database.md draws the tables and has examples; what SQL can say depends on the
-    database, SQLite or PostgreSQL.
+    nothing, and has two minutes. docs/database.md draws the tables and has examples; what SQL can
+    say depends on the database, SQLite or PostgreSQL.
     """
     require_folder(results)
     names, rows = ask(open_index(results).database, statement)

@@ -43,28 +43,29 @@ def store_command() -> None:
     """Verify the results folder."""
 
 
-@verb("check", "", "--seal", "--results s3://nightly-records/vllm --json", of=store_command)
+@verb("check", "", "--repair", "--results s3://nightly-records/vllm --json", of=store_command)
 @takes_results("Folder whose files are read.")
 @click.option("--seal", is_flag=True, help=f"Write digests of records that have none to {SUMS}.")
+@click.option("--repair", is_flag=True, help="Remove what a killed process left of a record.")
 @takes_json()
-def check(results: Path, seal: bool, as_json: bool) -> None:
+def check(results: Path, seal: bool, repair: bool, as_json: bool) -> None:
     """Verify the checksum of every record and verdict.
 
-    Exit status 1 when a file is damaged, was changed or is not there.
+    Exit status 1 when a file is damaged, was changed or is not there, or belongs to no record.
     """
     require_folder(results)
     with file_progress("files") as say:
-        found = check_store(results, say)
+        found = check_store(results, say, repair=repair)
     if seal and found.without_digest:
         add_digests(results, found.without_digest)
     if as_json:
-        print_json(store_check_to_json(found, sealed=seal))
+        print_json(store_check_to_json(found, sealed=seal, repaired=repair))
     else:
-        _print(found, sealed=seal)
-    leave(bad_news=found.wrong)
+        _print(found, sealed=seal, repaired=repair)
+    leave(bad_news=found.wrong or (found.leftovers and not repair))
 
 
-def store_check_to_json(found: StoreCheck, *, sealed: bool) -> dict[str, Any]:
+def store_check_to_json(found: StoreCheck, *, sealed: bool, repaired: bool) -> dict[str, Any]:
     """Give what was found as plain JSON; fields as in ``docs/json.md``."""
     return {
         "schema_version": 1,
@@ -74,10 +75,11 @@ def store_check_to_json(found: StoreCheck, *, sealed: bool) -> dict[str, Any]:
         "without_digest": list(found.without_digest),
         "sealed": sealed,
         "leftovers": found.leftovers,
+        "repaired": repaired,
     }
 
 
-def _print(found: StoreCheck, *, sealed: bool) -> None:
+def _print(found: StoreCheck, *, sealed: bool, repaired: bool) -> None:
     click.echo(
         f"{plural(found.records, 'record')}, {plural(found.verdicts, 'verdict')}: "
         + (f"{len(found.wrong)} wrong" if found.wrong else "as they were written")
@@ -89,7 +91,8 @@ def _print(found: StoreCheck, *, sealed: bool) -> None:
         unsealed = f"of schema version 1 without a digest; --seal writes it to {SUMS}"
         click.echo(f"{without} {f'had no digest: written to {SUMS}' if sealed else unsealed}")
     for name in found.leftovers:
-        click.echo(f"{one_line(name)}: has no record, left by a process that was killed")
+        fate = "removed" if repaired else "--repair removes it"
+        click.echo(f"{one_line(name)}: has no record, left by a process that was killed; {fate}")
 
 
 @verb("prune", "", "--answers-days 14 --every-days 90 --yes")

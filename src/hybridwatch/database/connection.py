@@ -9,6 +9,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -99,6 +100,8 @@ _PATIENCE_S: Final = 30
 """How long to wait for other writers, or for a server to answer."""
 _LONGEST_STATEMENT_S: Final = 120
 """A statement that a server has not answered by then is given up."""
+_INSTRUCTIONS: Final = 100_000
+"""Of SQLite, some milliseconds, after which it looks at the clock."""
 _CONNECTIONS: Final = 10
 """As many threads of one process talk to a server at a time; others wait for one of them."""
 _PRAGMAS: Final = (
@@ -239,11 +242,12 @@ class Database:
             yield
         except IntegrityError:
             raise  # not the database's but our own mistake
-        except SQLAlchemyError as error:
+        # A driver's own come from rows that are fetched as it gives them.
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             # Cut off from its cause, whose text is not ours to vouch for.
             raise self._error(f"{self.name}: {self._discreet(error)}") from None
 
-    def _discreet(self, error: SQLAlchemyError) -> str:
+    def _discreet(self, error: Exception) -> str:
         line = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
         for secret in self._secrets:
             line = line.replace(secret, "***")
@@ -313,14 +317,34 @@ _READ_ONLY: Final = {
 }
 
 
+_REFUSALS: Final = {
+    "interrupted": f"expected an answer in {_LONGEST_STATEMENT_S} s, found none",
+    "not authorized": "expected tables of this database alone, found another file (ATTACH)",
+}
+"""What SQLite says of a statement that was given up, or not begun, in words for people."""
+
+
 def ask(database: Database, statement: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
     """Answer one SQL statement.
 
-    A second statement behind it is refused. Gives the names of the columns, and the rows.
+    A second statement behind it is refused, as is another file (``ATTACH``); what is not answered
+    in two minutes is given up. Gives the names of the columns, and the rows.
     """
     with database.reading() as connection:
         connection.exec_driver_sql(_READ_ONLY[connection.dialect.name])
+        if database.file is not None:
+            _confine(connection.connection.dbapi_connection)
         return _answer_statement(connection, statement)
+
+
+def _confine(driver: Any) -> None:
+    """Have SQLite give up what takes too long, as a server does, and open no other file."""
+    deadline = time.monotonic() + _LONGEST_STATEMENT_S
+    driver.set_progress_handler(lambda: time.monotonic() > deadline, _INSTRUCTIONS)
+    opening = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
+    driver.set_authorizer(
+        lambda action, *_: sqlite3.SQLITE_DENY if action in opening else sqlite3.SQLITE_OK
+    )
 
 
 def _answer_statement(
@@ -339,6 +363,7 @@ def _answer_statement(
             raise DatabaseError("expected a statement that gives rows: SELECT …")
         return [column[0] for column in cursor.description], cursor.fetchall()
     except (driver_module.Error, driver_module.Warning) as error:
-        raise DatabaseError(f"the statement: {' '.join(str(error).split())}") from error
+        said = _REFUSALS.get(str(error), " ".join(str(error).split()))
+        raise DatabaseError(f"the statement: {said}") from error
     finally:
         cursor.close()

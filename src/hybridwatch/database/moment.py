@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -129,10 +129,11 @@ STANDING: Final = ("scenario", "digest", "baseline", "contender", "testbed", "me
 """What makes two verdicts answers to one question."""
 OWN: Final = tuple(c.name for c in VERDICT.c if c.name not in {"record", "question", "started_at"})
 """What a verdict says itself."""
+_Newest: TypeAlias = int | BindParameter[int]
 _BEFORE_ALL: Final = -(2**62)
 
 
-def every_level(last: int | BindParameter[int], *which: ColumnElement[bool]) -> Select[Any]:
+def every_level(last: _Newest, *which: ColumnElement[bool]) -> Select[Any]:
     """Ask for levels, metric by metric, oldest run first."""
     return (
         select(
@@ -164,7 +165,7 @@ def every_level(last: int | BindParameter[int], *which: ColumnElement[bool]) -> 
     )
 
 
-def counted_cells(last: int) -> Select[Any]:
+def counted_cells(last: _Newest) -> Select[Any]:
     """Ask for every series, with its number of runs and the start of the last one."""
     counted = (
         select(
@@ -183,7 +184,7 @@ def counted_cells(last: int) -> Select[Any]:
     )
 
 
-def last_medians(last: int, n: int) -> Select[Any]:
+def last_medians(last: _Newest, n: int) -> Select[Any]:
     """Ask for the contender's last ``n`` medians of each series and pair, oldest first."""
     age = func.row_number().over(
         partition_by=(LEVEL.c.series, LEVEL.c.pair),
@@ -210,7 +211,7 @@ def question_columns() -> Iterator[ColumnElement[Any]]:
         yield case(alone, else_=column).label(name) if name == "baseline" else column
 
 
-def every_verdict(last: int) -> Select[Any]:
+def every_verdict(last: _Newest) -> Select[Any]:
     """Ask for every verdict, oldest first, in the order of its report."""
     return (
         select(
@@ -238,7 +239,7 @@ def whatever_load(questions: Select[Any]) -> Select[Any]:
     return select(QUESTION.c.id).join(other, alike).where(other.c.id.in_(questions))
 
 
-def tallied(last: int, roles: Collection[str], special: Collection[str]) -> Select[Any]:
+def tallied(last: _Newest, roles: Collection[str], special: Collection[str]) -> Select[Any]:
     """Ask how many comparisons of each run say what, those of special metrics apart as well."""
     return (
         select(
@@ -255,7 +256,7 @@ def tallied(last: int, roles: Collection[str], special: Collection[str]) -> Sele
     )
 
 
-def is_latest(last: int) -> ColumnElement[bool]:
+def is_latest(last: _Newest) -> ColumnElement[bool]:
     """Say that a verdict is the newest on its question."""
     later = VERDICT.alias("later")
     newest = (
@@ -269,7 +270,7 @@ def is_latest(last: int) -> ColumnElement[bool]:
     return VERDICT.c.record == newest
 
 
-def holds_since(last: int) -> ColumnElement[Any]:
+def holds_since(last: _Newest) -> ColumnElement[Any]:
     """Give the moment since when a verdict holds without another on its question between."""
     other, same = VERDICT.alias("other"), VERDICT.alias("same")
     last_other = (
@@ -307,6 +308,10 @@ _POINTS: Final = _LEVELS.with_only_columns(
 )
 
 
+class RulesChangedError(DatabaseError):
+    """Another process has brought the database to other rules: the moment is over."""
+
+
 class StoreMoment:
     """What a store held at one moment.
 
@@ -328,7 +333,9 @@ class StoreMoment:
         self._listed = listed
         self._rules = rules
         with database.reading() as connection:
-            self._last = connection.scalar(select(func.max(RECORD.c.id))) or 0
+            newest = self._newest = [connection.scalar(select(func.max(RECORD.c.id))) or 0]
+        # Looked up when a statement runs: the database may be another by then.
+        self._last = bindparam("newest", type_=Integer, callable_=lambda: newest[0])
 
     def is_current(self) -> bool:
         """Whether the store still holds the same records; a listing, nothing is read."""
@@ -361,7 +368,7 @@ class StoreMoment:
         in base units) and ``n`` (how many).
         """
         cell = (scenario, int(version), digest, testbed, metric, statistic)
-        given = {**dict(zip(CELL, cell, strict=True)), "last": self._last}
+        given = {**dict(zip(CELL, cell, strict=True)), "last": self._newest[0]}
         return [_name_point(*row) for row in self._rows(_POINTS, given)]
 
     def report(self, record: str) -> bytes | None:
@@ -383,7 +390,7 @@ class StoreMoment:
     ) -> Sequence[tuple[Any, ...]]:
         with self.database.reading() as connection:
             if standing_rules(connection) != self._rules:
-                raise DatabaseError(explain_rebuild(self.database))
+                raise RulesChangedError(explain_rebuild(self.database))
             # As the driver gives them: nothing here is another type in Python than in the database,
             # and rows of SQLAlchemy's own take three times as long.
             rows: Sequence[tuple[Any, ...]] = connection.execute(wanted, given).cursor.fetchall()

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select
 
 from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.connection import Database, with_database
@@ -18,6 +18,7 @@ from hybridwatch.database.moment import (
     HISTORY,
     OWN,
     STANDING,
+    RulesChangedError,
     Series,
     StoreMoment,
     build_frame,
@@ -47,6 +48,7 @@ from hybridwatch.database.schema import (
     VERDICT,
 )
 from hybridwatch.database.writing import find_new, judged_by_all, put_in_place
+from hybridwatch.errors import DatabaseError
 
 _TIMES: Final = ("started_at", "committed_at")
 _OF_RUN: Final = tuple(
@@ -63,24 +65,30 @@ class Index(StoreMoment):
     Made of what ``StoreMoment`` is made of.
     """
 
+    _is_anew = False
+
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many ``records`` (of them ``runs`` and ``broken``), ``values`` and ``verdicts``."""
-        with self.database.reading() as connection:
 
-            def count(what: ColumnElement[Any], number: ColumnElement[int]) -> int:
-                # A sum is not looked up in the table's order: a smaller index will do.
-                return connection.scalar(select(what).where(number + 0 <= self._last)) or 0
+        def count(what: ColumnElement[Any], number: ColumnElement[int]) -> ScalarSelect[Any]:
+            # A sum is not looked up in the table's order: a smaller index will do.
+            return select(what).where(number + 0 <= self._last).scalar_subquery()
 
-            records = count(func.count(), RECORD.c.id)
-            runs = count(func.count(), RUN.c.record)
-            return {
-                "records": records,
-                "runs": runs,
-                "values": int(count(func.sum(LEVEL.c.n), LEVEL.c.record)),
-                "verdicts": count(func.count(), VERDICT.c.record),
-                "broken": records - runs,
-            }
+        wanted = select(
+            count(func.count(), RECORD.c.id),
+            count(func.count(), RUN.c.record),
+            count(func.sum(LEVEL.c.n), LEVEL.c.record),
+            count(func.count(), VERDICT.c.record),
+        )
+        ((records, runs, values, verdicts),) = self._rows(wanted)
+        return {
+            "records": records,
+            "runs": runs,
+            "values": int(values or 0),
+            "verdicts": verdicts,
+            "broken": records - runs,
+        }
 
     def runs(self, scenario: str | None = None) -> pd.DataFrame:
         """Give every side of every run, or of those of one scenario, oldest first.
@@ -331,6 +339,22 @@ class Index(StoreMoment):
     def _frame(self, wanted: Select[Any]) -> pd.DataFrame:
         return build_frame(wanted, self._rows(wanted))
 
+    def _rows(
+        self, wanted: Select[Any], given: Mapping[str, Any] | None = None
+    ) -> Sequence[tuple[Any, ...]]:
+        """Ask the database; a file of which a part is damaged is made anew from the records."""
+        try:
+            return super()._rows(wanted, given)
+        except RulesChangedError:
+            raise
+        except DatabaseError:
+            if self.database.file is None or self._is_anew:
+                raise
+        newest = self._newest  # that of the statement
+        vars(self).update(vars(_bring_up(self.results, Database.temporary())), _is_anew=True)
+        newest[:] = self._newest
+        return super()._rows(wanted, {**given, "last": newest[0]} if given else None)
+
 
 def _placed(levels: pd.DataFrame) -> pd.DataFrame:
     """Number the runs of a series in time."""
@@ -359,16 +383,18 @@ def open_index(results: Path, say: Say = lambda *_: None, *, rebuild: bool = Fal
     ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
     that is not needed after a change of the rules, which a database notices by itself.
     """
+    return with_database(results, partial(_bring_up, results, say=say, rebuild=rebuild))
 
-    def bring_up(database: Database) -> Index:
-        rules = rules_digest()
-        # What a copy holds is as new as it was: there is nothing to make again in it.
-        again = rebuild and database.kept
-        listed, new = find_new(database, results, rules, judged=True, rebuild=again)
-        say(0, len(new))
-        rows = judged_by_all(new, say)
-        while batch := list(islice(rows, BATCH)):
-            put_in_place(database, rules, batch)
-        return Index(results, database, listed, rules)
 
-    return with_database(results, bring_up)
+def _bring_up(
+    results: Path, database: Database, say: Say = lambda *_: None, *, rebuild: bool = False
+) -> Index:
+    rules = rules_digest()
+    # What a copy holds is as new as it was: there is nothing to make again in it.
+    again = rebuild and database.kept
+    listed, new = find_new(database, results, rules, judged=True, rebuild=again)
+    say(0, len(new))
+    rows = judged_by_all(new, say)
+    while batch := list(islice(rows, BATCH)):
+        put_in_place(database, rules, batch)
+    return Index(results, database, listed, rules)

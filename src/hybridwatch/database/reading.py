@@ -25,7 +25,7 @@ from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.errors import HybridwatchError, RecordError
-from hybridwatch.records.file_parts import BULK_SUFFIX
+from hybridwatch.records.file_parts import name_bulk
 from hybridwatch.records.identity import Named, Testbed, name_line
 from hybridwatch.records.role import name_role
 from hybridwatch.records.run import Run
@@ -88,7 +88,7 @@ def _stamp_in(mirror: Mirror | None) -> Callable[[Path], Stamp]:
     record may not have been fetched: sizes alone are the same on every machine.
     """
     written = _written if mirror is None else partial(_in_store, mirror)
-    return lambda path: Stamp(*written(path), *written(path.with_name(path.stem + BULK_SUFFIX)))
+    return lambda path: Stamp(*written(path), *written(name_bulk(path)))
 
 
 def _in_store(mirror: Mirror, path: Path) -> tuple[int, int]:

@@ -40,6 +40,7 @@ from hybridwatch.database.schema import (
 )
 from hybridwatch.errors import DatabaseError
 from hybridwatch.system.guard import end_with_parent
+from hybridwatch.system.python_command import python_command
 
 Named: TypeAlias = tuple[str, Listed]
 """A record's name and where it lies."""
@@ -330,7 +331,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(os.getpid())],
+            python_command("-m", __name__, str(os.getpid())),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -25,6 +25,7 @@ from packaging.utils import canonicalize_name
 from hybridwatch.engines.commits import NATIVE, PACKAGE, git
 from hybridwatch.engines.other_python import Installed
 from hybridwatch.errors import BuildError
+from hybridwatch.system.python_command import python_command
 
 COMPILED: Final = (".so", ".pyd", ".a", ".o")
 GENERATED: Final = "_version.py"
@@ -228,10 +229,10 @@ def _link(target: Path, link: Path) -> None:
 
 def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
     """Write down which commit a tree is at, as the plugin finds it."""
-    command = [str(python), "-m", "hybridwatch_engine.revision", str(tree.package)]
+    words = ("-m", "hybridwatch_engine.revision", str(tree.package))
     try:
         done = subprocess.run(
-            command,
+            python_command(*words, python=python),
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,

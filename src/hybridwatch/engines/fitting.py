@@ -22,6 +22,7 @@ from hybridwatch.scenarios.scenario import Scenario, list_numbers
 from hybridwatch.scenarios.workload import Workload
 from hybridwatch.system.home import foreign_environment, layers
 from hybridwatch.system.nvidia import Device
+from hybridwatch.system.python_command import python_command
 
 
 def misfit(scenario: Scenario, side: BuildRequest) -> str | None:
@@ -134,8 +135,8 @@ def model_folder(scenario: Scenario, name: str, models: Path, key: str = "model"
 
 def _fetched(scenario: Scenario, build: BuildSpec) -> Checkpoint:
     name = scenario.model
-    command = [str(build.interpreter), "-m", "hybridwatch_engine.hub", name]
-    command += [scenario.revision] if scenario.revision is not None else []
+    words = [name] if scenario.revision is None else [name, scenario.revision]
+    command = python_command("-m", "hybridwatch_engine.hub", *words, python=build.interpreter)
     ended: int | None = None
     try:
         done = subprocess.run(

@@ -14,7 +14,6 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
@@ -30,6 +29,7 @@ from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.preflight import require_gpu, require_python, require_wheels
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import is_checkout, is_extending, shipped_engine
+from hybridwatch.system.python_command import python_command
 
 
 def plugin_digest(home: Path) -> str | None:
@@ -174,7 +174,7 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     """
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))
-    fetch = (sys.executable, "-m", "pip", "download", *_PLAIN, *options)
+    fetch = python_command("-m", "pip", "download", *_PLAIN, *options)
     packages = _packages(build, _index(build, say))
     _do(build, [(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
@@ -217,8 +217,9 @@ def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[_Step]:
 def _steps(
     build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
 ) -> Iterator[_Step]:
-    make = (str(build.interpreter), "-m", "pip", "install", *_PLAIN, *pip.source(wheels))
-    yield "environment", (sys.executable, "-m", "venv", str(build.environment))
+    words = ("-m", "pip", "install", *_PLAIN, *pip.source(wheels))
+    make = python_command(*words, python=build.interpreter)
+    yield "environment", python_command("-m", "venv", str(build.environment))
     for title, what in _packages(build, index):
         yield title, (*make, *what)
     # The lock brings setuptools, so that building the plugin downloads nothing.

@@ -8,6 +8,7 @@ from typing import Final
 
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import own_folders
+from hybridwatch.system.python_command import python_command
 
 SETTINGS: Final = "HYBRIDWATCH_ENGINE"
 """The variable of an engine's environment that has the plugin's settings, as JSON."""
@@ -132,7 +133,7 @@ class Launch:
         arguments = [
             word for name, value in options.items() for word in (f"--{name}", value) if word
         ]
-        server = [str(self.python), "-m", "hybridwatch_engine.serve"]
+        server = python_command("-m", "hybridwatch_engine.serve", python=self.python)
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
     def _layout(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
 from hybridwatch.errors import EngineError
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
+from hybridwatch.system.python_command import python_command
 
 _TIMEOUT_S: Final = 30.0
 
@@ -178,7 +179,7 @@ class LoadClient:
             # No wishes for the plugin: this process holds no engine.
             quiet = {"HF_HUB_OFFLINE": "1", "HYBRIDWATCH_ENGINE": ""}
             self._process = ConversingProcess(
-                [str(self.launch.python), "-m", "hybridwatch_engine.load_client"],
+                python_command("-m", "hybridwatch_engine.load_client", python=self.launch.python),
                 self._log,
                 {**self.launch.environment, **without_proxy(), **quiet},
                 folder=(self.launch.tokenizer or self.launch.model).parent,

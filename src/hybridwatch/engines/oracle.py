@@ -12,6 +12,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
 from hybridwatch.system.guarded import ConversingProcess
+from hybridwatch.system.python_command import python_command
 
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0
 """A token takes a pass over the whole text; a model of ours needs a minute for a scenario."""
@@ -60,7 +61,8 @@ class OracleWorker:
 
     def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
         require_installed(build)
-        command = [str(build.interpreter), "-m", _MODULE, str(model), "--serve"]
+        words = ("-m", _MODULE, str(model), "--serve")
+        command = python_command(*words, python=build.interpreter)
         self._model = model
         # The harness's own paths must not reach into the engine's world.
         self._process = ConversingProcess(command, log, {"PYTHONPATH": "", **_OFFLINE})

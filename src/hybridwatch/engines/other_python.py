@@ -25,6 +25,7 @@ from hybridwatch.engines.install import mark_finished
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.scenario import list_numbers
 from hybridwatch.system.home import foreign_environment, is_extending
+from hybridwatch.system.python_command import python_command
 
 _LIMIT_S: Final = 120.0
 _LOOKING: Final = """
@@ -72,7 +73,7 @@ def look_at(python: Path) -> Installed:
     """Ask an interpreter what it has; one that does not start or has no vLLM is refused."""
     try:
         done = subprocess.run(
-            [str(python), "-c", _LOOKING],
+            python_command("-c", _LOOKING, python=python),
             # Not where a folder ``vllm`` may lie: it would be found before the installed one.
             cwd="/",
             env=foreign_environment(),
@@ -162,7 +163,7 @@ def output_of(
     """
     try:
         done = subprocess.run(
-            [str(python), "-m", *words],
+            python_command("-m", *words, python=python),
             env={**foreign_environment(), **variables},
             input=given,
             capture_output=True,

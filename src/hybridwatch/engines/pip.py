@@ -9,7 +9,6 @@ index of packages as pip reads it (PEP 503).
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from hybridwatch.errors import BuildError
+from hybridwatch.system.python_command import python_command
 
 OPTIONS: Final = ("--disable-pip-version-check", "--no-input")
 
@@ -54,7 +54,7 @@ def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
     own does not answer either, since pip would ask there for minutes; then ``say`` gets a line.
     """
     listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"],
+        python_command("-m", "pip", "config", "list"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -129,7 +129,7 @@ def wheel(what: str, folder: Path, heard: Callable[[str], None] = lambda _: None
     wheel may be in the folder.
     """
     options = ("--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--dest")
-    command = (sys.executable, "-m", "pip", "download", *OPTIONS, *options, str(folder), what)
+    command = python_command("-m", "pip", "download", *OPTIONS, *options, str(folder), what)
     call(command, f"{what}: pip cannot have it:", heard=heard)
     (found,) = folder.glob("*.whl")
     return found

@@ -25,6 +25,7 @@ from hybridwatch.engines.launch import HOST
 from hybridwatch.errors import BuildError, GpuError, MachineError
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
+from hybridwatch.system.python_command import python_command
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
@@ -303,7 +304,7 @@ def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[
     """
     options = ("--dry-run", "--ignore-installed", "--quiet", *pip.OPTIONS, *pip.source(wheels))
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, *arguments],
+        python_command("-m", "pip", "install", *options, *arguments),
         env=pip.environment(wheels),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -8,7 +8,6 @@ through both. Everything is on this machine and listens on loopback only.
 import json
 import socket
 import ssl
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -23,6 +22,7 @@ from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.system.guarded import GuardedProcess
+from hybridwatch.system.python_command import python_command
 
 _POLL_S: Final = 0.2
 _HEALTH_S: Final = 5.0
@@ -243,7 +243,7 @@ class DisaggregatedServer(Stopped):
     def _start_proxy(self, log: Path) -> GuardedProcess:
         options = {"port": str(self._port), PREFILL: self._prefill.url, DECODE: self._decode.url}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        command = [sys.executable, "-m", "hybridwatch.engines.pair_proxy", *words]
+        command = python_command("-m", "hybridwatch.engines.pair_proxy", *words)
         proxy = GuardedProcess(command, log, {})
         self._running.callback(proxy.stop)
         return proxy

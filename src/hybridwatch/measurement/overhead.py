@@ -23,6 +23,7 @@ from hybridwatch.measurement.phase import measure
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
+from hybridwatch.system.python_command import python_command
 
 _BY_HAND: Final = (
     "from vllm.benchmarks import serve\n"
@@ -47,8 +48,7 @@ def by_hand(pool: EnginePool, work: Path) -> float:
     load = pool.scenario.workload.generation
     subprocess.run(
         [
-            str(server.launch.python),
-            *("-c", _BY_HAND),
+            *python_command("-c", _BY_HAND, python=server.launch.python),
             *client_arguments(server.launch, server.url, load, file),
         ],
         cwd=server.launch.model.parent,

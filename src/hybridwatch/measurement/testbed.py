@@ -35,6 +35,7 @@ from hybridwatch.records.identity import Harness, Testbed
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
 from hybridwatch.system.home import foreign_environment, is_checkout, shipped
+from hybridwatch.system.python_command import python_command
 
 
 def harness_identity() -> Harness:
@@ -182,9 +183,8 @@ def _gpus() -> dict[str, Any]:
 def _imports(build: BuildRequest) -> dict[str, Any]:
     """Import each module in the build's own Python; the first that does not come is the error."""
     modules = (*_MODULES, _KERNELS)
-    command = [str(build.spec.interpreter), "-c", _IMPORTING, *modules]
     done = subprocess.run(
-        command,
+        python_command("-c", _IMPORTING, *modules, python=build.spec.interpreter),
         env=foreign_environment(),
         capture_output=True,
         text=True,

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
@@ -52,6 +53,11 @@ def safe_name(text: str) -> str:
     ``-``. The name is never hidden (no leading dot), never empty, and has at most 120 characters.
     """
     return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST_NAME] or "unnamed"
+
+
+def name_bulk(record: Path) -> Path:
+    """Name the file that lies next to a record, if it has one."""
+    return record.with_name(record.stem + BULK_SUFFIX)
 
 
 def build_stem(run: Run) -> str:

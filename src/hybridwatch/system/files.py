@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -111,9 +111,25 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+HALVES: Final = ".half-*.tmp"
+"""Pattern of the names of files that are not whole."""
+
+
 def hidden(purpose: str) -> str:
     """Make up a file name that no listing takes for a record: leading dot, own suffix."""
     return f".{purpose}-{secrets.token_hex(8)}.tmp"
+
+
+@contextmanager
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """Wait until no other claims a folder, and claim it; where its file system cannot, go on."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # NFS, for one, locks only what is open for writing
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class GuardedProcess:
         options = [] if stdin is None else [f"--stdin={stdin}"]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-S", guard.__file__, *options, *command],
+                [sys.executable, "-I", "-S", guard.__file__, *options, *command],
                 stdin=subprocess.PIPE,
                 stdout=file if stdout is None else stdout,
                 stderr=file,

@@ -230,6 +230,8 @@ def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said,
         ({"action": "note", "text": "a\x07"}, "note"),
         ({"action": "mute", "text": ""}, "mute"),
         ({"action": "mute", "until": "2026-12-01T00:00:00"}, "until"),
+        ({"action": "mute", "until": "0001-01-01T00:00:00+14:00"}, "mute"),
+        ({"action": "mute", "until": "9999-12-31T23:59:59-14:00"}, "mute"),
         ({"action": "note", "text": "x", "until": "2099-12-01T00:00:00Z"}, "until"),
         ({"action": "note", "text": "x", "version": "0"}, "version"),
         ({"action": "note", "text": "x", "who": "eve"}, "who"),
@@ -238,6 +240,8 @@ def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said,
 def test_an_answer_that_is_none_is_told_where(robot, results, said, field) -> None:
     refused = answer(robot, the_alert(robot), **said)
     assert (refused.status_code, refused.json()["field"]) == (422, field)
+    assert refused.json()["expected"]
+    assert refused.json()["found"]
     with open_triage(results) as triage:
         assert triage.decisions() == {}
 

@@ -61,7 +61,7 @@ def test_study_runs_in_the_python_of_its_build(tmp_path):
         tmp_path, '[[stages]]\nid = "a"\nwhy = "b"\nlimit_s = 5\nstudy = ["x"]\nbuild = "{older}"\n'
     ).stages
     assert stage.command[0].endswith(".engines/cuda-0.21.0/bin/python")
-    assert stage.command[1:] == ("-m", "hybridwatch_engine_lab.studies.x")
+    assert stage.command[1:] == ("-P", "-m", "hybridwatch_engine_lab.studies.x")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
+from hybridwatch.errors import RecordError
+from hybridwatch.pages.screens import overview
 from hybridwatch.records.store import list_records, write_run
 from tests.builders import BASELINE, NEWER, a_run
 from tests.store_builders import REGRESSED, as_version_1
@@ -134,6 +136,18 @@ def test_a_query_that_cannot_be_answered_is_bad_news(tmp_path: Path) -> None:
     assert outcome.exit_code == 1
     assert "The link asks for run '0', which is not in this store." in outcome.output
     assert "which is not in this store" in out.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_shown_is_an_error_and_no_file(tmp_path: Path, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise RecordError("baselines.toml: expected TOML")
+
+    monkeypatch.setattr(overview, "show", fail)
+    out = tmp_path / "x.html"
+    words = ["page", "overview", "--results", str(tmp_path), "--out", str(out)]
+    outcome = CliRunner().invoke(cli, words)
+    assert (outcome.exit_code, out.exists()) == (2, False)
+    assert "hybridwatch: baselines.toml: expected TOML" in outcome.output
 
 
 def test_what_cannot_be_written_or_is_no_screen_is_a_wrong_call(tmp_path: Path) -> None:

@@ -78,6 +78,15 @@ def test_an_answer_that_cannot_be_written_is_no_bad_news(results, words):
     assert done.stderr.decode() == "hybridwatch: cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", [("records",), ("nonsense",), ("compare", "nonsense")])
+def test_the_status_is_that_of_an_error_where_not_even_the_error_can_be_written(results, words):
+    with Path("/dev/full").open("wb") as full:
+        command = [*PROGRAM, *words]
+        variables = {**os.environ, "HYBRIDWATCH_RESULTS": str(results)}
+        done = subprocess.run(command, stdout=full, stderr=full, env=variables, check=False)
+    assert done.returncode == 2
+
+
 @pytest.mark.parametrize("words", [("records",), ("export", "--to", "csv")])
 def test_a_reader_that_leaves_is_no_bad_news_either(results, words):
     read, write = os.pipe()

@@ -196,3 +196,17 @@ def test_a_statement_that_takes_too_long_is_given_up(own, tmp_path, monkeypatch)
         database.reading() as connection,
     ):
         connection.exec_driver_sql("SELECT pg_sleep(600)")
+
+
+@pytest.mark.parametrize("damage", [bytes(30_000), b"\xff" * 30_000])
+def test_pages_that_are_damaged_behind_the_first_are_no_obstacle(tmp_path, damage):
+    for number in range(1, 4):
+        add(tmp_path, number)
+    before = answers_of(opened(tmp_path).index)
+    path = tmp_path / DATABASE_FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole[:60_000] + damage + whole[60_000 + len(damage) :])
+    index = opened(tmp_path).index
+    assert answers_of(index) == before
+    assert not index.kept
+    assert path.stat().st_size == len(whole), "people's decisions may be in it"

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
+from hybridwatch.database import connection
 from tests.unit.database.stores import add, opened
 
 PAGE = Path(__file__).parents[3] / "docs" / "database.md"
@@ -137,3 +138,21 @@ def test_folder_that_is_none_is_a_wrong_call(tmp_path):
     answer = ask_index("--results", str(tmp_path / "none"))
     assert answer.exit_code == 2
     assert "expected a folder of records" in answer.output
+
+
+def test_no_other_file_is_opened(tmp_path):
+    add(tmp_path, 1)
+    other = tmp_path / "other.sqlite"
+    answer = ask_sql(tmp_path, f"ATTACH '{other}' AS other")
+    assert answer.exit_code == 2
+    assert "expected tables of this database alone, found another file" in answer.output
+    assert not other.exists()
+
+
+def test_a_statement_without_an_end_is_given_up(tmp_path, monkeypatch):
+    add(tmp_path, 1)
+    monkeypatch.setattr(connection, "_LONGEST_STATEMENT_S", 0.2)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    answer = ask_sql(tmp_path, endless)
+    assert answer.exit_code == 2
+    assert "the statement: expected an answer in 120 s, found none" in answer.output

@@ -69,7 +69,7 @@ def test_a_model_of_the_hub_is_fetched_at_its_revision(build, tmp_path):
     found = find_checkpoint(HUB.model_copy(update={"revision": "main"}), build, tmp_path)
     assert found == Checkpoint(Path("/cache/abc"), revision="abc")
     asked = build.interpreter.with_name("asked").read_text().split()
-    assert asked == ["-m", "hybridwatch_engine.hub", HUB.model, "main"]
+    assert asked == ["-P", "-m", "hybridwatch_engine.hub", HUB.model, "main"]
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     plan = PrunePlan((Removal("a", What.RECORD, 1),), 1, {"1f0a9c3e": "why"})
     fields |= set(keys_of(plan_to_json(plan, removed=False)))
     wrong = StoreCheck(wrong={"a.json": "why"})
-    fields |= set(keys_of(store_check_to_json(wrong, sealed=False)))
+    fields |= set(keys_of(store_check_to_json(wrong, sealed=False, repaired=False)))
     fields |= set(keys_of(index_to_json(open_index(tmp_path))))
     fields |= set(keys_of(search_to_json("smoke/x", a_search(), "hybridwatch bisect", 1.5)))
     fields |= set(keys_of(releases_to_json("1.0", ["1.1"], [TRACKED])))

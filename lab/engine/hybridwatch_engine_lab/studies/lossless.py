@@ -97,7 +97,7 @@ def _ask(setup: argparse.Namespace, *, mode: str, method: str, runner: str) -> d
             words += [f"--{name}", str(options[name])]
     words += ["--without", *setup.without]
     done = subprocess.run(
-        [sys.executable, "-m", "hybridwatch_engine_lab.studies.lossless", *words],
+        [sys.executable, "-P", "-m", "hybridwatch_engine_lab.studies.lossless", *words],
         env={**os.environ, **SETTINGS, **SETTINGS_OF_CPU, VARIABLE: json.dumps(_WISHES[runner])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

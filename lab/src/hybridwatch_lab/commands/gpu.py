@@ -19,6 +19,7 @@ from hybridwatch.measurement.testbed import list_facts
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home, shipped_engine
+from hybridwatch.system.python_command import python_command
 from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignPlan, CampaignSubject, load_plan
 from hybridwatch_lab.gpu.campaign.runner import Campaign, End, StageEntry, run_campaign
@@ -213,7 +214,7 @@ def campaign_command(
         older=parse_label(older),
         results=results.resolve(),
         models=home() / "models",
-        harness=(sys.executable, "-m", "hybridwatch"),
+        harness=python_command("-m", "hybridwatch"),
         slowdown=slowdown,
     )
     plan = load_plan(plan_file or shipped_engine(home()) / PLAN_FILE.name, subject)

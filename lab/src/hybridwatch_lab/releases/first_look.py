@@ -6,7 +6,6 @@ so what is looked at is what the commit has, and a table that was read here befo
 
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.home import HOME_VARIABLE
+from hybridwatch.system.python_command import python_command
 from hybridwatch_lab.releases.tables import Probed
 
 GROUP: Final = "smoke"
@@ -91,7 +91,7 @@ class FirstLook:
             "PYTHONPATH": str(self._checkout / "src"),
             "COLUMNS": "1000",
         }
-        command = (sys.executable, "-m", "hybridwatch", *words)
+        command = python_command("-m", "hybridwatch", *words)
         with answer.open("wb") as file:
             process = GuardedProcess(
                 command, log, environment, folder=self._checkout, stdout=file.fileno()

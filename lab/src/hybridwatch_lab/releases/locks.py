@@ -1,7 +1,6 @@
 """What the locks of all builds have in common: their form, and how pip resolves for them."""
 
 import json
-import sys
 import tempfile
 import time
 import zipfile
@@ -17,10 +16,11 @@ from packaging.utils import canonicalize_name
 from hybridwatch.engines import pip
 from hybridwatch.engines.pip import BIG_DOWNLOAD
 from hybridwatch.errors import BuildError
+from hybridwatch.system.python_command import python_command
 from hybridwatch_lab.releases.published import published
 
 FOLDER: Final = Path("engine") / "locks"
-PIP: Final = (sys.executable, "-m", "pip", *pip.OPTIONS)
+PIP: Final = python_command("-m", "pip", *pip.OPTIONS)
 Heard = Callable[[str], None]
 """Takes each line that pip prints, as soon as it does."""
 
@@ -176,7 +176,7 @@ def cuda_lock(release: str, day: date, heard: Heard) -> str:
 def _newer_pip(folder: Path) -> tuple[str, ...]:
     """Make an environment whose pip can be shown an index as it was."""
     place = folder / "env"
-    pip.call((sys.executable, "-m", "venv", str(place)), "no environment for a newer pip:")
+    pip.call(python_command("-m", "venv", str(place)), "no environment for a newer pip:")
     newer = (str(place / "bin" / "python"), *PIP[1:])
     pip.call((*newer, "install", "--upgrade", "pip>=26"), "no newer pip:")
     return newer

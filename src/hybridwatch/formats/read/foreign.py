@@ -124,9 +124,9 @@ class DocumentNode:
         """Give a time from a text such as ``example``; where that names no zone it is UTC."""
         try:
             moment = datetime.fromisoformat(self.text())
-        except ValueError:
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (OverflowError, ValueError):
             raise self.wrong(f"a date such as {example}") from None
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
     def wrong(self, wanted: str) -> IngestError:
         """Say what was expected here, and what is here instead."""

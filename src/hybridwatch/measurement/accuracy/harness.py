@@ -5,7 +5,6 @@ hung, or when the harness was interrupted. A sample log that is not whole is ref
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -17,7 +16,9 @@ from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import Answer
 from hybridwatch.scenarios.scenario import Accuracy
 from hybridwatch.system.guarded import ConversingProcess, GuardedProcess, without_proxy
+from hybridwatch.system.python_command import python_command
 
+_EVALUATE: Final = "hybridwatch.measurement.accuracy.evaluate"
 NO_TEXT: Final = "<<hybridwatch: the engine answered null>>"
 """What lm-eval has to write for an answer that is ``null``; by itself it writes an empty one,
 and a broken answer would pass for a wrong one."""
@@ -177,7 +178,7 @@ class LmEval:
             self.stop()
             self._offline = offline
             self._process = ConversingProcess(
-                [sys.executable, "-m", "hybridwatch.measurement.accuracy.evaluate"],
+                python_command("-m", _EVALUATE),
                 self._work_dir / _LOG,
                 _environment(offline=offline),
                 folder=self._work_dir,
@@ -201,7 +202,7 @@ def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
     foreign = [name for name in tasks if _eval_name(name) == name]
     if not foreign:
         return
-    command = [sys.executable, "-m", "hybridwatch.measurement.accuracy.evaluate", *foreign]
+    command = python_command("-m", _EVALUATE, *foreign)
     try:
         _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
     except MeasurementError as error:
@@ -227,7 +228,7 @@ def _environment(*, offline: bool) -> dict[str, str]:
 
 
 def _finish(
-    command: list[str], work_dir: Path, environment: dict[str, str], timeout_s: float
+    command: Sequence[str], work_dir: Path, environment: dict[str, str], timeout_s: float
 ) -> None:
     """Run a command of lm-eval's to its end."""
     log = work_dir / _LOG

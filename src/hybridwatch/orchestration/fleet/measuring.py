@@ -5,7 +5,7 @@ import platform
 import queue
 import shutil
 import socket
-import sys
+import stat
 import tempfile
 import threading
 import time
@@ -33,10 +33,11 @@ from hybridwatch.orchestration.fleet.cluster import (
 )
 from hybridwatch.orchestration.fleet.job import Job
 from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
-from hybridwatch.records.file_parts import BULK_SUFFIX, safe_name
+from hybridwatch.records.file_parts import name_bulk, safe_name
 from hybridwatch.records.store import list_records, read_file
 from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import GuardedProcess
+from hybridwatch.system.python_command import python_command
 
 RESULTS_WORD: Final = "{results}"
 _LOG_BYTES: Final = 4 * 2**20
@@ -51,7 +52,7 @@ _MINUTE: Final = 60.0
 
 def build_job_command(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
-    us = (sys.executable, "-m", "hybridwatch")
+    us = python_command("-m", "hybridwatch")
     words = [*us, "run", job.scenario, "--results", RESULTS_WORD, *job.words]
     if job.options.line:
         words += ["--line", job.options.line]
@@ -98,11 +99,23 @@ def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> J
     place = Path(tempfile.gettempdir()) / name
     try:
         place.mkdir(mode=0o700, exist_ok=True)
+        _require_own(place)
         _tidy(place)
         with tempfile.TemporaryDirectory(dir=place) as folder:
             return _measured(work, place / "turn", Path(folder), is_wanted)
     except OSError as error:
         raise FleetError(f"{place}: cannot measure here: {error}") from error
+
+
+def _require_own(place: Path) -> None:
+    """Refuse a folder that another user made or can write: its name is known to all."""
+    status = place.lstat()
+    found = stat.filemode(status.st_mode), status.st_uid
+    if found != ("drwx------", os.getuid()):
+        raise FleetError(
+            f"{place}: cannot measure here: expected a folder of user {os.getuid()} alone "
+            f"(drwx------), found {found[0]} of user {found[1]}; remove it, or set TMPDIR"
+        )
 
 
 def _tidy(place: Path) -> None:
@@ -164,7 +177,7 @@ def _read_result(results: Path, log: Path, reason: str) -> JobResult:
         extra = f"; found {len(records)} records instead of one" if records else ""
         return JobResult(printed, reason=reason + extra)
     (record,) = records
-    bulk = record.with_name(record.stem + BULK_SUFFIX)
+    bulk = name_bulk(record)
     try:
         content = read_file(record, MOST_RECORD_BYTES)
         beside = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None

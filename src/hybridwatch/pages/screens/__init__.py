@@ -48,6 +48,20 @@ def open_view(source: ScreenSource, address: Address) -> Document:
     Raises:
         KeyError: There is no such screen.
     """
+    try:
+        return build_view(source, address)
+    except HybridwatchError as error:
+        trouble = Notice("This view cannot be shown", tuple(str(error).splitlines()))
+        return Document(SCREENS[address.screen].title, (trouble,), address=address)
+
+
+def build_view(source: ScreenSource, address: Address) -> Document:
+    """Give what a view says, as ``open_view``.
+
+    Raises:
+        KeyError: There is no such screen.
+        HybridwatchError: The store cannot be read.
+    """
     screen = SCREENS[address.screen]
     show: Show = pkgutil.resolve_name(screen.show or f"{__name__}.{screen.name}:show")
     query = ViewQuery(address)
@@ -57,10 +71,6 @@ def open_view(source: ScreenSource, address: Address) -> Document:
         # Another thing of its kind would be taken for the one that was asked for.
         blocks = tuple(map(Paragraph, error.instead))
         return Document(error.title, blocks, address=address, complaints=(str(error),))
-    except HybridwatchError as error:
-        lines = tuple(str(error).splitlines())
-        trouble = Notice("This view cannot be shown", lines)
-        return Document(screen.title, (trouble,), address=address)
     complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:
         # A screen without runs asks for nothing, which is not the link's fault.
@@ -68,4 +78,4 @@ def open_view(source: ScreenSource, address: Address) -> Document:
     return replace(document, address=query.resolved(), complaints=complaints)
 
 
-__all__ = ["SCREENS", "Screen", "ScreenSource", "Show", "open_view"]
+__all__ = ["SCREENS", "Screen", "ScreenSource", "Show", "build_view", "open_view"]

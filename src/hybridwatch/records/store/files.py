@@ -1,8 +1,9 @@
 """Writing runs, measured here or elsewhere, so that a reader never sees half of one; and journals.
 
 The bulk comes first and the record last: the record is the commit point, and a bulk without a
-record (a killed process) is never read. Many are written together, since what takes time is not
-writing but waiting for the disk. A journal is a table on disk, a line of JSON for each entry.
+record (a killed process) is never read, and goes when the run is written again. Many are written
+together, since what takes time is not writing but waiting for the disk. A journal is a table on
+disk, a line of JSON for each entry.
 """
 
 import contextlib
@@ -18,12 +19,12 @@ from pydantic import BaseModel, ValidationError
 from hybridwatch.errors import RecordConflictError, RecordError
 from hybridwatch.records.codec import Encoded, encode
 from hybridwatch.records.fields import MOST_RECORD_BYTES
-from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX
+from hybridwatch.records.file_parts import RECORD_SUFFIX, name_bulk
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import RECORDS, find_folder, list_records, read_run_id
 from hybridwatch.records.store.mirror import adding, mirror_at
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.files import create_all, hidden, make_folder, named_errors
+from hybridwatch.system.files import claimed_folder, create_all, hidden, make_folder, named_errors
 
 
 def write_run(results: Path, run: Run) -> Path:
@@ -46,14 +47,20 @@ def write_all(results: Path, runs: Sequence[tuple[Run, Encoded]]) -> list[Path]:
         folder = find_folder(results, run)
         records.append((folder / (encoded.stem + RECORD_SUFFIX), encoded.record))
         if encoded.bulk is not None:
-            bulks.append((folder / (encoded.stem + BULK_SUFFIX), encoded.bulk))
-    for folder in {path.parent for path, _ in records}:
+            bulks.append((name_bulk(records[-1][0]), encoded.bulk))
+    folders = sorted({path.parent for path, _ in records})
+    for folder in folders:
         make_folder(folder)
     made: list[Path] = []
     written = [path for path, _ in (*bulks, *records)]
     try:
         # An interrupt (Ctrl-C) must not leave half a run either.
-        with adding(results, written), ExitStack() as on_error:
+        with adding(results, written), ExitStack() as claims, ExitStack() as on_error:
+            for folder in folders:
+                claims.enter_context(claimed_folder(folder))
+            for path, _ in records:
+                if not path.exists():
+                    name_bulk(path).unlink(missing_ok=True)
             on_error.callback(_remove, made)
             create_all(bulks, made)
             create_all(records, made)
@@ -227,12 +234,17 @@ def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
 
 def append_entry(path: Path, entry: JournalEntry) -> None:
     """Add a line, and return when it would survive a power cut."""
+    append_line(path, entry.model_dump_json())
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line, in the place of one that was cut short, and wait until it reached the disk."""
     with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
             if file.tell() and _last_byte(path) != b"\n":
                 file.truncate(path.read_bytes().rfind(b"\n") + 1)
-            file.write(entry.model_dump_json().encode() + b"\n")
+            file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
 

@@ -184,8 +184,10 @@ def pruned_files(results: Path) -> frozenset[str]:
 @lru_cache(maxsize=4)
 def _read_notes(path: Path, _written_ns: int, _size: int) -> frozenset[str]:
     try:
-        # A process that was killed has left the beginning of a line at most.
+        # A process that was killed has left the beginning of a line at most, and removed nothing
+        # then. Earlier versions wrote the next note behind it.
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        return frozenset(json.loads(line)["file"] for line in lines if line)
+        notes = (line[max(0, line.rfind('{"file": ')) :] for line in lines if line)
+        return frozenset(json.loads(note)["file"] for note in notes)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from None

@@ -11,7 +11,6 @@ that name: ``sha256sum -c SHA256SUMS``, in the results folder, checks them too.
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from typing import Final
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
-from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, parse_start
+from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, name_bulk, parse_start
+from hybridwatch.records.store.files import append_line
 from hybridwatch.records.store.layout import (
     PRUNED,
     RECORDS,
@@ -35,21 +35,18 @@ from hybridwatch.records.store.layout import (
 from hybridwatch.records.store.mirror import mirror_at
 from hybridwatch.records.store.reader import is_pruned, read_bulk, read_file
 from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
-from hybridwatch.system.files import named_errors, put
+from hybridwatch.system.files import HALVES, claimed_folder, named_errors, put
 
 
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
     """Note a file that is about to be removed; the note reaches the disk first.
 
     ``file`` is its path below the results folder, ``digest`` the SHA-256 of its bytes; ``now`` has
-    a time zone. It is an ``OSError`` if the note cannot be written.
+    a time zone. It is a ``RecordError`` if the note cannot be written.
     """
     at = now.astimezone(UTC).isoformat(timespec="seconds")
     line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
-    with (results / PRUNED).open("a", encoding="utf-8") as notes:
-        notes.write(f"{line}\n")
-        notes.flush()
-        os.fsync(notes.fileno())
+    append_line(results / PRUNED, line)
 
 
 class What(Enum):
@@ -204,7 +201,7 @@ def _is_older(run: OldRun, days: int, now: datetime) -> bool:
 
 
 def _name_answers(record: str) -> str:
-    return str(Path(record).with_suffix("")) + BULK_SUFFIX
+    return str(name_bulk(Path(record)))
 
 
 def _size(path: Path) -> int | None:
@@ -227,7 +224,7 @@ class StoreCheck:
     Attributes:
         wrong: By file, why it is not as it was written.
         without_digest: Records that cannot be checked, with their digests as they are now.
-        leftovers: Files of answers without a record, from a process that was killed.
+        leftovers: Half files, and answers without a record, from a process that was killed.
     """
 
     records: int = 0
@@ -237,10 +234,13 @@ class StoreCheck:
     leftovers: list[str] = field(default_factory=list)
 
 
-def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
+def check_store(
+    results: Path, say: Callable[[int, int], None], *, repair: bool = False
+) -> StoreCheck:
     """Read everything, answers included, and hold it against its digests.
 
-    ``say`` is called with how many files were read, and how many there are.
+    ``repair`` is whether leftovers are removed. ``say`` is called with how many files were read,
+    and how many there are.
     """
     records, verdicts = list_records(results), list_verdicts(results)
     found = StoreCheck(len(records), len(verdicts))
@@ -254,14 +254,26 @@ def check_store(results: Path, say: Callable[[int, int], None]) -> StoreCheck:
         say(done, len(names))
     for name in sums.keys() - set(names.values()) - pruned_files(results):
         found.wrong[name] = f"named in {SUMS} and not there"
-    stems = {path.with_suffix("") for path in records}
-    beside = sorted((results / RECORDS).glob(f"*/*{BULK_SUFFIX}"))
-    found.leftovers = [
-        path.relative_to(results).as_posix()
-        for path in beside
-        if path.with_name(path.name.removesuffix(BULK_SUFFIX)) not in stems
-    ]
+    for folder in sorted((results / RECORDS).glob("*/")):
+        with claimed_folder(folder):  # else it may be what another process writes right now
+            found.leftovers += list(_find_leftovers(results, folder, remove=repair))
     return found
+
+
+def _find_leftovers(results: Path, folder: Path, *, remove: bool) -> Iterator[str]:
+    mirror = mirror_at(results)
+    stems = {path.stem for path in folder.glob(f"*{RECORD_SUFFIX}")}
+    halves = sorted(folder.glob(HALVES))
+    for path in [*halves, *sorted(folder.glob(f"[!.]*{BULK_SUFFIX}"))]:
+        if path.name.removesuffix(BULK_SUFFIX) in stems:
+            continue
+        name = path.relative_to(results).as_posix()
+        if remove:
+            with named_errors(path, "cannot be removed"):
+                if mirror is not None and path not in halves:
+                    mirror.bucket.remove(name)
+                path.unlink(missing_ok=True)
+        yield name
 
 
 def add_digests(results: Path, digests: Mapping[str, str]) -> None:

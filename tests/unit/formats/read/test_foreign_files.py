@@ -253,6 +253,9 @@ def without(key: str) -> Callable[[bytes], bytes]:
     return change
 
 
+YEAR_0 = "0001-01-01T00:00:00+14:00"  # in UTC
+
+
 def wrong(key: str, value: object) -> Callable[[bytes], bytes]:
     return lambda raw: json.dumps(json.loads(raw) | {key: value}).encode()
 
@@ -270,6 +273,7 @@ def wrong(key: str, value: object) -> Callable[[bytes], bytes]:
         ("vllm-bench/throughput.json", wrong("elapsed_time", None), "expected a record or a file"),
         ("guidellm/report.json", without("config"), "config: expected a value, found nothing"),
         ("aiperf/profile_export_aiperf.json", wrong("start_time", "now"), "start_time: expected a"),
+        ("aiperf/profile_export_aiperf.json", wrong("end_time", YEAR_0), "end_time: expected a"),
         ("lm-eval/" + LM_EVAL.name, wrong("date", 1e30), "date: expected a time"),
         ("asv/lab-1/" + ASV.name, wrong("version", 3), "version: expected version 1 or 2, f"),
         ("asv/lab-1/" + ASV.name, wrong("results", {"a.b": [1]}), "results.a.b: expected result"),

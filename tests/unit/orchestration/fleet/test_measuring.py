@@ -1,14 +1,17 @@
 """What a host does: measure in processes that end with it, one measurement at a time."""
 
+import os
 import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
 
+from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet import measuring
 from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult, Node
 from hybridwatch.orchestration.fleet.job import JobOptions
@@ -43,7 +46,7 @@ def test_a_job_is_measured_as_a_person_would() -> None:
     job = a_job(builds=labels, options=JobOptions(30.0, trials=9))
     work = build_job_command(job, "h1", "box")
     assert [words[-2:] for words in work.prepare] == [("install", "cpu-0.27.1")]
-    assert work.command[3:6] == ("run", job.scenario, "--results")
+    assert work.command[4:7] == ("run", job.scenario, "--results")
     assert work.command[-2:] == ("--trials", "9")
     builds = [after for word, after in pairwise(work.command) if word == "--build"]
     assert builds == list(labels)
@@ -55,6 +58,32 @@ def test_record_and_log_come_home_and_nothing_stays(place) -> None:
     assert decode(result.record, result.bulk).testbed.id == "made-up-h1"
     assert b"made up on h1" in result.log
     assert [path.name for path in place.glob("*/*")] == ["turn"]
+
+
+def taken(place: Path, kind: str) -> Path:
+    """The folder of our name, as another user may have left it."""
+    folder, foreign = place / f"hybridwatch-fleet-{os.getuid()}-box", place / "foreign"
+    (foreign / "old").mkdir(parents=True)
+    os.utime(foreign / "old", (0, 0))
+    if kind == "link":
+        folder.symlink_to(foreign)
+    else:
+        foreign.rename(folder)
+        folder.chmod(0o700 if kind == "owner" else 0o777)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["link", "mode", "owner"])
+def test_a_folder_that_another_can_write_is_refused_and_left_alone(place, monkeypatch, kind):
+    other = os.getuid() + (kind == "owner")
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    folder = taken(place, kind)
+    with pytest.raises(
+        FleetError, match=r"expected a folder of user \d+ alone .* found "
+    ) as caught:
+        measure(saying("print()"))
+    assert str(folder) in str(caught.value)
+    assert (folder / "old").is_dir()
 
 
 @pytest.mark.parametrize(

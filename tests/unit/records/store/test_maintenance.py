@@ -14,7 +14,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.records.store.layout import PRUNED
+from hybridwatch.records.store.layout import PRUNED, pruned_files
 from hybridwatch.records.store.maintenance import (
     SUMS,
     OldRun,
@@ -23,9 +23,11 @@ from hybridwatch.records.store.maintenance import (
     add_digests,
     check_store,
     may_remove,
+    note_pruned,
     plan_removals,
     remove,
 )
+from hybridwatch.system.files import hidden
 from tests.builders import STARTED, a_run, noisy
 from tests.store_builders import Plan, as_version_1, run
 
@@ -183,6 +185,21 @@ def test_a_note_that_was_cut_short_is_no_note(tmp_path):
     assert read_run(list_records(results)[0]).id == "00000000"
 
 
+def test_the_next_note_takes_the_place_of_one_that_was_cut_short(tmp_path):
+    note_pruned(tmp_path, "records/t/a.json", "0" * 64, "record", NOW)
+    with (tmp_path / PRUNED).open("a") as notes:
+        notes.write('{"file": "records/t/b.js')
+    note_pruned(tmp_path, "records/t/c.json", "0" * 64, "record", NOW)
+    assert pruned_files(tmp_path) == {"records/t/a.json", "records/t/c.json"}
+    notes = (tmp_path / PRUNED).read_text()
+    assert "b.js" not in notes
+    # As earlier versions went on behind it.
+    (tmp_path / PRUNED).write_text(
+        notes.replace('{"file": "records/t/c', '{"fi{"file": "records/t/c')
+    )
+    assert pruned_files(tmp_path) == {"records/t/a.json", "records/t/c.json"}
+
+
 def test_where_nothing_is_old_no_database_is_made_and_nothing_is_judged(tmp_path):
     results = stored(tmp_path)
     before = sorted(results.iterdir())
@@ -281,12 +298,22 @@ def test_sealing_again_keeps_what_was_sealed(old):
     assert checked(old).wrong == {"records/t/other.json": f"named in {SUMS} and not there"}
 
 
-def test_what_a_killed_process_left_is_named_and_no_fault(results):
+def test_what_a_killed_process_left_is_a_fault_and_repaired(results):
     (beside,) = results.rglob("*.bulk.jsonl.gz")
-    shutil.copy(beside, beside.with_name("20260101T000000Z-x-00000000.bulk.jsonl.gz"))
+    left = beside.with_name("20260101T000000Z-x-00000000.bulk.jsonl.gz")
+    shutil.copy(beside, left)
+    half = beside.with_name(hidden("half"))
+    half.write_bytes(b"{")
     status, text = check(results)
-    assert status == 0
-    assert "00000000.bulk.jsonl.gz: has no record, left by a process that was killed" in text
+    assert status == 1
+    said = "00000000.bulk.jsonl.gz: has no record, left by a process that was killed; --repair"
+    assert said in text
+    status, text = check(results, "--repair", "--json")
+    found = json.loads(text)
+    assert (status, found["repaired"], len(found["leftovers"])) == (0, True, 2)
+    assert not left.exists()
+    assert not half.exists()
+    assert check(results) == (0, "1 record, 0 verdicts: as they were written\n")
 
 
 def test_a_sum_that_is_none_is_refused(results):

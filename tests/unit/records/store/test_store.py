@@ -2,6 +2,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import encode
-from hybridwatch.records.file_parts import safe_name
+from hybridwatch.records.file_parts import name_bulk, safe_name
 from hybridwatch.records.store import (
     check_writable,
     find_record,
     list_records,
     read_run,
+    take_in,
     write_run,
 )
 from hybridwatch.records.store.files import write_all
@@ -244,6 +246,30 @@ def test_killed_between_bulk_and_record_shows_no_half_run(tmp_path: Path) -> Non
     assert len(list_records(tmp_path)) == 2
     shelf = read_all(tmp_path)
     assert (len(shelf.runs), shelf.broken) == (2, ())
+    again = replace(run(Plan(documents=40, performance_trials=2)), id="00000002")
+    write_run(tmp_path, again)  # the third
+    shelf = read_all(tmp_path)
+    assert (len(shelf.runs), shelf.broken) == (3, ())
+
+
+def test_a_run_whose_answers_were_left_alone_is_taken_in_again(tmp_path: Path) -> None:
+    encoded = encode(small())
+    assert take_in(tmp_path, small(), encoded)
+    (record,) = list_records(tmp_path)
+    record.unlink()
+    name_bulk(record).write_bytes(b"of another record")
+    assert take_in(tmp_path, small(), encoded)
+    assert not take_in(tmp_path, small(), encoded)
+    assert read_run(record) == small()
+
+
+def test_one_run_sent_many_times_at_once_is_there_once_and_whole(tmp_path: Path) -> None:
+    encoded = encode(small())
+    with ThreadPoolExecutor(8) as senders:
+        new = list(senders.map(lambda _: take_in(tmp_path, small(), encoded), range(16)))
+    assert new.count(True) == 1
+    shelf = read_all(tmp_path)
+    assert (len(shelf.runs), shelf.broken) == (1, ())
 
 
 EVERY_LINE = """

@@ -195,7 +195,7 @@ def _interpreted(seed: int, numbers: Sequence[int]) -> list[dict[str, Tensor]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results"
         module = "hybridwatch_engine_lab.studies.kernels.interpreted"
-        command = [sys.executable, "-m", module, str(seed), str(path), *map(str, numbers)]
+        command = [sys.executable, "-P", "-m", module, str(seed), str(path), *map(str, numbers)]
         subprocess.run(command, check=True, timeout=INTERPRETING_S, stdout=sys.stderr)
         results: list[dict[str, Tensor]] = torch.load(path)
         return results

@@ -21,6 +21,8 @@ from typing import Final
 
 import numpy as np
 
+from hybridwatch.system.python_command import python_command
+
 _MEAN_REST_S: Final = 4.0
 _MEAN_BURST_S: Final = 3.0
 """A trial of a smoke scenario takes one to three seconds, so a burst covers one, several, or a part
@@ -28,6 +30,7 @@ of one."""
 _SLICE_S: Final = 0.05
 """Of a burst, between two looks at whether it is still wanted."""
 _BYTES: Final = 8 * 1024**2
+_NEIGHBOUR: Final = "hybridwatch_lab.calibration.recording.neighbour"
 _WORKER: Final = "--worker"
 
 
@@ -63,13 +66,7 @@ def neighbours(habits: tuple[Habits, ...]) -> Iterator[tuple[int, ...]]:
 
 def _started(habits: Habits) -> "subprocess.Popen[bytes]":
     numbers = map(str, (habits.seed, habits.rest_s, habits.burst_s))
-    command = [
-        sys.executable,
-        "-m",
-        "hybridwatch_lab.calibration.recording.neighbour",
-        _WORKER,
-        *numbers,
-    ]
+    command = python_command("-m", _NEIGHBOUR, _WORKER, *numbers)
     return subprocess.Popen(command, stdin=subprocess.PIPE)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.validation import Part, closest, quoted, refuse, refusing_toml
+from hybridwatch.system.python_command import python_command
 
 PLAN_FILE: Final = Path("engine") / "campaign.toml"
 
@@ -165,7 +166,8 @@ def _filled(entry: _Stage, subject: CampaignSubject, path: Path) -> Stage:
     else:
         request = subject.build if entry.build == "{build}" else subject.older
         module, *words_after = words
-        prefix = (str(request.spec.interpreter), "-m", f"hybridwatch_engine_lab.studies.{module}")
+        study = f"hybridwatch_engine_lab.studies.{module}"
+        prefix = python_command("-m", study, python=request.spec.interpreter)
         words = tuple(words_after)
     return Stage(
         id=entry.id,

@@ -22,6 +22,7 @@ from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.validation import closest, quoted, refusing_toml
 from hybridwatch.system.home import shipped_engine
+from hybridwatch.system.python_command import python_command
 from hybridwatch_lab.gpu.pack.resolve import (
     GIVEN,
     Machine,
@@ -241,7 +242,8 @@ def _require_fit(request: PackRequest) -> str:
 def _version_of(python: Path) -> str:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+        command = python_command("-c", code, python=python)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise BuildError(f"{python}: expected an interpreter that runs: {error}") from error
     return done.stdout.strip()

@@ -261,7 +261,7 @@ def _is_sound(path: Path, piece: Mapping[str, Any]) -> bool:
 def _make(manifest: Mapping[str, Any], pieces: Sequence[Path], environment: Path) -> None:
     if environment.exists():
         shutil.rmtree(environment)
-    command = (sys.executable, "-m", "venv", "--without-pip", "--system-site-packages")
+    command = (sys.executable, "-I", "-m", "venv", "--without-pip", "--system-site-packages")
     subprocess.run([*command, str(environment)], check=True)
     site = _site(environment)
     with Joined(pieces) as joined, zipfile.ZipFile(io.BufferedReader(joined, _BLOCK)) as archive:
@@ -377,7 +377,7 @@ def _check(manifest: Mapping[str, Any], environment: Path) -> int:
     python = str(environment / "bin" / "python")
     words = (json.dumps(manifest["counted_on"]), json.dumps((_MODULES, _KERNELS)))
     variables = {**os.environ, **manifest["env"], "VLLM_NO_USAGE_STATS": "1"}
-    done = subprocess.run([python, "-c", _CHECK, *words], env=variables, check=False)
+    done = subprocess.run([python, "-P", "-c", _CHECK, *words], env=variables, check=False)
     return 1 if done.returncode else 0
 
 

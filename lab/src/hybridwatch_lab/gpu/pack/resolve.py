@@ -9,7 +9,6 @@ version.
 import json
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
+from hybridwatch.system.python_command import python_command
 
 _FROZEN: Final = re.compile(r"([A-Za-z0-9._-]+)===?(\S+)")
 _COLUMNS: Final = re.compile(r"([A-Za-z0-9._-]+)\s+(\d\S*)(\s+\S.*)?")
@@ -177,13 +177,8 @@ class _Stub:
 
     def stand_in(self) -> dict[str, dict[str, Any]]:
         """Make it; gives the metadata of what is installed."""
-        make = (
-            str(self._question.python),
-            "-m",
-            "venv",
-            "--without-pip",
-            str(self._folder / "like"),
-        )
+        words = ("-m", "venv", "--without-pip", str(self._folder / "like"))
+        make = python_command(*words, python=self._question.python)
         subprocess.run(make, check=True, capture_output=True)
         (site,) = (self._folder / "like" / "lib").glob("python3*/site-packages")
         known = self._metadata()
@@ -236,7 +231,7 @@ class _Stub:
         folder = self._question.built
         built = ("--find-links", str(folder)) if folder else ()
         command = [
-            *(sys.executable, "-m", "pip", "--python", str(self._python), "install"),
+            *python_command("-m", "pip", "--python", str(self._python), "install"),
             *(*pip.OPTIONS, "--dry-run", "--only-binary", ":all:"),
             *("--report", str(path), *pip.source(self._question.wheels), *built, *words),
         ]

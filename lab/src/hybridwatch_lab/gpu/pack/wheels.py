@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from hybridwatch.engines import pip
 from hybridwatch.errors import BuildError
+from hybridwatch.system.python_command import python_command
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -59,7 +59,7 @@ def fetch(
     missing = [name for name in versions if name not in _found(versions, into)]
     if missing:
         command = [
-            *(sys.executable, "-m", "pip", "download", *pip.OPTIONS, "--no-deps"),
+            *python_command("-m", "pip", "download", *pip.OPTIONS, "--no-deps"),
             *("--only-binary", ":all:", "--dest", str(into), *target.options()),
             *(*pip.source(wheels), *(f"{name}=={versions[name]}" for name in missing)),
         ]
@@ -73,7 +73,7 @@ def build(versions: Mapping[str, str], into: Path, wheels: Sequence[Path] = ()) 
     missing = [name for name in versions if name not in _found(versions, into)]
     if missing:
         command = [
-            *(sys.executable, "-m", "pip", "wheel", *pip.OPTIONS, "--no-deps"),
+            *python_command("-m", "pip", "wheel", *pip.OPTIONS, "--no-deps"),
             *("--wheel-dir", str(into), *pip.source(wheels)),
             *(f"{name}=={versions[name]}" for name in missing),
         ]
