@@ -3,7 +3,6 @@
 The line is short, and takes little memory to make, however much is wrong.
 """
 
-import reprlib
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
@@ -103,30 +102,15 @@ def _lengths(finding: ErrorDetails) -> str:
     return f"expected at most {limits['max_length']} {noun}, found {len(finding['input'])}"
 
 
-class _ShortRepr(reprlib.Repr):
-    """Shows the beginning of a value, however large that is."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxdict = self.maxlist = self.maxtuple = self.maxlevel = self.maxother = 2 * _SHOWN
-
-    def repr_str(self, x: str, _: int) -> str:
-        return repr(x[: 2 * _SHOWN])
-
-    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
-        pairs = islice(x.items(), self.maxdict)
-        shown = (f"{self.repr1(key, level)}: {self.repr1(one, level - 1)}" for key, one in pairs)
-        return f"{{{', '.join(shown)}}}"
-
-
-_SHORT: Final = _ShortRepr()
-
-
 def shown(value: object) -> str:
     """Show the beginning of a value."""
     if isinstance(value, int) and value.bit_length() > _WRITTEN_BITS:
         return f"a number of {value.bit_length()} bits"  # Python does not even write some of them
-    return cut(_SHORT.repr(value))
+    if isinstance(value, str | list | tuple):
+        value = value[: 2 * _SHOWN]
+    elif isinstance(value, dict):
+        value = dict(islice(value.items(), 2 * _SHOWN))
+    return cut(repr(value))
 
 
 def cut(text: str) -> str:
