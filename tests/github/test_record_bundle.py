@@ -209,7 +209,7 @@ def test_a_flood_of_entries_is_refused_before_they_are_listed(
     with zipfile.ZipFile(path, "a") as zipped:
         for at in range(record_bundle.MOST_FILES + 2):
             zipped.writestr(f"records/epyc-4c/{at}.json", b"{}")
-    monkeypatch.setattr(record_bundle.zipfile, "ZipFile", None)
+    monkeypatch.setattr("hybridwatch.integrations.github.record_bundle.zipfile.ZipFile", None)
     with pytest.raises(GithubError, match="at most 200 files"):
         unpack(path, tmp_path / "new")
 
