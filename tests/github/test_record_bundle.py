@@ -200,3 +200,23 @@ def test_as_a_program_it_prints_the_number_and_nothing_else(packed, tmp_path, go
     )  # fmt: skip
     assert (done.returncode, done.stdout) == ((0, "7\n") if good else (1, ""))
     assert done.stderr.startswith("" if good else "hybridwatch: bundle: expected nothing but")
+
+
+def test_a_flood_of_entries_is_refused_before_they_are_listed(
+    packed, tmp_path, monkeypatch
+) -> None:
+    path = packed()
+    with zipfile.ZipFile(path, "a") as zipped:
+        for at in range(record_bundle.MOST_FILES + 2):
+            zipped.writestr(f"records/epyc-4c/{at}.json", b"{}")
+    monkeypatch.setattr("hybridwatch.integrations.github.record_bundle.zipfile.ZipFile", None)
+    with pytest.raises(GithubError, match="at most 200 files"):
+        unpack(path, tmp_path / "new")
+
+
+def test_a_small_bundle_that_holds_a_large_record_takes_little(packed, tmp_path) -> None:
+    flood = b'{"x":[' + b'{"a":1},' * 4_000_000 + b"1]}"
+    path = packed(**{RECORD: flood})
+    assert path.stat().st_size < 100_000
+    with pytest.raises(GithubError, match="at most 200000 lists, objects and keys"):
+        unpack(path, tmp_path / "new")

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -23,26 +23,24 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
-from hybridwatch.api.queries import Nothing, ProblemError, parsed, unfit
-from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Upload, Write, describe
+from hybridwatch.api.connections import name_network
+from hybridwatch.api.queries import Nothing, ProblemError, parsed
+from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Write, describe
+from hybridwatch.api.uploads import Uploads
 from hybridwatch.api.view import Aging, KeptAnswers, StoreView
 from hybridwatch.database.tokens import Scope, Token, Tokens, compute_digest
 from hybridwatch.errors import HybridwatchError, TokenError
 
 _BURST_S: Final = 2.0
 """A full bucket holds what comes in so many seconds."""
-_MOST_BUCKETS: Final = 10_000
-"""Buckets that are kept; of more, those are forgotten that were not used for the longest time."""
 _log: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 2.0
 """How long a token that was revoked is still taken."""
@@ -74,7 +72,8 @@ class Limits:
             is_empty = left < 1
             self._left[whose] = (left if is_empty else left - 1, now)
             self._left.move_to_end(whose)
-            if len(self._left) > _MOST_BUCKETS:
+            # Forgotten are those that are full again, and none that a caller could wish away.
+            while now - next(iter(self._left.values()))[1] > self._full / self._per_s:
                 self._left.popitem(last=False)
         if is_empty:
             raise ProblemError(
@@ -116,6 +115,14 @@ class Access:
             raise _refuse_token(HTTPStatus.FORBIDDEN, said, scope, challenge)
         return token.name
 
+    def name(self, given: Sequence[str]) -> str:
+        """Name the valid token of the headers; empty where there is none, or tokens are unknown."""
+        try:
+            token = self._token(given)
+        except TokenError:
+            return ""
+        return token.name if token and token.is_valid(datetime.now(UTC)) else ""
+
     def _token(self, given: Sequence[str]) -> Token | None:
         found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
         return self._known.get().get(compute_digest(found[1])) if found else None
@@ -142,74 +149,8 @@ def _refuse_token(status: HTTPStatus, said: str, scope: Scope, challenge: str = 
     )
 
 
-_AROUND: Final = 2**16
-"""Bytes of a form beside its files."""
 _DIGITS: Final = 32
 _VERSION: Final = version("hybridwatch")
-
-
-async def received(request: Request, upload: Upload) -> dict[str, bytes]:
-    """Read what comes with a request."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in upload.kinds:
-        raise ProblemError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"Content-Type: expected {' or '.join(upload.kinds)}, found {kind!r}",
-            field="Content-Type",
-            expected=" or ".join(upload.kinds),
-            found=kind,
-        )
-    if kind == JSON:
-        most = upload.parts[upload.alone]
-        return {upload.alone: b"".join([some async for some in _at_most(request, most)])}
-    return await _files(request, upload)
-
-
-async def _files(request: Request, upload: Upload) -> dict[str, bytes]:
-    stream = _at_most(request, sum(upload.parts.values()) + _AROUND)
-    parser = MultiPartParser(request.headers, stream, max_files=len(upload.parts), max_fields=0)
-    try:
-        form = await parser.parse()
-    except (MultiPartException, KeyError) as error:  # KeyError: a form without a boundary
-        said = getattr(error, "message", "no boundary")
-        raise unfit("form", "files of a form (RFC 7578)", str(said)) from error
-    try:
-        return await _taken_apart(form, upload)
-    finally:
-        await form.close()
-
-
-async def _taken_apart(form: FormData, upload: Upload) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for name, file in form.multi_items():
-        if name not in upload.parts or name in found or not isinstance(file, UploadFile):
-            raise unfit("form", f"each of these files once: {', '.join(upload.parts)}", name)
-        found[name] = await file.read()
-        if len(found[name]) > upload.parts[name]:
-            raise _too_long(upload.parts[name])
-    if upload.alone not in found:
-        raise unfit(upload.alone, "a file of this name", "none")
-    return found
-
-
-async def _at_most(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    said = request.headers.get("content-length", "")
-    if said.isdecimal() and int(said) > most:
-        raise _too_long(most)
-    count = 0
-    async for some in request.stream():
-        count += len(some)
-        if count > most:
-            raise _too_long(most)
-        yield some
-
-
-def _too_long(most: int) -> ProblemError:
-    said = f"the body: expected at most {most} bytes, found more"
-    # What was not read must not be taken for another request.
-    return ProblemError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said, field="body", headers={"connection": "close"}
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +161,11 @@ class AppState:
     access: Access
     limits: Limits
     kept: KeptAnswers = field(default_factory=KeptAnswers)
+    uploads: Uploads = field(default_factory=Uploads)
 
     def admit(self, request: Request, scope: Scope) -> str:
         """Admit a caller; gives the name of their token, empty without one."""
-        address = f"address {request.client.host if request.client else ''}"
-        try:
-            who = self.access.who(request.headers.getlist("authorization"), scope)
-        except ProblemError:
-            self.limits.take(address)  # who tries tokens does it from somewhere
-            raise
-        self.limits.take(f"token {who}" if who else address)
-        return who
+        return self.access.who(request.headers.getlist("authorization"), scope)
 
     def read(self, route: Route, request: Request) -> Response:
         """Answer a question."""
@@ -253,8 +188,9 @@ class AppState:
         """Do something; the body of a request that may not is never read."""
         who = await run_in_threadpool(self.admit, request, write.scope)
         parsed(Nothing, request.query_params.multi_items())
-        files = await received(request, write.upload)
-        done = await run_in_threadpool(write.handler, self.view, request.path_params, who, files)
+        async with self.uploads.take(request, write.upload, who) as files:
+            handler = partial(write.handler, self.view, request.path_params, who)
+            done = await run_in_threadpool(handler, files)
         headers = {"location": PREFIX + quote(done.location), "cache-control": "no-store"}
         return Response(json.dumps(done.content, allow_nan=False), done.status, headers, JSON)
 
@@ -294,11 +230,12 @@ def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
     described = json.dumps(describe(state.access.is_open)).encode()
     return Starlette(
         routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],
-        middleware=[Middleware(_NamedHosts, allow=allow)],
+        middleware=[Middleware(_Admission, state=state, allow=allow)],
         exception_handlers={
             ProblemError: _problem,
             HTTPException: _refuse,
             HybridwatchError: _not_now,
+            ClientDisconnect: _gone,
             Exception: _failed,
         },
     )
@@ -316,27 +253,44 @@ _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "
 """Those that an address does not have are refused with the names of those that it has."""
 
 
-class _NamedHosts:
-    """Lets through what is for this server by one of its names; a page elsewhere has others."""
+class _Admission:
+    """Lets a request through that is counted, clear, and for this server by one of its names.
 
-    def __init__(self, app: ASGIApp, allow: Callable[[str], bool]) -> None:
+    A page elsewhere has others.
+    """
+
+    def __init__(self, app: ASGIApp, state: AppState, allow: Callable[[str], bool]) -> None:
         self._app = app
+        self._state = state
         self._allow = allow
 
     async def __call__(self, scope: ConnectionScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-            if len(said) != 1 or not self._allow(said[0]):
-                error = ProblemError(
-                    HTTPStatus.MISDIRECTED_REQUEST,
-                    "Host: this server does not answer under this name; --allow-host adds one",
-                    field="Host",
-                    expected="a name of this server",
-                    found=", ".join(said),
-                )
+            try:
+                await self._check(Request(scope))
+            except ProblemError as error:
                 await error.response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+    async def _check(self, request: Request) -> None:
+        given = request.headers.getlist("authorization")
+        who = await run_in_threadpool(self._state.access.name, given) if given else ""
+        network = name_network(request.client.host if request.client else "")
+        self._state.limits.take(f"token {who}" if who else f"address {network}")
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            # A proxy may have gone by the other one: what follows is nobody's request for sure.
+            said = "expected Content-Length or Transfer-Encoding, found both"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, said, headers={"connection": "close"})
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or not self._allow(hosts[0]):
+            raise ProblemError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "Host: this server does not answer under this name; --allow-host adds one",
+                field="Host",
+                expected="a name of this server",
+                found=", ".join(hosts),
+            )
 
 
 async def _describe(described: bytes, request: Request) -> Response:
@@ -345,15 +299,24 @@ async def _describe(described: bytes, request: Request) -> Response:
     )
 
 
-async def _problem(_: Request, error: Exception) -> Response:
-    return cast(ProblemError, error).response()
+async def _problem(request: Request, error: Exception) -> Response:
+    refused = cast(ProblemError, error)
+    if request.method == "POST":
+        # What was not read of the body must not be taken for another request, nor be waited for.
+        refused.headers["connection"] = "close"
+    return refused.response()
 
 
 async def _refuse(request: Request, refused: Exception) -> Response:
     error = cast(HTTPException, refused)
     status = HTTPStatus(error.status_code)
     detail = f"{request.method} {quote(request.url.path)}: {status.description or status.phrase}"
-    return ProblemError(status, detail, headers=dict(error.headers or {})).response()
+    return await _problem(request, ProblemError(status, detail, headers=dict(error.headers or {})))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Answer who hung up, which nobody hears."""
+    return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 
 async def _not_now(_: Request, error: Exception) -> Response:

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import click
-import uvicorn
 
 from hybridwatch.api.app import Access, AppState, Limits, make_app
+from hybridwatch.api.connections import make_server
 from hybridwatch.api.view import StorePlace, StoreView
 from hybridwatch.cli.dashboard import takes_hosts, takes_port
 from hybridwatch.cli.options import require_folder, takes_results, verb
@@ -53,7 +53,4 @@ def command(
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
     app = make_app(AppState(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)
-    # Who asks is who connects: a header that says otherwise is a stranger's.
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", access_log=False, proxy_headers=False
-    )
+    make_server(app, host, port).run()

@@ -8,18 +8,19 @@ one line); answers, completions and client results are many and go to a compress
 import gzip
 import hashlib
 import json
-import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
+from hybridwatch.records.bulk_lines import read_lines
 from hybridwatch.records.fields import (
     MOST_BULK_BYTES,
+    MOST_LINE_BYTES,
+    MOST_LINES,
     MOST_MEASURED,
     MOST_RECORD_BYTES,
     MOST_SAMPLES,
@@ -33,22 +34,19 @@ from hybridwatch.records.file_parts import (
     KEY,
     BulkFile,
     BulkLine,
-    BulkOfTrial,
     build_stem,
     check_seal,
     is_altered,
     render_sealed,
 )
+from hybridwatch.records.findings import check_json, describe_first, describe_first_in, shown
+from hybridwatch.records.json_keys import check_keys
 from hybridwatch.records.run import Answer, Run, Trial
 from hybridwatch.records.trial_parts import Completion
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""
 
-_SHOWN: Final = 60
-"""How much of a wrong value an error message repeats."""
-_WRITTEN_BITS: Final = 256
-"""Of a longer number a message gives the length only."""
 
 _Part = TypeVar("_Part", bound=RecordPart)
 _WRITTEN: Final = Field(exclude_if=lambda _: False)
@@ -101,9 +99,19 @@ class Decoded:
 
         ``read`` gives the bytes of the file with this plain name; whatever it raises comes through.
         """
+        return self._beside(read, lambda line: line)
+
+    def scored(self, read: Callable[[str], bytes]) -> Run:
+        """Check what lies next to the record as ``whole`` does, and keep what answers score.
+
+        So it takes little memory however much there is.
+        """
+        return self._beside(read, BulkLine.scored)
+
+    def _beside(self, read: Callable[[str], bytes], kept: Callable[[BulkLine], BulkLine]) -> Run:
         if self.bulk is None:
             return self.run
-        found = _read_bulk(read(self.bulk.file), self.bulk, len(self.run.trials))
+        found = read_lines(read(self.bulk.file), self.bulk, len(self.run.trials), kept)
         try:
             trials = tuple(found[trial.index].beside(trial) for trial in self.run.trials)
         except ValueError as error:
@@ -124,6 +132,7 @@ def encode(run: Run) -> Encoded:
     lines = [_line(where, content) for where, content in _bulk_lines(run)]
     bulk = None
     if lines:
+        _check_lines(run, lines)
         plain = b"".join(lines)
         _check_size(run, "bulk, uncompressed", plain, MOST_UNZIPPED_BYTES)
         # No time and no name inside: equal content gives equal bytes.
@@ -135,6 +144,7 @@ def encode(run: Run) -> Encoded:
         whole = replace(whole, bulk=reference)
     record = _record_bytes(whole)
     _check_size(run, "record", record, MOST_RECORD_BYTES)
+    check_json(f"run {run.id} cannot be kept: record", record)
     return Encoded(stem, record, bulk)
 
 
@@ -168,12 +178,24 @@ def _check_size(run: Run, what: str, content: bytes, most: int) -> None:
         )
 
 
+def _check_lines(run: Run, lines: Sequence[bytes]) -> None:
+    if len(lines) > MOST_LINES:
+        raise RecordError(
+            f"run {run.id} cannot be kept: bulk: expected at most {MOST_LINES} lines, "
+            f"found {len(lines)}"
+        )
+    for number, line in enumerate(lines, start=1):
+        what = f"bulk, line {number}"
+        _check_size(run, what, line, MOST_LINE_BYTES)
+        check_json(f"run {run.id} cannot be kept: {what}", line)
+
+
 def _checked(run: Run) -> _Record:
     unchecked = _Record(**{one.name: getattr(run, one.name) for one in fields(Run)})
     try:
         whole = build_adapter(_Record).validate_python(unchecked)
     except ValidationError as error:
-        raise RecordError(f"run {run.id} cannot be kept: {_first(error)}") from error
+        raise RecordError(f"run {run.id} cannot be kept: {describe_first(error)}") from error
     _check_consistent(whole)
     return whole
 
@@ -186,13 +208,15 @@ def _record_bytes(whole: _Record) -> bytes:
 
 
 def _read(record: bytes) -> _Record:
+    check_json("record", record)
     try:
+        check_keys(_Record, record)
         whole = build_adapter(_Record).validate_json(record)
-    except ValidationError as error:
+    except ValueError as error:
         # Only now, since it takes as long again: what is wrong with the whole comes first.
         _check_whole(record)
         damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
-        raise RecordError(_first(error) + damaged) from error
+        raise RecordError(describe_first_in(record, error) + damaged) from error
     _check_sealed(record, whole)
     _check_consistent(whole)
     return whole
@@ -203,7 +227,7 @@ def _check_sealed(record: bytes, whole: _Record) -> None:
     if whole.schema_version == 1:
         if whole.sha256 is not None:
             raise RecordError(
-                f"{KEY}: expected no such key in schema_version 1, found {_shown(whole.sha256)}"
+                f"{KEY}: expected no such key in schema_version 1, found {shown(whole.sha256)}"
             )
     elif whole.sha256 is None:
         raise RecordError(f"{KEY}: expected a value, found nothing")
@@ -213,11 +237,11 @@ def _check_sealed(record: bytes, whole: _Record) -> None:
 
 def _check_whole(record: bytes) -> None:
     try:
-        raw = json.loads(record)
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
+        raw = from_json(record)
+    except ValueError as error:
         raise RecordError(f"not whole JSON, the file may have been cut short: {error}") from error
     if not isinstance(raw, dict):
-        raise RecordError(f"expected a JSON object, found {_shown(raw)}")
+        raise RecordError(f"expected a JSON object, found {shown(raw)}")
     version = raw.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise RecordError(
@@ -285,7 +309,9 @@ def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
     try:
         return form.dump_python(form.validate_python(value), mode="json")
     except ValidationError as error:
-        raise RecordError(f"run {run.id} cannot be kept: {where}.{_first(error)}") from error
+        raise RecordError(
+            f"run {run.id} cannot be kept: {where}.{describe_first(error)}"
+        ) from error
 
 
 def _line(where: str, content: Mapping[str, Any]) -> bytes:
@@ -296,90 +322,3 @@ def _line(where: str, content: Mapping[str, Any]) -> bytes:
         raise RecordError(f"{where}: expected Unicode text, found a lone surrogate") from error
     except (TypeError, ValueError) as error:
         raise RecordError(f"{where}: expected plain JSON: {error}") from error
-
-
-def _read_bulk(bulk: bytes, expected: BulkFile, trials: int) -> dict[int, BulkOfTrial]:
-    found = hashlib.sha256(bulk).hexdigest()
-    if found != expected.sha256:
-        raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
-    try:
-        lines = _unzipped(bulk).splitlines()
-    except zlib.error as error:
-        raise RecordError(f"{expected.file}: expected gzip: {error}") from error
-    except ValueError as error:
-        raise RecordError(f"{expected.file}: {error}") from error
-    if len(lines) != expected.lines:
-        raise RecordError(f"{expected.file}: expected {expected.lines} lines, found {len(lines)}")
-    by_trial: dict[int, BulkOfTrial] = defaultdict(BulkOfTrial)
-    for number, raw in enumerate(lines, start=1):
-        where = f"{expected.file}: line {number}: "
-        line = _validated(BulkLine, raw, where)
-        if line.trial >= trials:
-            raise RecordError(f"{where}trial: expected less than {trials}, found {line.trial}")
-        try:
-            by_trial[line.trial].add(line)
-        except ValueError as error:
-            raise RecordError(f"{where}{error}") from error
-    return by_trial
-
-
-def _unzipped(bulk: bytes) -> bytes:
-    """Uncompress no more than there may be: a small file can hold gigabytes."""
-    unzip = zlib.decompressobj(wbits=31)
-    plain = unzip.decompress(bulk, MOST_UNZIPPED_BYTES)
-    if unzip.unconsumed_tail:
-        raise ValueError(f"expected at most {MOST_UNZIPPED_BYTES} bytes uncompressed, found more")
-    if not unzip.eof or unzip.unused_data:
-        raise ValueError("expected gzip: one whole member, as it was written")
-    return plain
-
-
-def _validated(part: type[_Part], raw: bytes, where: str) -> _Part:
-    try:
-        return build_adapter(part).validate_json(raw)
-    except ValidationError as error:
-        raise RecordError(f"{where}{_first(error)}") from error
-
-
-def _first(error: ValidationError) -> str:
-    """Tell the first of pydantic's findings in one line; the others usually follow from it."""
-    # What the other keys have to be hangs on the version.
-    found = error.errors(include_url=False)
-    text = _describe(min(found, key=lambda one: one["loc"] != ("schema_version",)))
-    # A key may come from outside, and must neither break the line nor command the terminal.
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
-def _describe(finding: ErrorDetails) -> str:
-    path = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{_cut(step)}" for step in finding["loc"]
-    ).lstrip(".")
-    prefix = f"{path}: " if path else ""
-    if finding["type"] == "missing":
-        return f"{prefix}expected a value, found nothing"
-    if finding["type"] == "unexpected_keyword_argument":
-        return f"{prefix}expected no such key, found {_shown(finding['input'])}"
-    if finding["type"] == "string_unicode":
-        return f"{prefix}expected Unicode text, found a lone surrogate"
-    if finding["type"] in {"too_long", "too_short", "string_too_long"}:
-        return f"{prefix}{_lengths(finding)}"
-    message = finding["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-    return f"{prefix}{message}, found {_shown(finding['input'])}"
-
-
-def _lengths(finding: ErrorDetails) -> str:
-    limits = finding["ctx"]
-    noun = "characters" if "string" in finding["type"] else "items"
-    if "min_length" in limits:
-        return f"expected at least {limits['min_length']} {noun}, found {len(finding['input'])}"
-    return f"expected at most {limits['max_length']} {noun}, found {len(finding['input'])}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, int) and value.bit_length() > _WRITTEN_BITS:
-        return f"a number of {value.bit_length()} bits"  # Python does not even write some of them
-    return _cut(repr(value))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

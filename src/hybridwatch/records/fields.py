@@ -29,12 +29,16 @@ from pydantic_core import CoreSchema, core_schema
 
 from hybridwatch.metrics import find_metric
 
-MOST_RECORD_BYTES: Final = 64 * 2**20
-"""Of a record. The largest of ours has 0.6 MB."""
+MOST_RECORD_BYTES: Final = 32 * 2**20
+"""Of a record. The largest of ours has 2.7 MB."""
 MOST_BULK_BYTES: Final = 64 * 2**20
-"""Of the file next to it as it lies on the disk. The largest of ours has 0.4 MB."""
+"""Of the file next to it as it lies on the disk. The largest of ours has 1.5 MB."""
 MOST_UNZIPPED_BYTES: Final = 256 * 2**20
-"""Of the same, uncompressed."""
+"""Of the same, uncompressed. The largest of ours has 4.4 MB."""
+MOST_LINE_BYTES: Final = 32 * 2**20
+"""Of one of its lines. The longest of ours has 0.1 MB."""
+MOST_LINES: Final = 1_000_000
+"""Of it; the largest of ours has 822."""
 
 LONGEST_NAME: Final = 1_000
 """Characters of an id, a label, a version, a place in the code; the longest of ours has 103."""
@@ -54,6 +58,12 @@ MOST_VALUES: Final = 1_000_000
 """Of one sample; ours have 1,128."""
 MOST_ITEMS: Final = 1_000
 """Of every other list and table."""
+
+MOST_JSON_VALUES: Final = 2_000_000
+"""Of a whole record, or of one line next to it: numbers, texts, lists and objects, however deep.
+The largest of ours has 177,038."""
+MOST_JSON_PARTS: Final = 200_000
+"""Lists, objects and keys of the same, each of which takes hundreds of bytes while it is read."""
 
 _WHOLE: Final = 2**31 - 1
 """Counts are kept in 32 bits (``index.tables``)."""
@@ -155,7 +165,7 @@ Celsius: TypeAlias = Annotated[float, Field(ge=_ABSOLUTE_ZERO, le=_CELSIUS)]
 Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Values: TypeAlias = Annotated[
     tuple[Value, ...],
-    Field(max_length=MOST_VALUES),
+    Field(max_length=MOST_VALUES, fail_fast=True),
     AfterValidator(_not_tiny),
 ]
 Client: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(check_client)]
@@ -218,7 +228,7 @@ IfAny: TypeAlias = Annotated[T, Field(exclude_if=not_)]
 """A key that is left out where it is empty or false, likewise."""
 NotInRecord: TypeAlias = Annotated[T, Field(exclude=True)]
 """What lies in the file next to the record."""
-Items: TypeAlias = Annotated[tuple[T, ...], Field(max_length=MOST_ITEMS)]
+Items: TypeAlias = Annotated[tuple[T, ...], Field(max_length=MOST_ITEMS, fail_fast=True)]
 Table: TypeAlias = Annotated[Mapping[_Key, T], Field(max_length=MOST_ITEMS)]
 
 

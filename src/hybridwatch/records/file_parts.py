@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
@@ -34,6 +34,7 @@ from hybridwatch.records.fields import (
     RecordPart,
     Whole,
 )
+from hybridwatch.records.findings import check_json
 from hybridwatch.records.run import Answer, Curve, Run, Trial
 from hybridwatch.records.trial_parts import Completion
 
@@ -200,9 +201,12 @@ class Head(BaseModel):
 def read_head(record: bytes) -> Head | None:
     """Read a record's head, also of one that was cut short; ``None`` where there is none."""
     try:
+        check_json("record", record)
         return Head.model_validate_json(record)
     except ValidationError:
         pass
+    except RecordError:
+        return None
     try:
         return Head.model_validate(from_json(record, allow_partial=True))
     except ValueError:
@@ -229,7 +233,26 @@ class BulkLine(RecordPart):
     point: IfKnown[Whole] = None
     answer: IfKnown[Answer] = None
     client_result: IfKnown[Client] = None
-    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1)]] = None
+    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1, fail_fast=True)]] = (
+        None
+    )
+
+    def scored(self) -> Self:
+        """Give it with what scores are made of, and of the rest only that it is there."""
+        said = self.completions and (
+            replace(self.completions[0], tokens=(), logprobs=(), close_calls=()),
+        )
+        answer = self.answer and replace(
+            self.answer,
+            doc_hash="",
+            prompt_hash="",
+            target_hash="",
+            prompt="",
+            target="",
+            response="",
+        )
+        result: dict[str, JsonValue] | None = None if self.client_result is None else {}
+        return replace(self, answer=answer, client_result=result, completions=said)
 
 
 class BulkOfTrial:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from hybridwatch.records.fields import (
-    MOST_ITEMS,
     MOST_SAMPLES,
     MOST_TRIALS,
     Ascending,
@@ -91,7 +90,7 @@ class Sample(RecordPart):
         return self
 
 
-_Samples: TypeAlias = Annotated[tuple[Sample, ...], Field(max_length=MOST_SAMPLES)]
+_Samples: TypeAlias = Annotated[tuple[Sample, ...], Field(max_length=MOST_SAMPLES, fail_fast=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +227,7 @@ class Curve(RecordPart):
     """
 
     knob: Annotated[str, one_of("max_concurrency", "request_rate")]
-    points: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST_ITEMS)]
+    points: Annotated[Items[Point], Field(min_length=1)]
     gpus: Whole = 0
     slo: Mapping[Annotated[str, one_of("ttft", "tpot")], Seconds] = field(default_factory=dict)
     clock: Annotated[Clock, Field(exclude_if=lambda clock: clock == "wall")] = "wall"
@@ -362,7 +361,7 @@ class Run(RecordPart):
     scenario: ScenarioRef
     testbed: Testbed
     builds: Annotated[tuple[EngineBuild, ...], Field(min_length=1, max_length=2)]
-    trials: Annotated[tuple[Trial, ...], Field(max_length=MOST_TRIALS)]
+    trials: Annotated[tuple[Trial, ...], Field(max_length=MOST_TRIALS, fail_fast=True)]
     looks: IfKnown[InterimAnalyses] = None
     source: IfKnown[Source] = None
     known_bad: IfKnown[bool] = None

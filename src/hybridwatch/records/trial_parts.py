@@ -48,7 +48,7 @@ class CloseCall(NamedTuple):
 
 _Logarithm: TypeAlias = Annotated[float, Field(ge=-1e30, le=0)]
 _Gap: TypeAlias = Annotated[float, Field(ge=0, le=CLOSE)]
-_MANY: Final = Field(max_length=MOST_VALUES)
+_MANY: Final = Field(max_length=MOST_VALUES, fail_fast=True)
 
 
 def _of_three(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
-import uvicorn
 from starlette.applications import Starlette
 
 from hybridwatch.api.app import Access, AppState, Limits, make_app
+from hybridwatch.api.connections import make_server
 from hybridwatch.api.view import StorePlace, StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
@@ -37,8 +37,7 @@ def serving(app: Starlette) -> Iterator[httpx.Client]:
     """Serve and give what speaks to it; always ends it."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="warning", proxy_headers=False, lifespan="off")
-        server = uvicorn.Server(config)
+        server = make_server(app, "127.0.0.1", 0, log=None)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         try:

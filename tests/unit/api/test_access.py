@@ -8,7 +8,6 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from hybridwatch.api import app
 from hybridwatch.api.app import Access, Limits
 from hybridwatch.api.queries import ProblemError
 from hybridwatch.api.routes import describe
@@ -201,12 +200,30 @@ def test_who_is_refused_hears_when_to_come_again(clock) -> None:
     bucket.take("a")
 
 
-def test_buckets_are_not_kept_without_end(clock, monkeypatch) -> None:
-    monkeypatch.setattr(app, "_MOST_BUCKETS", 3)
+def test_a_bucket_is_forgotten_when_it_is_full_again_and_not_before(clock) -> None:
     bucket = Limits(1.0)
-    for number in range(100):
+    assert taken(bucket, "a", 5) == 2
+    for number in range(20_000):
         bucket.take(str(number))
-    assert len(bucket._left) == 3
+    assert taken(bucket, "a", 1) == 0
+    clock[0] += 3
+    bucket.take("b")
+    assert len(bucket._left) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/v1/runs", {"host": "elsewhere.example"}, 421),
+        ("/nothing", {}, 404),
+        ("/openapi.json", {}, 200),
+    ],
+)
+def test_whatever_is_asked_counts(tmp_path, path, headers, status) -> None:
+    add(tmp_path, 1)
+    with serving(app_over(tmp_path, per_s=0.01)) as client:
+        tries = [client.get(path, headers=headers).status_code for _ in range(2)]
+    assert tries == [status, 429]
 
 
 def test_whoever_asks_too_often_waits_and_others_do_not(tmp_path) -> None:

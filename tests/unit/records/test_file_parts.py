@@ -155,7 +155,7 @@ def test_a_number_of_the_load_client_is_bounded_too(found: str) -> None:
 
 
 def test_a_small_bulk_that_holds_gigabytes_is_refused_without_making_them(monkeypatch) -> None:
-    monkeypatch.setattr("hybridwatch.records.codec.MOST_UNZIPPED_BYTES", 10_000_000)
+    monkeypatch.setattr("hybridwatch.records.bulk_lines.MOST_UNZIPPED_BYTES", 10_000_000)
     bulk = gzip.compress(b" " * 200_000_000)
     digest = hashlib.sha256(bulk).hexdigest()
     record = altered(lambda raw: raw["bulk"].update(sha256=digest, lines=1))

@@ -18,10 +18,15 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
+from hybridwatch.records.json_size import check_json_size
 from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
 
 _DEEPEST: Final = 64
 """Levels of nesting: no tool writes a third of them, and no record can be read with thousands."""
+_MOST_VALUES: Final = 10_000_000
+_MOST_PARTS: Final = 4_000_000
+"""Lists, objects and keys, which take up to a hundred times their bytes in memory."""
+_MOST_LINES: Final = 1_000_000
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
 
@@ -174,12 +179,17 @@ def parse(path: Path, raw: bytes) -> ForeignDocument:
     """Read JSON or JSON lines; the message of an ``IngestError`` names the line."""
     try:
         text = raw.decode("utf-8-sig")
+        check_json_size(raw, _MOST_VALUES, _MOST_PARTS)
     except UnicodeDecodeError as error:
         raise IngestError(f"expected text in UTF-8: {error.reason}") from error
+    except ValueError as error:
+        raise IngestError(str(error)) from error
     try:
         return ForeignDocument(path, raw, (DocumentNode(_loads(text)),))
     except IngestError:
-        lines = [line for line in text.splitlines() if line.strip()]
+        if raw.count(b"\n") > _MOST_LINES:
+            raise
+        lines = [line for line in text.split("\n") if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0]):
             raise
     nodes = []

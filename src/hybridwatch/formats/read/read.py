@@ -56,6 +56,8 @@ _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
 def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:
     """Read a record, and keep its bytes: what is added to the store is what was checked.
 
+    Of what lies next to it, the run has what its scores were checked against.
+
     ``read_bulk`` gives the bytes of the file next to it, by its name; it is called only where there
     is one.
     """
@@ -67,7 +69,7 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
         beside[name] = read_bulk(name)
         return beside[name]
 
-    run = decode_record(raw).whole(read)
+    run = decode_record(raw).scored(read)
     check_record(run)
     stem = build_stem(run)
     for name in beside:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hybridwatch.errors import RecordConflictError, RecordError
-from hybridwatch.records.codec import Encoded, encode
+from hybridwatch.records.codec import Encoded, decode, encode
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import RECORD_SUFFIX, name_bulk
 from hybridwatch.records.run import Run
@@ -120,7 +120,8 @@ class Intake:
     def held(self, run_id: str) -> Run | None:
         """Give a run that is here, or will be."""
         if run_id in self._waiting:
-            return self._waiting[run_id][0]
+            encoded = self._waiting[run_id][1]
+            return decode(encoded.record, encoded.bulk)
         there = self._known.get(run_id)
         return None if there is None else read_run(there)
 

@@ -313,3 +313,14 @@ def test_a_record_takes_one_value_beside_a_statistic() -> None:
     wrong = replace(run, trials=(replace(run.trials[0], samples=(two,)),))
     with pytest.raises(RecordError, match="expected one value beside statistic"):
         encode(wrong)
+
+
+@pytest.mark.parametrize("raw", [b"[" + b"[]," * 5_000_000 + b"1]", b'{"a":' * 5_000_000])
+def test_what_would_take_gigabytes_is_refused_before_it_is_read(raw: bytes) -> None:
+    with pytest.raises(IngestError, match="at most 4000000 lists, objects and keys, found more"):
+        parse(Path("x.json"), raw)
+
+
+def test_a_flood_of_lines_is_not_split() -> None:
+    with pytest.raises(IngestError, match="expected JSON"):
+        parse(Path("x.jsonl"), b"{}\n" + b"\n" * 2_000_000 + b"{}")
