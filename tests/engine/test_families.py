@@ -38,7 +38,9 @@ def pool(tmp_path_factory):
     side = parse_label(BUILD)
     require_installed(side.spec)
     work = tmp_path_factory.mktemp("engine")
-    with EnginePool(scenario, [side], home() / "models", work, print, told=SETTINGS) as open_bench:
+    with EnginePool(
+        scenario, [side], home() / "models", work, print, plugin_settings=SETTINGS
+    ) as open_bench:
         yield open_bench
 
 

@@ -138,7 +138,7 @@ def _judge(
     significant = p_adjusted < FALSE_DISCOVERY_RATE
     if significant and _is_relevant(draft):
         if draft.of_unknown_runs:
-            # How much two runs of one engine differ in it is not known, and no trials tell.
+            # How much two runs of one engine differ in it is not known; trials do not show it.
             draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
             return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
         verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT

@@ -27,7 +27,7 @@ from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
-from hybridwatch.reports.sentence import bugs_caught, list_readings, seen_by
+from hybridwatch.reports.sentence import bugs_caught, clearest_sign, list_readings
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
@@ -131,7 +131,7 @@ def render_summary(
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
         caught = control.detection is Detection.CAUGHT
-        return control.detection.value, _GOOD if caught else _BAD, seen_by(control)
+        return control.detection.value, _GOOD if caught else _BAD, clearest_sign(control)
     if report is None:
         return "measured", "", values_line(run, _VALUES)
     loudest = find_line_verdict(report)

@@ -26,10 +26,10 @@ from hybridwatch.reports.releases import (
     RUNNERS,
     CellState,
     ReleaseCell,
-    cell_words,
     cells_file,
     read_card,
     render_card,
+    render_cell,
 )
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
@@ -94,7 +94,7 @@ def run_command(
                 console.print(as_text(f"{where}: {error}; not kept"), soft_wrap=True)
                 continue
             append_entry(path, cell)
-            console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
+            console.print(as_text(f"{where}: {render_cell(cell)}"), soft_wrap=True)
 
 
 @verb("card", "--out docs/releases.md", of=command)

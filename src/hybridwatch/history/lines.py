@@ -184,7 +184,7 @@ def build_lines(
         _line(name, order, placed, drawn, metric, [trials[at] for at in order], machines)
         for name, order in chosen
     ]
-    return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
+    return _with_definitions(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
 def compute_medians(
@@ -273,7 +273,7 @@ def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.floa
     nth = np.empty(len(codes))
     nth[np.argsort(codes, kind="stable")] = np.concatenate([*map(np.arange, many), []])
     at = np.array([ranks[name] for name in names], dtype=np.float64)
-    # Finer than a screen, and shorter to tell a browser than a third in all its digits.
+    # Finer than a screen, and shorter to send to a browser than a third in all its digits.
     return np.round(at[codes] + 0.5 * ((nth + 0.5) / many[codes] - 0.5), 4)
 
 
@@ -310,17 +310,17 @@ def _line(
     sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
     whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
     history = _examined(own, metric, machines)
-    told = _told(own["started_at"], trials, history, metric)
-    return Line(name, "", own, whole, replace(history, doubts=(*told, *history.doubts)))
+    doubts = _describe(own["started_at"], trials, history, metric)
+    return Line(name, "", own, whole, replace(history, doubts=(*doubts, *history.doubts)))
 
 
-def _told(
+def _describe(
     moments: pd.Series,
     trials: Sequence[npt.NDArray[np.float64]],
     history: History,
     metric: Metric,
 ) -> Iterator[str]:
-    """Tell drifts, and whether runs or trials fall on one of two levels."""
+    """Describe drifts, and whether runs or trials fall on one of two levels."""
     is_ratio = metric.kind.has_noise and min(one.min() for one in trials) > 0
     if history.drifts:
         days = [f"{moment:%-d %b %Y}" for moment in moments]
@@ -348,8 +348,10 @@ def _examined(levels: pd.DataFrame, metric: Metric, machines: Sequence[MachineCh
     return replace(found, points=tuple(turns))
 
 
-def _told_apart(lines: Sequence[Line], levels: pd.DataFrame, settings: Settings) -> list[Line]:
-    """Say which definition of the scenario each line is of, and where one goes on from another."""
+def _with_definitions(
+    lines: Sequence[Line], levels: pd.DataFrame, settings: Settings
+) -> list[Line]:
+    """Name the scenario's definition of each line, and mark where one follows another."""
     ended = successors(zip(levels["digest"], levels["started_at"], strict=True))
     versions = dict(zip(levels["digest"].tolist(), levels["version"].tolist(), strict=True))
     loads = _loads(versions, settings)

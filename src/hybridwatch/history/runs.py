@@ -25,7 +25,7 @@ _R = TypeVar("_R")
 def cached_per_index(
     ask: Callable[Concatenate[_I, _P], _R],
 ) -> Callable[Concatenate[_I, _P], _R]:
-    """Make a function remember what it said of the index that it was asked last."""
+    """Cache a function's result for the index that it was called with last."""
 
     @lru_cache(maxsize=1)
     def answers_of(index: _I) -> Callable[..., _R]:

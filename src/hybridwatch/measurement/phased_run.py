@@ -1,4 +1,4 @@
-"""Several sessions stage by stage: what is broken is known before anything is timed.
+"""Runs several sessions phase by phase: all contracts come before anything is timed.
 
 Every session keeps its engine from its first stage to its last, so each engine is started once. It
 comes up while sessions before it are measured, as long as none of them is timed.

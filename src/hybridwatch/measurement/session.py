@@ -64,7 +64,7 @@ class Progress:
     lasting: bool = False
 
 
-Tell = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 """Called as the session goes on."""
 
 Missing = Callable[[Run], int]
@@ -94,7 +94,7 @@ class SessionRequest:
     scenario: Scenario
     sides: Sequence[BuildRequest]
     models: Path
-    tell: Tell
+    on_progress: ProgressCallback
     phases: Collection[Phase] = USUAL_PHASES
     budget: Budget | None = None
     warmed: Collection[Phase] = TIMED_PHASES
@@ -234,7 +234,7 @@ class Session:
             request.sides,
             request.models,
             work,
-            self._say,
+            self._report,
             cuda_numbers(self._gpus.devices),
             lm_eval,
             self._is_duet,
@@ -259,7 +259,9 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            run = add_until_decided(run, request.budget, self._pace, self._block, self._say_lasting)
+            run = add_until_decided(
+                run, request.budget, self._pace, self._block, self._report_lasting
+            )
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -312,7 +314,7 @@ class Session:
         further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
         if further:
             self._total += len(further)
-            self._say_lasting(f"noisy machine: {rounds} more trials a side")
+            self._report_lasting(f"noisy machine: {rounds} more trials a side")
         return further
 
     def cut_short(self, reason: str) -> Run | None:
@@ -363,18 +365,18 @@ class Session:
         groups = made_at_once(block)
         return tuple(trial for group in groups for trial in self._trials(group))
 
-    def _say_lasting(self, text: str) -> None:
-        self.request.tell(Progress(self._done, self._total, text, lasting=True))
+    def _report_lasting(self, text: str) -> None:
+        self.request.on_progress(Progress(self._done, self._total, text, lasting=True))
 
-    def _say(self, text: str) -> None:
-        self.request.tell(Progress(self._done, self._total, text))
+    def _report(self, text: str) -> None:
+        self.request.on_progress(Progress(self._done, self._total, text))
 
     def _trials(self, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
         """Make trials at the same time."""
         require_wanted()
         first = group[0]
         names = " | ".join(self._names[one.side] for one in group)
-        self._say(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
+        self._report(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
         begun = [
             replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
         ]

@@ -282,7 +282,7 @@ def _explanation(histories: int) -> list[str]:
 
 def _costs_words(timing: Timing) -> str:
     name, start, block = timing.name, timing.costs.start, timing.costs.block
-    if timing.is_anew:
+    if timing.restarts:
         return f"Of {name} each block starts its engines again, and takes {block:g}."
     return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
 
@@ -314,7 +314,7 @@ def _ours(history: MadeHistory, effect: Effect, weights: Sequence[float]) -> Nam
         if effect.is_changed(seen):
             break
         likelihoods = effect.log_likelihoods(seen)
-        belief = belief.after(best.bad, *likelihoods, beside=best.good)
+        belief = belief.after(best.bad, *likelihoods, reference=best.good)
         belief = _searched(history, effect, belief)
     return _named(belief)
 

@@ -162,7 +162,8 @@ class EngineTarget:
         # An engine pool starts an engine only so often.
         self.close()
         self._pool = EnginePool(
-            *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
+            *(self.scenario, (self.build,), self.models, self.work, self.say),
+            plugin_settings=SETTINGS,
         )
         self._pool.__enter__()
         with ExitStack() as on_error:

@@ -1,4 +1,4 @@
-"""The state of one measurement, what is looked for, and on which side of it a measurement lies."""
+"""The outcome of a measurement, the goal of a search, and on which side of it an outcome lies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -114,9 +114,9 @@ def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
     found: list[int] = []
     level = [place]
     while level and len(found) < most:
-        asked = [(one, at) for one in level if (at := next_position(one)) is not None]
-        found += [at for _, at in asked]
-        level = [one.after(at, side) for one, at in asked for side in _SIDES]
+        pending = [(one, at) for one in level if (at := next_position(one)) is not None]
+        found += [at for _, at in pending]
+        level = [one.after(at, side) for one, at in pending for side in _SIDES]
     return tuple(found[:most])
 
 
@@ -147,7 +147,7 @@ def find_exact(
 
 
 STARTS: Final = "starts"
-"""Whether the engine comes up for the scenario; asked for like a metric."""
+"""Whether the engine starts for the scenario; named like a metric."""
 ALIVE: Final = "alive"
 """Whether it comes up and lives to the scenario's end; likewise."""
 _DEAD: Final = {STARTS: {ProbeState.NOT_UP}, ALIVE: {ProbeState.NOT_UP, ProbeState.DIES}}
@@ -219,7 +219,7 @@ def is_exact(metric: str) -> bool:
 
 
 def is_of_life(metric: str) -> bool:
-    """Whether it is asked of the engine itself, and answered by yes or no."""
+    """Whether it is about the engine itself, yes or no, and no metric."""
     return metric in _DEAD
 
 
@@ -241,7 +241,7 @@ def exact_question(
 ) -> ExactQuestion | None:
     """Find what changed between the ends.
 
-    An empty ``metric`` is whatever changed that way. Contracts of ``order`` come before others.
+    An empty ``metric`` is any that changed that way. Contracts of ``order`` come before others.
     ``None`` comes when nothing changed that way.
     """
     both = sorted(first.counts.keys() & last.counts.keys())

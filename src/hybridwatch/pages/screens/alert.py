@@ -39,7 +39,12 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.screens.alerting import NOBODY, entry_line, run_line, status_line
-from hybridwatch.pages.screens.histories import build_chart, changes_on, notice_beside, with_machine
+from hybridwatch.pages.screens.histories import (
+    build_chart,
+    changes_on,
+    machine_notices,
+    with_machine,
+)
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice
 from hybridwatch.pages.screens.suspects import suspects_section
@@ -80,7 +85,7 @@ def alert_page(
         Filters((picked,)),
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        *notice_beside(alert, source),
+        *machine_notices(alert, source),
         *_death(alert, report),
         *history_section(alert, source),
         *_evidence(alert, entry, report),

@@ -328,12 +328,12 @@ def _table_of_runs(
         Column("measured"),
     )
     shown_rows = wanted[:_RUNS]
-    said = build_headlines(shown_rows, source.index)
+    headlines = build_headlines(shown_rows, source.index)
     entries = [
         (
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
-            said[row.record],
+            headlines[row.record],
             source.ago(row.started_at),
         )
         for row in shown_rows

@@ -30,7 +30,7 @@ from hybridwatch.reports.figures.marks import AXIS, Mark, build_marks, fitting, 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
-"""3:1 on white and on near-black; the triangle tells the way, too."""
+"""3:1 on white and on near-black; the triangle shows the direction, too."""
 _TICKS: Final = 60
 """Medians in a figure up to which each has a tick; more run into each other, and take as long to
 draw as all the rest."""

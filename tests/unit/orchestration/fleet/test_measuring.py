@@ -13,7 +13,7 @@ from hybridwatch.orchestration.fleet import measuring
 from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult, Node
 from hybridwatch.orchestration.fleet.job import JobOptions
 from hybridwatch.orchestration.fleet.measuring import (
-    RESULTS_WORD,
+    RESULTS_PLACEHOLDER,
     LocalCluster,
     build_job_command,
     measure,
@@ -34,7 +34,7 @@ def place(tmp_path, monkeypatch):
 
 def saying(*lines: str) -> JobCommand:
     """A measurement that runs a few lines of Python."""
-    words = (sys.executable, "-c", "\n".join(lines), RESULTS_WORD)
+    words = (sys.executable, "-c", "\n".join(lines), RESULTS_PLACEHOLDER)
     return JobCommand((), words, LIMIT_S, LIMIT_S, "box", "host")
 
 

@@ -54,7 +54,7 @@ def record(wanted: Recording, file: Path) -> None:
     names = (SAME, BASELINE, *wanted.faults)
     labels = (wanted.build, wanted.build, *(f"{wanted.build}+{one}" for one in wanted.faults))
 
-    def tell(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         sys.stderr.write(f"{progress.done} trials, {progress.text}\n")
 
     # Nobody judges while it is recorded: something is open until the time is spent.
@@ -64,7 +64,7 @@ def record(wanted: Recording, file: Path) -> None:
         scenario=scenario,
         sides=tuple(map(parse_label, labels)),
         models=home() / "models",
-        tell=tell,
+        on_progress=on_progress,
         phases={Phase.PERFORMANCE},
         budget=budget,
     )
