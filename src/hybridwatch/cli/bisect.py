@@ -25,7 +25,7 @@ from hybridwatch.cli.outcome import judged
 from hybridwatch.cli.subjects import takes_base
 from hybridwatch.cli.terminal import Console, progress
 from hybridwatch.errors import FleetError, ScenarioError
-from hybridwatch.measurement.session import ProgressCallback
+from hybridwatch.measurement.session_request import ProgressCallback
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
 from hybridwatch.orchestration.bisect.candidates import BuildFactory

@@ -25,7 +25,8 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
 from hybridwatch.history.known_bad import MUTANTS_ALONE
-from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.jsonform import control_to_json

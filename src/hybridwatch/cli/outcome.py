@@ -20,7 +20,7 @@ from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.measurement.session import is_stopped
+from hybridwatch.measurement.session_request import is_stopped
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run

@@ -18,7 +18,8 @@ from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import InstallState as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.measurement.testbed import harness_identity, make_ready
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store.files import append_entry, read_entries

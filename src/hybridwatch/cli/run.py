@@ -48,12 +48,8 @@ from hybridwatch.measurement.plan import (
     can_be_duet,
     is_duet,
 )
-from hybridwatch.measurement.session import (
-    ProgressCallback,
-    SessionRequest,
-    none_missing,
-    run_session,
-)
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import ProgressCallback, SessionRequest, none_missing
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run

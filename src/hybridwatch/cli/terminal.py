@@ -11,7 +11,7 @@ import rich.console
 from hybridwatch.system.console_text import as_text
 
 if TYPE_CHECKING:
-    from hybridwatch.measurement.session import Progress, ProgressCallback
+    from hybridwatch.measurement.session_request import Progress, ProgressCallback
 
 _MINUTE: Final = 60.0
 _TRIALS: Final = 4

@@ -16,7 +16,8 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.measurement.engine_pool import list_engines
 from hybridwatch.measurement.plan import TIMED_PHASES
-from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.measurement.session import Session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.records.run import STOPPED, Phase, Run
 from hybridwatch.system.stopping import require_wanted
 

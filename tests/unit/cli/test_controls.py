@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli import controls
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measurement.session import Progress
+from hybridwatch.measurement.session_request import Progress
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run

@@ -23,7 +23,7 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
 from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.measurement.session import Progress, is_stopped
+from hybridwatch.measurement.session_request import Progress, is_stopped
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find

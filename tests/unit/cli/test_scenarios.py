@@ -18,7 +18,7 @@ from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds, parse_label
 from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.history.known_bad import with_known_bad
-from hybridwatch.measurement.session import SessionRequest
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.orchestration.nightly.checkout import find_policy, load_policy
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import find, survey

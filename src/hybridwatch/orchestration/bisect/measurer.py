@@ -17,7 +17,8 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.session import ProgressCallback, SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import ProgressCallback, SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.orchestration.bisect.posterior import compute_effect

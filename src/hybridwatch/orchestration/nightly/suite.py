@@ -47,7 +47,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
     render_module_name,
     tracked,
 )
-from hybridwatch.measurement.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Run

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.history.lines import Line, releases_in_order
+from hybridwatch.history.line_names import releases_in_order
+from hybridwatch.history.lines import Line
 from hybridwatch.metrics import Metric
 from hybridwatch.reports.figures.base import (
     COLOURS,

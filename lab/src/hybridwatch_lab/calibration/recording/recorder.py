@@ -14,7 +14,8 @@ from typing import Final
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.measurement.plan import Budget, BudgetStatus
-from hybridwatch.measurement.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
