@@ -50,7 +50,7 @@ HISTORIES = {
 
 @pytest.fixture
 def lab() -> Laboratory:
-    return Laboratory(seed=3, quick=True, tell=lambda _: None)
+    return Laboratory(seed=3, quick=True, on_progress=lambda _: None)
 
 
 def on_real_noise(lab: Laboratory) -> LabSection:
@@ -297,7 +297,7 @@ def test_command_writes_both_files_and_tells_broken_promises(tmp_path, monkeypat
     seen = {}
 
     def perform(lab, histories):
-        lab.tell("at work")
+        lab.on_progress("at work")
         seen.update(histories)
         return (LabSection("Title", "Text.", (broken,)),)
 

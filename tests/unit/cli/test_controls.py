@@ -52,7 +52,7 @@ def answer_with(monkeypatch, *sides):
 
     def run_session(request):
         asked.append(request)
-        request.tell(Progress(1, 2, "half way"))
+        request.on_progress(Progress(1, 2, "half way"))
         return a_run(*sides, builds=(BASELINE, CONTENDER, BASELINE))
 
     monkeypatch.setattr(controls, "run_session", run_session)

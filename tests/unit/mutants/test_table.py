@@ -17,12 +17,12 @@ from hybridwatch_lab.mutants.table import (
     MutantState,
     append_cell,
     catalogue,
-    cell_words,
     compute_score,
     false_alarms,
     halves,
     markdown,
     read_cells,
+    render_kill,
     score_lines,
     table_file,
 )
@@ -263,9 +263,9 @@ def test_what_is_found_without_a_mutant_at_work_is_a_false_alarm():
 
 
 def test_a_cell_says_what_killed_and_in_how_many_seconds():
-    assert cell_words(a_cell("a", seconds=3.4)) == "wrong_tokens, 3 s"
-    assert cell_words(a_cell("a", MutantState.NOT_REACHED)) == "not reached"
-    assert cell_words(None) == ""
+    assert render_kill(a_cell("a", seconds=3.4)) == "wrong_tokens, 3 s"
+    assert render_kill(a_cell("a", MutantState.NOT_REACHED)) == "not reached"
+    assert render_kill(None) == ""
 
 
 def test_the_page_has_a_row_for_each_measured_mutant():

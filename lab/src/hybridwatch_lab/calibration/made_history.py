@@ -104,8 +104,8 @@ class MadeHistory:
                 break
         return compute_effect(sessions, restarts=restarts)
 
-    def ask(self, choice: NextProbe) -> Sequence[float] | None:
-        """Measure a commit beside the good end."""
+    def measure(self, choice: NextProbe) -> Sequence[float] | None:
+        """Measure a commit in turn with the good end."""
         self.sessions += 1
         if choice.at in self.broken:
             self.minutes += self.timing.costs.of(1) / 2

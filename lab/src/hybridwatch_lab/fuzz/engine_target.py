@@ -1,6 +1,6 @@
 """Plays cases on the live engine of a scenario, and says what was wrong with them.
 
-Each begins in the state of a fresh engine; its answers are held beside those of an oracle.
+Each begins in the state of a fresh engine; its answers are compared with those of an oracle.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -326,12 +326,12 @@ def find_timed(
     belief: Belief,
     effect: Effect,
     costs: Costs,
-    ask: Callable[[NextProbe], Sequence[float] | None],
+    measure: Callable[[NextProbe], Sequence[float] | None],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> Belief:
     """Measure until one range that cannot be divided is likely enough, or there is no time left.
 
-    ``ask`` measures; it gives the blocks' log ratios, or ``None`` of a position that cannot be
+    ``measure`` gives the blocks' log ratios, or ``None`` of a position that cannot be
     measured, and raises ``LostProbeError`` when nothing can be measured any more.
     """
     for _ in range(_MOST_MEASUREMENTS):
@@ -339,7 +339,7 @@ def find_timed(
         if belief.best().mass >= CONFIDENCE or choice is None or not may_go_on():
             break
         try:
-            found = ask(choice)
+            found = measure(choice)
         except LostProbeError:
             break
         if found:

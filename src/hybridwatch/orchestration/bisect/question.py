@@ -99,7 +99,7 @@ class Bracket:
 
 
 def next_position(place: Bracket) -> int | None:
-    """Give the position to ask next; ``None`` when none would say more.
+    """The position to measure next; ``None`` when none would say more.
 
     Of two in the middle the later one: what was wrong for long is rarely looked for.
     """
@@ -107,7 +107,7 @@ def next_position(place: Bracket) -> int | None:
 
 
 def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
-    """Give the position to ask next, then those that may come after it, whatever it answers.
+    """The position to measure next, then those that may come after it, whatever it answers.
 
     At most ``most`` can be measured at a time; those that are certain to be worth more come first.
     """
@@ -125,13 +125,13 @@ _SIDES = (ProbeAnswer.CHANGED, ProbeAnswer.UNCHANGED)
 
 def find_exact(
     last: int,
-    ask: Callable[[int], ProbeAnswer],
+    measure: Callable[[int], ProbeAnswer],
     may_go_on: Callable[[], bool] = lambda: True,
     expect: Callable[[Bracket], None] = lambda _: None,
 ) -> Bracket:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
-    ``last``, the bad end, is 1 or more. ``ask`` measures a position; it raises ``LostProbeError``
+    ``last``, the bad end, is 1 or more. ``measure`` gets a position; it raises ``LostProbeError``
     when nothing can be measured any more. ``expect`` is given what is known before each position is
     asked for, so that what may come next can be measured meanwhile. The change is at one position,
     or at more if what lies between gave no answer.
@@ -140,7 +140,7 @@ def find_exact(
     while (at := next_position(place)) is not None and may_go_on():
         try:
             expect(place)
-            place = place.after(at, ask(at))
+            place = place.after(at, measure(at))
         except LostProbeError:
             break
     return place

@@ -1,8 +1,8 @@
-"""Calls of vLLM's functions in the form of the cases, whoever has put what behind them.
+"""Calls of vLLM's functions in the form of the cases, patched or not.
 
 What they compute with stands here by the names that cases have for it. Shapes are in tokens (all
 rows of a step behind each other), rows (requests), channels, heads and entries of a state. Caches
-have slots, and slot 0 is nobody's.
+have slots, and slot 0 is unused.
 """
 
 import os

@@ -1,8 +1,8 @@
 """``python -m hybridwatch_lab.calibration.recording.recorder``: sessions whose truth is known.
 
-One engine is measured beside itself and beside itself with planted faults, block by block as in
+One engine is measured in turn with itself and with itself plus planted faults, by blocks as in
 ``hybridwatch run``, by the same trials. What comes out is added to a file that the calibration
-reads. To be run beside a noisy neighbour (``hybridwatch_lab.calibration.recording.neighbour``).
+reads. Run it next to a noisy neighbour (``hybridwatch_lab.calibration.recording.neighbour``).
 """
 
 import argparse
