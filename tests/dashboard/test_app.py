@@ -245,7 +245,7 @@ def test_who_waits_for_the_reading_of_another_is_shown_how_far_it_is(tmp_path: P
     assert shown[0] == (1, 1)
 
 
-def test_a_store_that_grows_is_told_of_while_the_page_is_open(
+def test_a_store_that_grows_is_reported_while_the_page_is_open(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_run(tmp_path, run(REGRESSED))

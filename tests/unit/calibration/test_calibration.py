@@ -339,7 +339,7 @@ def test_rules_for_whole_series_name_a_step_and_no_other(rule: Detector) -> None
         ("series,value\na\n", ":2: value: expected a positive number, found None"),
     ],
 )
-def test_histories_that_cannot_be_used_are_told(tmp_path, text, told) -> None:
+def test_histories_that_cannot_be_used_are_reported(tmp_path, text, told) -> None:
     file = tmp_path / "real.csv"
     file.write_text(text)
     with pytest.raises(HistoryError, match=told):

@@ -128,7 +128,7 @@ def test_the_file_asks_the_story_s_own_requests(scenario, tmp_path):
     assert second.token_budget == 16
 
 
-def test_every_story_that_is_told_can_be_written(scenario, tmp_path):
+def test_every_story_that_is_reported_can_be_written(scenario, tmp_path):
     target = RuledTarget(lambda _story: False)
     made = search(target, cases=40)
     made.space = compute_space(scenario)

@@ -84,7 +84,7 @@ def test_harness_and_plugin_read_the_same_mutants():
         assert header.target == ours[name].target
 
 
-def test_an_engine_that_is_told_of_none_has_none(monkeypatch):
+def test_an_engine_that_has_none_named_has_none(monkeypatch):
     monkeypatch.delenv("HYBRIDWATCH_ENGINE")
     mutant_headers.cache_clear()
     assert mutant_headers() == {}

@@ -24,7 +24,7 @@ def test_measurement_without_noise_is_made_once(tmp_path):
     assert journal.fresh == 1
 
 
-def test_another_question_has_another_file_and_anew_forgets(tmp_path):
+def test_another_question_has_another_file_and_again_forgets(tmp_path):
     first = open_journal(tmp_path, "smoke/x", {"ends": "a b"}, discard=False)
     first.outcome("a", lambda: GOOD)
     assert open_journal(tmp_path, "smoke/x", {"ends": "a c"}, discard=False).kept == 0

@@ -100,7 +100,7 @@ def test_a_block_of_a_duet_costs_the_start_of_its_engines():
 
 
 @pytest.mark.parametrize(("scatter", "restless"), [(0.6, True), (0.001, False)])
-def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, restless):
+def test_what_is_held_against_the_machine_is_kept_next_to_the_times(scatter, restless):
     rng = np.random.default_rng(2)
     run = a_run({"tpot": noisy(0.01, 10)}, {"tpot": noisy(0.011, 10, seed=2)})
     kernel = 0.01 * np.exp(scatter * rng.standard_normal(len(run.trials)))

@@ -161,7 +161,7 @@ def test_session_whose_own_blocks_lie_far_apart_tells_less():
     assert calm.changed_at([32])[0] > wild.changed_at([32])[0] > 0.5
 
 
-def test_blocks_that_start_engines_anew_are_sessions():
+def test_blocks_that_start_engines_again_are_sessions():
     blocks = [0.01, 0.05, 0.04, 0.06]
     effect = compute_effect([blocks[:2], blocks[2:]], restarts=True)
     assert effect == compute_effect([[one] for one in blocks], restarts=True)

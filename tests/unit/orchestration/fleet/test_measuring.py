@@ -64,7 +64,7 @@ def test_record_and_log_come_home_and_nothing_stays(place) -> None:
         (["pass"], "it ended well, but left no record"),
     ],
 )
-def test_why_there_is_no_record_is_told(lines, told) -> None:
+def test_why_there_is_no_record_is_reported(lines, told) -> None:
     result = measure(saying(*lines))
     assert (result.record, result.reason) == (b"", told)
 
