@@ -1,4 +1,4 @@
-"""What Streamlit runs for each reader. Start it with ``hybridwatch dashboard``."""
+"""The script that Streamlit runs for each reader. Start it with ``hybridwatch dashboard``."""
 
 from warm_up import load
 

@@ -1,9 +1,9 @@
 """A document on the live page.
 
-What it says goes through the templates, which escape, and is the same as in the saved page. What
-picks among it is a widget of Streamlit. The address is the only state: a widget shows what it says
-and writes into it, so links, reloads and the browser's back button just work. A choice is one step
-of the browser's history; what a screen fills in by itself is none.
+Text goes through the templates, which escape it; the saved page has the same text. Filters are
+widgets of Streamlit. The address is the only state: a widget shows its value and writes into it,
+so links, reloads and the browser's back button work. A choice of the reader is one step of the
+browser's history; a default that a screen fills in is none.
 """
 
 from collections.abc import Iterable
@@ -32,53 +32,53 @@ from hybridwatch.pages.html import HtmlContext, blocks_html, file_name, static_p
 from hybridwatch.system.plain_text import visible
 
 _IN_A_ROW: Final = 2
-"""Parts side by side."""
+"""Columns of figures in a row."""
 _PAGE: Final = "page"
 """The parameter that says which part of a long list is shown."""
 _FILTERED: Final = "filter picked"
 """Whether the page is drawn again because of a filter."""
-_WHOLE: Final = "whole address"
-"""The address of the view as drawn, with its defaults; what the reader picks changes that one."""
+_VIEW: Final = "whole address"
+"""The address of the view as drawn, with its defaults; a choice of the reader changes this one."""
 
 
 def draw(document: Document, now: datetime) -> None:
-    """Draw a document from top to bottom, and make the browser's address tell all of it.
+    """Draw a document from top to bottom, and write its whole address into the browser.
 
     ``now`` is written into the file that the reader may save.
     """
-    pen = _pen()
+    context = _make_context()
     with st.container(horizontal=True, vertical_alignment="top"):
-        st.html(str(title_html(document, pen)))
-        _save(document, now)
-    _draw((*document.warnings, *document.blocks), pen, 2, "0")
+        st.html(str(title_html(document, context)))
+        _draw_save_button(document, now)
+    _draw((*document.warnings, *document.blocks), context, 2, "0")
     if document.address.screen:
         draw_address(document.address)
-    st.session_state[_WHOLE] = document.address
+    st.session_state[_VIEW] = document.address
 
 
 def is_filtered() -> bool:
-    """Say, once, whether the reader picked something in a filter of this very page."""
+    """Whether the page is drawn again because of a filter; the second call says no."""
     return bool(st.session_state.pop(_FILTERED, False))
 
 
 def draw_more(blocks: Iterable[Block], place: str) -> None:
-    """Draw blocks below a document; ``place`` names them, unlike any others on the page."""
-    _draw(blocks, _pen(), 2, place)
+    """Draw blocks below a document; ``place`` is a name for them that is unique on the page."""
+    _draw(blocks, _make_context(), 2, place)
 
 
-def _pen() -> HtmlContext:
-    return HtmlContext(href=Address.href, local=_zone(), files=False)
+def _make_context() -> HtmlContext:
+    return HtmlContext(href=Address.href, local=_find_time_zone(), files=False)
 
 
-def _zone() -> ZoneInfo | None:
-    """The reader's time zone, as the browser tells it."""
+def _find_time_zone() -> ZoneInfo | None:
+    """The reader's time zone, as the browser names it."""
     try:
         return ZoneInfo(st.context.timezone or "")
     except (ValueError, ZoneInfoNotFoundError, OSError):
         return None
 
 
-def _save(document: Document, now: datetime) -> None:
+def _draw_save_button(document: Document, now: datetime) -> None:
     base = (st.context.url or "").rpartition("/")[0] + "/"
     st.download_button(
         "Save as HTML",
@@ -93,11 +93,11 @@ def _save(document: Document, now: datetime) -> None:
 
 
 def _draw(blocks: Iterable[Block], context: HtmlContext, level: int, place: str) -> None:
-    """Draw blocks; what Streamlit need not know of is joined into one element of HTML."""
+    """Draw blocks; those without a widget are joined into one element of HTML."""
     waiting: list[Block] = []
     for nth, block in enumerate(blocks):
         here = f"{place}.{nth}"
-        if not _is_alive(block):
+        if not _needs_streamlit(block):
             waiting.append(block)
             continue
         if isinstance(block, Table):
@@ -105,7 +105,7 @@ def _draw(blocks: Iterable[Block], context: HtmlContext, level: int, place: str)
         elif isinstance(block, Section):
             waiting.append(Section(block.title, ()))
         _flush(waiting, context, level)
-        _draw_alive(block, context, level, here)
+        _draw_widget(block, context, level, here)
     _flush(waiting, context, level)
 
 
@@ -115,10 +115,10 @@ def _flush(waiting: list[Block], context: HtmlContext, level: int) -> None:
         waiting.clear()
 
 
-def _draw_alive(block: Block, context: HtmlContext, level: int, place: str) -> None:
+def _draw_widget(block: Block, context: HtmlContext, level: int, place: str) -> None:
     match block:
         case Filters():
-            _filters(block)
+            _draw_filters(block)
         case Table():
             draw_csv(block, place)
         case Chart():
@@ -126,7 +126,9 @@ def _draw_alive(block: Block, context: HtmlContext, level: int, place: str) -> N
         case Command():
             draw_command(block)
         case Columns():
-            for nth, (column, part) in enumerate(zip(_columns(block), block.parts, strict=True)):
+            for nth, (column, part) in enumerate(
+                zip(_make_columns(block), block.parts, strict=True)
+            ):
                 with column:
                     _draw(part, context, level, f"{place}.{nth}")
         case Section():
@@ -138,68 +140,68 @@ def _draw_alive(block: Block, context: HtmlContext, level: int, place: str) -> N
             pass  # HTML says all of it
 
 
-def _columns(block: Columns) -> list[DeltaGenerator]:
-    """Make a place for each part, two in a row, since a figure needs width."""
+def _make_columns(block: Columns) -> list[DeltaGenerator]:
+    """Make a column for each part, two in a row, since a figure needs width."""
     width = min(_IN_A_ROW, len(block.parts))
     rows = range(0, len(block.parts), width)
     return [column for _ in rows for column in st.columns(width)][: len(block.parts)]
 
 
-def _is_alive(block: Block) -> bool:
-    """Whether a block is, or has, something that Streamlit has to draw."""
+def _needs_streamlit(block: Block) -> bool:
+    """Whether a block is, or holds, something that Streamlit has to draw."""
     match block:
         case Table():
             return bool(block.rows)
         case Section():
-            return any(map(_is_alive, block.blocks))
+            return any(map(_needs_streamlit, block.blocks))
         case Columns():
-            return any(_is_alive(each) for part in block.parts for each in part)
+            return any(_needs_streamlit(each) for part in block.parts for each in part)
         case _:
             return isinstance(block, Filters | Chart | Command | Folded)
 
 
-def _filters(filters: Filters) -> None:
+def _draw_filters(filters: Filters) -> None:
     with st.container(horizontal=True):
         for choice in filters.choices:
-            _pick(choice)
+            _draw_choice(choice)
 
 
-def _pick(choice: ChoiceField) -> None:
+def _draw_choice(choice: ChoiceField) -> None:
     key, options = choice.parameter, list(choice.options)
-    told = (key, choice.default)
+    arguments = (key, choice.default)
     if choice.many:
-        _tell(key, list(choice.chosen))
+        _set_value(key, list(choice.chosen))
         st.multiselect(
             choice.label,
             options,
             format_func=lambda each: visible(choice.options[each]),
             key=key,
-            on_change=_chosen,
-            args=told,
+            on_change=_write_choice,
+            args=arguments,
             placeholder="all",
         )
     elif options:
-        _tell(key, choice.value)
+        _set_value(key, choice.value)
         st.selectbox(
             choice.label,
             options,
             format_func=lambda each: visible(choice.options[each]),
             key=key,
-            on_change=_chosen,
-            args=told,
+            on_change=_write_choice,
+            args=arguments,
         )
 
 
-def _tell(key: str, value: str | list[str]) -> None:
-    """Make a widget show what the address says; one that does is left alone, which is quicker."""
+def _set_value(key: str, value: str | list[str]) -> None:
+    """Make a widget show the address's value; writing the same value again would be slower."""
     if st.session_state.get(key) != value:
         st.session_state[key] = value
 
 
-def _chosen(parameter: str, default: str | None) -> None:
-    """Write into the address what the reader picked, before the page is drawn again."""
-    whole: Address = st.session_state[_WHOLE]
-    state = {name: list(whole.values(name)) for name, _ in whole.parameters}
+def _write_choice(parameter: str, default: str | None) -> None:
+    """Write a choice of the reader into the address, before the page is drawn again."""
+    view: Address = st.session_state[_VIEW]
+    state = {name: list(view.values(name)) for name, _ in view.parameters}
     state.pop(_PAGE, None)  # of another list
     picked = st.session_state[parameter]
     state[parameter] = [] if picked in (default, "") else picked

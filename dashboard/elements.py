@@ -1,4 +1,4 @@
-"""What of a document Streamlit draws by an element of its own: figures, commands, files."""
+"""The blocks of a document that Streamlit draws itself: figures, commands, files."""
 
 import time
 from functools import lru_cache
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LINKS: Final = (Path(__file__).parent / "links.js").read_text(encoding="utf-8")
 _MARKDOWN: Final = "\\`*_{}[]()<>#+-.!|~:$^&"
 _COLOURS: Final = ("background", "text")
-_SOON: Final = "figures-soon"
+_EMPTY_FIGURE: Final = "figures-soon"
 _LIVE: Final = """
 .st-key-figures-soon { display: none; }
 [data-testid=stElementContainer] { transition: none !important; }
@@ -44,11 +44,10 @@ _LIVE: Final = """
 [class*=st-key-csv] button p { font-size: 0.8rem; }
 [class*=st-key-csv] { margin-top: -0.8rem; }
 """
-"""Nothing is faded, frame by frame, while a page changes. A figure's own colours, which its PNG
-has, are those of the theme as the page was drawn; what is seen follows the reader who changes it.
-White on the theme's dark blue can be read, and so must that blue's word on the dark ground. A click
-on a command selects all of it: a browser gives the clipboard only to a page that came by https, or
-from this machine."""
+"""No fading while a page changes. A figure's PNG has the theme's colours at the time the page was
+drawn; on the page its colours follow a reader who changes the theme. The active tab's blue is
+lighter on a dark ground, so that it can be read. A click on a command selects all of it: a browser
+gives the clipboard only to a page that came by https, or from this machine."""
 
 
 def draw_style() -> None:
@@ -57,7 +56,7 @@ def draw_style() -> None:
 
 
 def draw_address(view: Address) -> None:
-    """Make the browser's address tell all of the view, and links open in place."""
+    """Write the view's whole address into the browser, and make links open in place."""
     _run_links(f'data-address="{escape(view.href())}"')
 
 
@@ -67,26 +66,26 @@ def _open(view: Address) -> None:
 
 
 def _run_links(data: str) -> None:
-    # A script runs when it is new: the same view may come under an address that is not whole.
+    # A script runs only when its text is new, and the same view may come under a shorter address.
     stamp = time.monotonic_ns()
     st.html(f'<script {data} data-stamp="{stamp}">{_LINKS}</script>', unsafe_allow_javascript=True)
 
 
 def prepare_charts(place: DeltaGenerator) -> None:
-    """Let a browser fetch, while a view is laid out, what it will draw figures with.
+    """Let the browser fetch plotly while a view is prepared.
 
-    ``place`` gets a figure without anything, which nobody sees; to be emptied afterwards.
+    ``place`` gets an empty, hidden figure; the caller empties it afterwards.
     """
-    place.plotly_chart({"data": [{"type": "scatter"}]}, key=_SOON)
+    place.plotly_chart({"data": [{"type": "scatter"}]}, key=_EMPTY_FIGURE)
 
 
 def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
     """Draw a figure with its caption and its CSV; a click on a point may open its run.
 
-    ``key`` is a name for it, unlike any other on the page.
+    ``key`` is a name for it that is unique on the page.
     """
     picked = st.plotly_chart(
-        _on_the_page(chart, st.context.theme.type or "light"),
+        _colour_figure(chart, st.context.theme.type or "light"),
         key=f"figure {key}",
         # Streamlit's own theme is a template, which makes plotly draw each figure twice.
         theme=None,
@@ -113,9 +112,9 @@ def draw_chart(chart: Chart, context: HtmlContext, key: str) -> None:
 
 
 @lru_cache(maxsize=KEPT_CHARTS)
-def _on_the_page(chart: Chart, theme: str) -> Any:
-    ground, words = (st.get_option(f"theme.{theme}.{name}Color") for name in _COLOURS)
-    return figure_on(chart.figure, ground, words)
+def _colour_figure(chart: Chart, theme: str) -> Any:
+    ground, text = (st.get_option(f"theme.{theme}.{name}Color") for name in _COLOURS)
+    return figure_on(chart.figure, ground, text)
 
 
 def draw_command(command: Command) -> None:
@@ -131,7 +130,7 @@ def markdown_of(text: str) -> str:
 
 
 def draw_csv(block: Table | Chart, key: str) -> None:
-    """Offer a table, or what a figure draws, as CSV; made when somebody wants it."""
+    """Offer the values of a table or a figure as CSV, which is made on a click."""
     name = block.title if isinstance(block, Chart) else block.caption
     st.download_button(
         "CSV",

@@ -1,4 +1,4 @@
-"""What every page does: read the address, ask the library for the document, draw it."""
+"""A page of one screen: reads the address, builds the document, draws it."""
 
 import contextlib
 import math
@@ -31,76 +31,76 @@ from hybridwatch.records.store import Broken, list_records, results_folder
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.system.plain_text import visible
 
-_LOOK_S: Final = 10
-"""Seconds between two looks at whether the store has grown."""
+_CHECK_S: Final = 10
+"""Seconds between two checks whether the store has grown."""
 _FRESH_S: Final = 2
-"""Seconds for which a look at a large store, which takes some hundred milliseconds, serves all."""
-_FILTERED_S: Final = _LOOK_S + _FRESH_S
+"""Seconds for which one check of a large store, some hundred milliseconds, serves all readers."""
+_FILTERED_S: Final = _CHECK_S + _FRESH_S
 """The same for a filter: it picks from what the page already shows, and must be quick."""
 _DRAWN_S: Final = 1
 """Seconds in which a browser draws a page, and needs the processor."""
 _NAME: Final = "hybridwatch"
-_TELL_S: Final = 0.2
-"""Seconds between two looks at how far another reader's reading is."""
+_PROGRESS_S: Final = 0.2
+"""Seconds between two updates of the progress while another reader's thread reads records."""
 _NEVER: Final = -math.inf
 _TYPED: Final = ("text ", "until ", "triage name")
-"""What the keys of boxes begin with in which people write."""
+"""Beginnings of the keys of text fields."""
 _MANY: Final = 20
-"""New records from which on reading them is worth a bar."""
+"""From this many new records on, a progress bar is shown."""
 
 
-class _Shelf:
+class _SharedIndex:
     """The one index that all readers of this server share."""
 
     def __init__(self, results: Path) -> None:
         self._results = results
         self._lock = threading.Lock()
         self._index: Index | None = None
-        self._looked = _NEVER
+        self._checked = _NEVER
         self._progress = (0, 0)
 
-    def index(self, old_s: float, say: Say) -> Index:
-        """Give the index of a store that was looked at ``old_s`` seconds ago, or later.
+    def index(self, max_age_s: float, report: Say) -> Index:
+        """Give the index of the store, checked at most ``max_age_s`` seconds ago.
 
-        ``say`` gets the progress of whoever reads new records, for this reader or another.
+        ``report`` gets the progress of reading new records, also where another thread reads them.
         """
-        while not self._lock.acquire(timeout=_TELL_S):
-            say(*self._progress)
+        while not self._lock.acquire(timeout=_PROGRESS_S):
+            report(*self._progress)
         try:
-            if self._index is None or not self._is_current(self._index, old_s):
-                self._index = open_index(self._results, partial(self._proceed, say))
+            if self._index is None or not self._is_current(self._index, max_age_s):
+                self._index = open_index(self._results, partial(self._report, report))
                 clean()
-                self._looked = time.monotonic()
+                self._checked = time.monotonic()
             return self._index
         finally:
             self._lock.release()
 
-    def _proceed(self, say: Say, done: int, new: int) -> None:
+    def _report(self, report: Say, done: int, new: int) -> None:
         self._progress = (done, new)
-        say(done, new)
+        report(done, new)
 
     def records(self) -> int:
-        """Count the records of the store, as of the last look that every open page takes."""
+        """Count the records of the store, as of the last check by any open page."""
         with self._lock:
-            if self._index is not None and self._is_current(self._index, _LOOK_S - 1):
+            if self._index is not None and self._is_current(self._index, _CHECK_S - 1):
                 return self._index.counts["records"]
         return len(list_records(self._results))
 
-    def _is_current(self, index: Index, old_s: float) -> bool:
-        if time.monotonic() - self._looked < old_s:
+    def _is_current(self, index: Index, max_age_s: float) -> bool:
+        if time.monotonic() - self._checked < max_age_s:
             return True
         current = index.is_current()
-        self._looked = time.monotonic() if current else _NEVER
+        self._checked = time.monotonic() if current else _NEVER
         return current
 
 
-class _Bar:
-    """A bar that comes when there is progress to show."""
+class _ProgressBar:
+    """A progress bar, drawn once there is progress to show."""
 
     def __init__(self) -> None:
         self._place: DeltaGenerator | None = None
 
-    def say(self, done: int, new: int) -> None:
+    def show(self, done: int, new: int) -> None:
         """Show how many of the ``new`` records are read."""
         if new >= _MANY:
             self._place = self._place or st.empty()
@@ -113,8 +113,8 @@ class _Bar:
 
 
 @st.cache_resource(show_spinner=False)
-def _shelf(results: Path) -> _Shelf:
-    return _Shelf(results)
+def _shared_index(results: Path) -> _SharedIndex:
+    return _SharedIndex(results)
 
 
 @st.cache_resource(max_entries=100, show_spinner="Reading the record")
@@ -124,7 +124,7 @@ def _read(path: Path, stamp: object) -> Entry | Broken:
     return load_entry(path)
 
 
-@st.cache_resource(ttl=_LOOK_S, show_spinner=False)
+@st.cache_resource(ttl=_CHECK_S, show_spinner=False)
 def _checkout() -> Checkout:
     return checkout_here()
 
@@ -134,16 +134,16 @@ def _results() -> Path:
 
 
 def open_early() -> None:
-    """Open the index before there is a reader; what is wrong with it, the first one is told."""
+    """Open the index before the first reader comes, who gets its errors."""
     with contextlib.suppress(HybridwatchError, OSError):
-        _shelf(_results()).index(_FRESH_S, lambda _done, _new: None)
+        _shared_index(_results()).index(_FRESH_S, lambda _done, _new: None)
 
 
-def source_here(*, filtered: bool = False) -> ScreenSource:
-    """Give what the screens look at; for a filter, it may be as old as the page."""
+def open_source(*, filtered: bool = False) -> ScreenSource:
+    """Open the data of the screens; for a filter they may be as old as the page."""
     results = _results()
-    bar = _Bar()
-    index = _shelf(results).index(_FILTERED_S if filtered else _FRESH_S, bar.say)
+    bar = _ProgressBar()
+    index = _shared_index(results).index(_FILTERED_S if filtered else _FRESH_S, bar.show)
     bar.clear()
     return ScreenSource(
         results=results,
@@ -157,31 +157,31 @@ def source_here(*, filtered: bool = False) -> ScreenSource:
 
 @st.fragment
 def show(screen: str) -> None:
-    """Draw a page that is one screen; a filter then leaves the navigation around it alone."""
-    with hidden_from_streamlit(), told_if_away():
+    """Draw a page of one screen as a fragment: a filter does not draw the navigation again."""
+    with hidden_from_streamlit(), notice_if_unreachable():
         draw_screen(screen)
 
 
 @contextlib.contextmanager
-def told_if_away() -> Iterator[None]:
-    """Say that the database cannot be reached, and keep what was typed until it can."""
+def notice_if_unreachable() -> Iterator[None]:
+    """Show a notice while the database cannot be reached, and keep what was typed."""
     try:
         yield
     except DatabaseError as error:
         lines = tuple(str(error).splitlines())
         draw_more((Notice("The database cannot be reached", lines),), "away")
-        # Streamlit forgets what stands in a box that is not drawn, unless somebody sets it.
+        # Streamlit forgets the text of a field that is not drawn, unless it is set.
         for key in [key for key in st.session_state if str(key).startswith(_TYPED)]:
             st.session_state[key] = st.session_state[key]
 
 
 def draw_screen(screen: str) -> ScreenSource:
-    """Draw one screen, and give what it looked at, for a page that does more."""
+    """Draw one screen, and return its data for a page that draws more."""
     filtered = is_filtered()
     soon = st.empty()
     if SCREENS[screen].figures and not filtered:
         prepare_charts(soon)
-    source = source_here(filtered=filtered)
+    source = open_source(filtered=filtered)
     pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
     news = st.container()
     document = open_view(source, Address(screen, tuple(pairs)))
@@ -189,20 +189,20 @@ def draw_screen(screen: str) -> ScreenSource:
     soon.empty()
     draw(document, source.now)
     if document.likely and not filtered:
-        _lay_out(source, document.likely)
+        _prepare_views(source, document.likely)
     with news:
         _watch(source.results, source.index.counts["records"])
     return source
 
 
 def _tab_title(view: str, screen: str) -> str:
-    """Name a view as the browser's tab does: runs and histories of a scenario stay apart."""
+    """The title of the browser's tab; runs and histories of one scenario differ in it."""
     names = [name for name in dict.fromkeys((view, screen)) if name != _NAME]
     return visible(" \N{MIDDLE DOT} ".join((*names, _NAME)))
 
 
-def _lay_out(source: ScreenSource, likely: Iterable[Address]) -> None:
-    """Lay out, while the reader reads, what comes next; what is slow about it is kept."""
+def _prepare_views(source: ScreenSource, likely: Iterable[Address]) -> None:
+    """Open the views that are likely next while the reader reads; their slow parts are cached."""
     later = threading.Timer(_DRAWN_S, _open, (source, likely))
     later.daemon = True
     later.start()
@@ -213,11 +213,11 @@ def _open(source: ScreenSource, views: Iterable[Address]) -> None:
         open_view(source, each)
 
 
-@st.fragment(run_every=_LOOK_S)
-def _watch(results: Path, known: int) -> None:
-    """Say when runs were added since the page was drawn."""
+@st.fragment(run_every=_CHECK_S)
+def _watch(results: Path, drawn: int) -> None:
+    """Show a notice once runs were added since the page was drawn."""
     with hidden_from_streamlit():
-        new = _shelf(results).records() - known
+        new = _shared_index(results).records() - drawn
     if new > 0:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{plural(new, 'new run')} since you opened this")

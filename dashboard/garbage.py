@@ -1,9 +1,9 @@
-"""When the server looks for garbage: seldom, and while nobody waits for it.
+"""Collects garbage rarely, between pages.
 
-Streamlit looks through everything that lives after each run of a page and of a part of one. That
-takes longer than most pages, and what lives here (modules, the index, what is kept of it) is long.
-So whatever lives at the end of a run is put out of its sight; once in a while all of it is seen.
-Python's own looks, of which a page of a large store would have a dozen, come as seldom.
+Streamlit collects garbage after each run of a page or fragment. With the objects that live long
+here (modules, the index, caches) that takes longer than most pages. So objects that are alive at
+the end of a run are frozen, and a full collection comes once a minute. Python's own collections,
+a dozen for a page of a large store, are made as rare.
 """
 
 import contextlib
@@ -14,25 +14,25 @@ from collections.abc import Iterator
 from typing import Final
 
 _EVERY_S: Final = 60.0
-"""Seconds between two looks at everything; what pages drop in circles stays until then."""
+"""Seconds between two full collections; reference cycles that pages drop stay until then."""
 _LATER_S: Final = 1.0
-"""Seconds after a page, in which its reader's browser asks for more."""
+"""Seconds between a page and a full collection: the browser's next requests come first."""
 
 _THRESHOLDS: Final = (100_000, 50, 100)
-"""Objects made between two of Python's own looks, and how many of these until older ones too."""
+"""Arguments of ``gc.set_threshold``."""
 
 _lock: Final = threading.Lock()
 _looked = time.monotonic()
 
 
 def look_seldom() -> None:
-    """Make Python's own looks rare; for the process."""
+    """Make Python's own collections rare in this process."""
     gc.set_threshold(*_THRESHOLDS)
 
 
 @contextlib.contextmanager
 def hidden_from_streamlit() -> Iterator[None]:
-    """Put what lives at the end of a run out of sight of Streamlit's own look."""
+    """Hide the objects alive at the end of a run from Streamlit's own collection."""
     try:
         yield
     finally:
@@ -44,14 +44,14 @@ def hidden_from_streamlit() -> Iterator[None]:
 
 
 def clean() -> None:
-    """Look through everything that lives, and put it out of sight again."""
+    """Collect all garbage, and hide the remaining objects again."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
 
 
 def _is_time() -> bool:
-    """Say, to one thread alone, that it was long ago."""
+    """Whether a full collection is due; true for one thread only."""
     global _looked
     with _lock:
         now = time.monotonic()

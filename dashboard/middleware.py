@@ -1,4 +1,4 @@
-"""What stands between a browser and the app: headers, names, a password, pages that there are."""
+"""Middleware of the server: security headers, host names, a password, a 404 for unknown pages."""
 
 import asyncio
 import base64
@@ -29,19 +29,19 @@ _log: Final = logging.getLogger(__name__)
 _VIOLATION: Final = 1008
 """Why a socket is closed: RFC 6455, 7.4.1."""
 _TEXT: Final = b"text/plain; charset=utf-8"
-_NAME_SAID: Final = (
+_WRONG_NAME: Final = (
     b"This dashboard does not answer under this name. Whoever started it can add the name: "
     b"hybridwatch dashboard --allow-host NAME (docs/dashboard.md, 'Who may look')."
 )
 _WAIT_S: Final = 1.0
 """Before a wrong password is answered."""
-_PASSWORD_SAID: Final = b"This dashboard asks for a password."
+_NO_PASSWORD: Final = b"This dashboard asks for a password."
 _PASSWORD: Final = (b"www-authenticate", b'Basic realm="hybridwatch", charset="UTF-8"')
 _HTML: Final = b"text/html"
 _SAVED: Final = "media/"
-"""Where Streamlit keeps what a button gives out; a page saved as a file is HTML, too."""
-_LONGEST: Final = 80
-"""Characters of what was asked for that are shown."""
+"""Where Streamlit serves files to download; a saved page among them is HTML, too."""
+_SHOWN_LENGTH: Final = 80
+"""Characters of the requested path that are shown."""
 
 
 async def _answer(
@@ -58,11 +58,10 @@ async def _answer(
 
 
 class Headers:
-    """Sends headers with every answer: a second wall behind the templates, which escape.
+    """Adds security headers to every answer: a second defence after the templates, which escape.
 
-    No other page may show one of ours inside itself, where a click could be led astray, and no
-    script of another server runs. A script inside the page does: Streamlit's first page has some,
-    and to name them by their digests would break with the next Streamlit.
+    Pages may not be framed (clickjacking), and scripts of other servers do not run. Inline scripts
+    do: Streamlit's first page has some, and their digests change with each version of Streamlit.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
@@ -71,16 +70,16 @@ class Headers:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Serve one request or socket."""
 
-        async def sending(message: "Message") -> None:
+        async def send_with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *_HEADERS]}
             await send(message)
 
-        await self._app(scope, receive, sending)
+        await self._app(scope, receive, send_with_headers)
 
 
 class NamedHosts:
-    """Lets through what is for this server by one of its names.
+    """Lets requests through whose ``Host`` is a name of this server.
 
     ``hybridwatch.orchestration.nightly.access`` has the rule.
     """
@@ -97,21 +96,21 @@ class NamedHosts:
             await send({"type": "websocket.close", "code": _VIOLATION})
         else:
             # The request was for somebody else: RFC 9110, 15.5.20.
-            await _answer(send, HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NAME_SAID)
+            await _answer(send, HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _WRONG_NAME)
 
     def _is_ours(self, scope: "Scope") -> bool:
-        said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(said) == 1 and self._hosts.allow(said[0]):
+        names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(names) == 1 and self._hosts.allow(names[0]):
             return True
-        _log.warning("refused a request for %s", visible(", ".join(said))[:300] or "no host")
+        _log.warning("refused a request for %s", visible(", ".join(names))[:300] or "no host")
         return False
 
 
 class Password:
-    """Lets through who says the password, by HTTP Basic (RFC 7617).
+    """Lets requests through that carry the password, by HTTP Basic (RFC 7617).
 
-    The browser asks for it, keeps it until it is closed, and sends it with every request, those for
-    files and the page's socket too. The name typed beside it does not matter.
+    The browser prompts for it and sends it with every request until it is closed, for files and the
+    page's socket too. The user name does not matter.
     """
 
     def __init__(self, app: "ASGIApp", password: str) -> None:
@@ -120,24 +119,24 @@ class Password:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Serve one request or socket, or refuse it."""
-        said = None if scope["type"] == "lifespan" else _said(scope["headers"])
+        password = None if scope["type"] == "lifespan" else _read_password(scope["headers"])
         if scope["type"] == "lifespan" or (
-            said is not None and hmac.compare_digest(said, self._password)
+            password is not None and hmac.compare_digest(password, self._password)
         ):
             await self._app(scope, receive, send)
             return
-        if said is not None:
+        if password is not None:
             await asyncio.sleep(_WAIT_S)
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _VIOLATION})
             return
-        await _answer(send, HTTPStatus.UNAUTHORIZED, _TEXT, _PASSWORD_SAID, _PASSWORD)
+        await _answer(send, HTTPStatus.UNAUTHORIZED, _TEXT, _NO_PASSWORD, _PASSWORD)
 
 
-def _said(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Give the password that came with a request; ``None`` when none did."""
-    told = next((value for name, value in headers if name == b"authorization"), b"")
-    scheme, _, rest = told.partition(b" ")
+def _read_password(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """The password of a request, ``None`` without one."""
+    credentials = next((value for name, value in headers if name == b"authorization"), b"")
+    scheme, _, rest = credentials.partition(b" ")
     if scheme.lower() != b"basic":
         return None
     try:
@@ -147,25 +146,25 @@ def _said(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
 
 
 class KnownPages:
-    """Lets through what is a file, a socket or a page that there is.
+    """Answers 404 for a page that does not exist; files and sockets pass.
 
-    To a path that it does not know Streamlit gives its first page.
+    Streamlit itself would answer an unknown path with its first page.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
         self._app = app
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Serve one request or socket, or say that there is no such page."""
+        """Serve one request or socket, or answer that there is no such page."""
         root = scope.get("root_path", "").rstrip("/")
-        asked = scope.get("path", "").removeprefix(root).strip("/")
-        known = not asked or asked in SCREENS or asked.startswith(_SAVED)
+        path = scope.get("path", "").removeprefix(root).strip("/")
+        known = not path or path in SCREENS or path.startswith(_SAVED)
         if scope["type"] != "http" or known:
             await self._app(scope, receive, send)
             return
         is_page = False
 
-        async def sending(message: "Message") -> None:
+        async def send_unless_page(message: "Message") -> None:
             nonlocal is_page
             if message["type"] == "http.response.start":
                 is_page = message["status"] == HTTPStatus.OK and any(
@@ -175,15 +174,15 @@ class KnownPages:
             if not is_page:
                 await send(message)
 
-        await self._app(scope, receive, sending)
+        await self._app(scope, receive, send_unless_page)
         if is_page:
-            await _refuse(asked, f"{root}/", send)
+            await _refuse(path, f"{root}/", send)
 
 
-async def _refuse(asked: str, root: str, send: "Send") -> None:
+async def _refuse(path: str, root: str, send: "Send") -> None:
     from hybridwatch.pages.html import static_page  # takes time, which few need
 
-    shown = asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"
+    shown = path if len(path) <= _SHOWN_LENGTH else f"{path[:_SHOWN_LENGTH]}…"
     blocks: tuple[Block, ...] = (
         Notice(f"The address asks for /{shown}, which is none of these:"),
         *(Paragraph(Link(screen.title, address(name))) for name, screen in SCREENS.items()),

@@ -1,4 +1,4 @@
-"""The navigation: which pages there are, who has to log in and may look, and what each draws."""
+"""The navigation: the pages, the login, and what each page draws."""
 
 import os
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import streamlit as st
 from elements import draw_style
-from frame import draw_screen, show, source_here, told_if_away
+from frame import draw_screen, notice_if_unreachable, open_source, show
 from garbage import hidden_from_streamlit
-from triage import listed_here, offer, offer_many, picked
+from triage import draw_forms, draw_list_form, find_listed, find_picked
 
 from hybridwatch.orchestration.nightly.access import LOGIN, PEOPLE
 from hybridwatch.pages.address import HOME
@@ -20,7 +20,7 @@ _ALERTS: Final = "alerts"
 
 @hidden_from_streamlit()
 def draw_app() -> None:
-    """Draw the page that the address names, with the navigation beside it."""
+    """Draw the page that the address names, and the navigation."""
     st.set_page_config(page_title="hybridwatch", layout="wide", initial_sidebar_state=230)
     draw_style()
     pages: dict[str, list[st.Page]] = {}
@@ -33,48 +33,48 @@ def draw_app() -> None:
             visibility="visible" if screen.listed else "hidden",
         )
         pages.setdefault(screen.section, []).append(page)
-    inside = may_look()
-    # The page is known also to who has to log in first, so that the address stays what it is.
-    chosen = st.navigation(pages, position="sidebar" if inside else "hidden")
-    if inside:
-        tell()
+    is_allowed = may_read()
+    # Pages are registered before the login too, so that the address stays as it is.
+    chosen = st.navigation(pages, position="sidebar" if is_allowed else "hidden")
+    if is_allowed:
+        draw_user()
         chosen.run()
     else:
-        ask()
+        draw_login()
 
 
 def draw_page(screen: str) -> None:
-    """Draw a page: one screen. The alerts are answered below theirs."""
+    """Draw a page: one screen. The page of alerts has the forms for answers below it."""
     if screen == _ALERTS:
-        with told_if_away():
+        with notice_if_unreachable():
             _draw_alerts()
     else:
         show(screen)
 
 
 def _draw_alerts() -> None:
-    alert = picked(source_here())
-    alerts = listed_here(source_here())
-    # Each in a place of its own, so that a longer page does not make the browser draw new forms.
+    alert = find_picked(open_source())
+    alerts = find_listed(open_source())
+    # In two containers, so that a longer page does not make the browser draw new forms.
     with st.container():
         source = draw_screen(_ALERTS)
     with st.container():
         if alert is not None:
-            offer(alert, source)
+            draw_forms(alert, source)
         else:
-            offer_many(alerts, source)
+            draw_list_form(alerts, source)
 
 
-def may_look() -> bool:
-    """Whether this reader may see records; everybody may where no login is set up."""
+def may_read() -> bool:
+    """Whether this reader may see records; everyone may where no login is set up."""
     user = _user()
-    if not _is_asked_for(user):
+    if not _has_login(user):
         return True
     return bool(user.get("is_logged_in")) and _is_expected(user)
 
 
-def ask() -> None:
-    """Draw what stands in the place of a page for a reader who may not see it."""
+def draw_login() -> None:
+    """Draw the login, or for a user who may not see records that they may not."""
     user = _user()
     st.title("hybridwatch")
     if not user.get("is_logged_in"):
@@ -85,10 +85,10 @@ def ask() -> None:
     st.button("Log out", on_click=st.logout)
 
 
-def tell() -> None:
-    """Say below the navigation who is logged in, with a way out; nothing where nobody has to."""
+def draw_user() -> None:
+    """Draw the user's name and a logout button below the navigation, where a login is set up."""
     user = _user()
-    if not _is_asked_for(user):
+    if not _has_login(user):
         return
     with st.sidebar:
         st.text(f"Logged in as {_name(user)}")
@@ -99,18 +99,18 @@ def _user() -> Mapping[str, Any]:
     return st.user.to_dict()
 
 
-def _is_asked_for(user: Mapping[str, Any]) -> bool:
+def _has_login(user: Mapping[str, Any]) -> bool:
     # The first is for a secrets file that was broken or taken away while the server ran.
     return os.environ.get(LOGIN) == "1" or "is_logged_in" in user
 
 
 def _is_expected(user: Mapping[str, Any]) -> bool:
-    """Whether an address is among those that the operator named; all are where none was."""
+    """Whether the operator named this user's address; without such a list everyone is expected."""
     expected = os.environ.get(PEOPLE)
     if expected is None:
         return True
     email = str(user.get("email") or "").lower()
-    # A provider that says whether it made sure of the address must say that it did.
+    # A provider that reports whether it verified the address must report that it did.
     if "@" not in email or user.get("email_verified") not in (None, True):
         return False
     names = expected.replace(",", " ").lower().split()

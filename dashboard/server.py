@@ -1,7 +1,6 @@
 """What ``hybridwatch dashboard`` serves: the app, behind a password if set.
 
-Every answer carries our headers, refusals too; names are looked at before anybody is asked for a
-password.
+Every answer carries our headers, refusals too. Host names are checked before the password.
 """
 
 import os

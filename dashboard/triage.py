@@ -1,4 +1,4 @@
-"""The forms by which people answer alerts: the only thing that the dashboard writes."""
+"""The forms by which people answer alerts; the dashboard writes nothing else."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,12 +29,12 @@ from hybridwatch.pages.screens.alerting import DONE, alerts_here, entry_line
 from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
 
 _NAME: Final = "triage name"
-"""The box; Streamlit forgets it when another page is drawn, so what it said is kept beside it."""
-_KEPT_NAME: Final = "triage name kept"
+"""Key of the text field. Streamlit forgets it on another page, so its text is saved apart."""
+_SAVED_NAME: Final = "triage name kept"
 _SHOWN: Final = "triage shown"
 _OUTCOME: Final = "triage outcome"
 _ROUND: Final = "triage round"
-"""Counts what was kept: the forms of the next round are new, and empty."""
+"""Key of the count of saved answers: the forms of the next round are new, and empty."""
 LABELS: Final[Mapping[TriageAction, str]] = {
     TriageAction.ACKNOWLEDGE: "Acknowledge",
     TriageAction.ACCEPT: "Expected: accept",
@@ -47,7 +47,7 @@ LABELS: Final[Mapping[TriageAction, str]] = {
     TriageAction.UNMUTE: "Unmute",
     TriageAction.REOPEN: "Reopen",
 }
-"""What the reader can do, in the order in which it is offered."""
+"""What a reader can do about an alert, in the order shown."""
 _TEXTS: Final[Mapping[TriageAction, tuple[str, int]]] = {
     TriageAction.ACKNOWLEDGE: ("Reason", LONGEST_TEXT),
     TriageAction.ACCEPT: ("Why this is the new level", LONGEST_TEXT),
@@ -73,75 +73,75 @@ _FEWEST: Final = 2
 """Alerts that make a list; a single one is answered on its page."""
 
 
-def picked(source: ScreenSource) -> AlertGroup | None:
-    """Give the alert that the address names, or a member of it.
+def find_picked(source: ScreenSource) -> AlertGroup | None:
+    """Find the alert that the address names, by its own key or a member's.
 
-    To be asked before the page is drawn: what is drawn is then at least as new as what the reader
-    is said to have seen, and nobody overrules a decision that was never shown.
+    Call it before the page is drawn. The page is then at least as new as the state that an answer
+    is checked against, so no answer overrules a decision that was never shown.
     """
     wanted = st.query_params.get_all("alert")[-1:]
     try:
         alerts = alerts_here(source) if any(wanted) else ()
     except TriageError:
         return None  # the page says so
-    keyed = ((group, one.subject.key) for group in alerts for one in group.members)
+    keyed = ((group, member.subject.key) for group in alerts for member in group.members)
     return next((group for group, key in keyed if key in wanted), None)
 
 
-def offer(alert: AlertGroup, source: ScreenSource) -> None:
-    """Draw the forms under an alert, which is as it was shown."""
+def draw_forms(alert: AlertGroup, source: ScreenSource) -> None:
+    """Draw the forms under an alert, in the state in which it is shown."""
     st.session_state[_SHOWN] = alert
     draw_more((Section("Answer it", ()),), "answer")
     key, outcome = st.session_state.get(_OUTCOME, ("", None))
     with st.container():  # there also when empty: what stands below stays what it is
         if outcome is not None and key == alert.key:
             draw_more((outcome,), "outcome")
-    ask_name()
-    actions = _deeds(alert)
+    draw_name()
+    actions = _find_actions(alert)
     tabs = st.tabs([LABELS[action] for action in actions], key=f"actions {alert.key}")
     for action, tab in zip(actions, tabs, strict=True):
         with tab:
             _form(action, alert, source)
 
 
-def _deeds(alert: AlertGroup) -> list[TriageAction]:
+def _find_actions(alert: AlertGroup) -> list[TriageAction]:
     now = datetime.now(UTC)
-    muted = any(one.decisions.muted_until(now) is not None for one in alert.members)
-    stands = not alert.status.is_over
+    muted = any(member.decisions.muted_until(now) is not None for member in alert.members)
+    is_open = not alert.status.is_over
     fits = {
-        TriageAction.ACKNOWLEDGE: stands,
-        TriageAction.ACCEPT: stands,
-        TriageAction.INVALID: stands,
-        TriageAction.DUPLICATE: stands,
+        TriageAction.ACKNOWLEDGE: is_open,
+        TriageAction.ACCEPT: is_open,
+        TriageAction.INVALID: is_open,
+        TriageAction.DUPLICATE: is_open,
         TriageAction.UNMUTE: muted,
         TriageAction.REOPEN: alert.status is not Status.OPEN,
     }
     return [action for action in LABELS if fits.get(action, True)]
 
 
-def ask_name() -> None:
-    """Ask for the name under which answers are kept, unless a login tells it."""
+def draw_name() -> None:
+    """Draw the field for the name under which answers are saved, or the name of the login."""
     if login := _login():
         st.text(f"You answer as {login}.")
         return
-    st.session_state.setdefault(_NAME, st.session_state.get(_KEPT_NAME, ""))
+    st.session_state.setdefault(_NAME, st.session_state.get(_SAVED_NAME, ""))
     st.text_input(
         "Your name",
         key=_NAME,
         max_chars=LONGEST_NAME,
         autocomplete="name",
         help="Kept with everything that you do here",
-        on_change=_keep_name,
+        on_change=_save_name,
         width=320,
     )
 
 
-def _keep_name() -> None:
-    st.session_state[_KEPT_NAME] = st.session_state[_NAME]
+def _save_name() -> None:
+    st.session_state[_SAVED_NAME] = st.session_state[_NAME]
 
 
 def _login() -> str:
-    """The name of who logged in through Streamlit; empty where nobody has to."""
+    """The name of the user logged in through Streamlit; empty without a login."""
     user = st.user.to_dict()
     if not user.get("is_logged_in"):
         return ""
@@ -151,12 +151,12 @@ def _login() -> str:
 def _form(action: TriageAction, alert: AlertGroup, source: ScreenSource) -> None:
     place = f"{action.value} {alert.key} {round_of_forms()}"
     with st.form(f"form {place}", border=False):
-        ask(action, place)
+        draw_fields(action, place)
         st.form_submit_button(LABELS[action], on_click=_decide, args=(action, place, source))
 
 
-def ask(action: TriageAction, place: str) -> None:
-    """Draw the fields of a decision; ``act_of`` reads them by ``place``, a name for them."""
+def draw_fields(action: TriageAction, place: str) -> None:
+    """Draw the fields of a decision; ``read_decision`` reads them by ``place``, a name for them."""
     label, longest = _TEXTS[action]
     if action is TriageAction.MUTE:
         today = datetime.now(UTC).date()
@@ -175,7 +175,7 @@ def ask(action: TriageAction, place: str) -> None:
 
 
 def round_of_forms() -> int:
-    """Say how many answers were kept: the forms of each round are new, and empty."""
+    """Count the saved answers: the forms of each round are new, and empty."""
     return int(st.session_state.get(_ROUND, 0))
 
 
@@ -184,40 +184,40 @@ def next_round() -> None:
     st.session_state[_ROUND] = round_of_forms() + 1
 
 
-def who_answers() -> str:
-    """Give the name under which answers are kept: that of the login, else what was typed."""
+def find_author() -> str:
+    """The name under which answers are saved: that of the login, else the text field's."""
     return _login() or st.session_state.get(_NAME, "")
 
 
 def _decide(action: TriageAction, place: str, source: ScreenSource) -> None:
-    """Keep what the reader did about the alert, as it was shown before the click."""
+    """Save the reader's answer to the alert, in the state shown before the click."""
     alert: AlertGroup = st.session_state[_SHOWN]
     now = datetime.now(UTC)
-    who = who_answers()
+    who = find_author()
     try:
-        decision = act_of(action, place, now)
+        decision = read_decision(action, place, now)
         with open_triage(source.results, source.triage) as triage:
             for error in triage.decide_all(alert.current, decision, who, now).values():
-                raise error  # of several members it is told of the first
+                raise error  # the first member's stands for all
     except TriageConflict as conflict:
-        outcome = _told(conflict)
+        outcome = _render_conflict(conflict)
     except TriageError as error:
         outcome = Notice("Nothing was kept", tuple(str(error).splitlines()))
     else:
-        outcome = Notice(f"Kept: {who} {DONE[action]}{_of(decision)}.", quiet=True)
+        outcome = Notice(f"Kept: {who} {DONE[action]}{_render_original(decision)}.", quiet=True)
         next_round()
     st.session_state[_OUTCOME] = (alert.key, outcome)
 
 
-def _of(decision: Decision) -> str:
+def _render_original(decision: Decision) -> str:
     return f" {decision.text}" if decision.action is TriageAction.DUPLICATE else ""
 
 
-def act_of(action: TriageAction, place: str, now: datetime) -> Decision:
-    """Make a decision of what was filled in.
+def read_decision(action: TriageAction, place: str, now: datetime) -> Decision:
+    """Read a decision from the fields.
 
     Raises:
-        TriageError: It may not be said like this.
+        TriageError: A field is missing, too long or not allowed.
     """
     until = None
     if action is TriageAction.MUTE and (day := st.session_state[f"until {place}"]) is not None:
@@ -225,17 +225,17 @@ def act_of(action: TriageAction, place: str, now: datetime) -> Decision:
     return make_decision(action, st.session_state[f"text {place}"], until, now)
 
 
-def _told(conflict: TriageConflict) -> Notice:
-    """Say what the other did, and ask again."""
-    did = ((entry_line(entry), ", ", When(entry.at)) for entry in conflict.meanwhile)
-    ask = "It is part of what you see now. What you wrote is still in the form: send it again?"
-    return Notice("Nothing was kept: somebody was faster", (*did, ask))
+def _render_conflict(conflict: TriageConflict) -> Notice:
+    """Show what the other person did, and ask to send again."""
+    entries = ((entry_line(entry), ", ", When(entry.at)) for entry in conflict.meanwhile)
+    retry = "It is part of what you see now. What you wrote is still in the form: send it again?"
+    return Notice("Nothing was kept: somebody was faster", (*entries, retry))
 
 
-def listed_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
-    """Give the alerts that the page lists; none on the page of one.
+def find_listed(source: ScreenSource) -> tuple[AlertGroup, ...]:
+    """Find the alerts that the page lists; none on the page of a single alert.
 
-    To be asked before the page is drawn, as ``triage.picked``.
+    Call it before the page is drawn, as ``find_picked``.
     """
     names = dict.fromkeys(st.query_params)
     pairs = [(name, value) for name in names for value in st.query_params.get_all(name)]
@@ -245,8 +245,8 @@ def listed_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
         return ()  # the page says so
 
 
-def offer_many(alerts: Sequence[AlertGroup], source: ScreenSource) -> None:
-    """Draw the form under a list of alerts, which are as they were shown."""
+def draw_list_form(alerts: Sequence[AlertGroup], source: ScreenSource) -> None:
+    """Draw the form under a list of alerts, in the state in which they are shown."""
     with st.container():  # there also when empty: what stands below stays what it is
         if (outcome := st.session_state.pop(_LIST_OUTCOME, None)) is not None:
             draw_more((outcome,), "list outcome")
@@ -254,7 +254,7 @@ def offer_many(alerts: Sequence[AlertGroup], source: ScreenSource) -> None:
         return
     st.session_state[_LIST_SHOWN] = alerts
     draw_more((Section("Answer several at once", ()),), "answer many")
-    ask_name()
+    draw_name()
     action = st.selectbox(
         "What you do",
         [action for action in LABELS if action is not TriageAction.UNMUTE],
@@ -268,46 +268,48 @@ def offer_many(alerts: Sequence[AlertGroup], source: ScreenSource) -> None:
         st.checkbox(everything, key=f"all {place}")
         with st.expander("Or some of them"):
             for alert in alerts:
-                # A label is read as Markdown: what a record says must not be.
+                # Streamlit reads a label as Markdown; a record's text must stay plain.
                 st.checkbox(markdown_of(render_alert_name(alert)), key=f"{alert.key} {place}")
-        ask(action, place)
+        draw_fields(action, place)
         st.form_submit_button("Answer", on_click=_decide_many, args=(action, place, source))
 
 
 def _decide_many(action: TriageAction, place: str, source: ScreenSource) -> None:
-    """Keep one answer to every alert that is ticked, as it was shown before the click."""
+    """Save one answer to every ticked alert, in the state shown before the click."""
     shown: Sequence[AlertGroup] = st.session_state[_LIST_SHOWN]
-    state, now, who = st.session_state, datetime.now(UTC), who_answers()
+    state, now, who = st.session_state, datetime.now(UTC), find_author()
     ticked = [a for a in shown if state[f"all {place}"] or state[f"{a.key} {place}"]]
     if not ticked:
         state[_LIST_OUTCOME] = Notice("Nothing was kept", ("Tick at least one alert.",))
         return
     try:
-        act = act_of(action, place, now)
+        decision = read_decision(action, place, now)
         with open_triage(source.results, source.triage) as triage:
-            members = [one for alert in ticked for one in alert.current]
-            failed = triage.decide_all(members, act, who, now)
+            members = [member for alert in ticked for member in alert.current]
+            failed = triage.decide_all(members, decision, who, now)
     except TriageError as error:
         outcome = Notice("Nothing was kept", tuple(str(error).splitlines()))
     else:
-        lost = tuple(_lost(ticked, failed))
-        kept = f"{who} {DONE[action]}: {plural(len(ticked) - len(lost), 'alert')}"
-        title = f"Kept: {kept}; not kept: {len(lost)}" if lost else f"Kept: {kept}."
-        outcome = Notice(title, lost, quiet=not failed)
+        failures = tuple(_render_failures(ticked, failed))
+        saved = f"{who} {DONE[action]}: {plural(len(ticked) - len(failures), 'alert')}"
+        title = f"Kept: {saved}; not kept: {len(failures)}" if failures else f"Kept: {saved}."
+        outcome = Notice(title, failures, quiet=not failed)
         next_round()
     state[_LIST_OUTCOME] = outcome
 
 
-def _lost(alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]) -> Iterator[Line]:
-    """Say of each alert why its answer was not kept, with the way to it."""
+def _render_failures(
+    alerts: Sequence[AlertGroup], failed: Mapping[str, TriageError]
+) -> Iterator[Line]:
+    """A line for each alert whose answer was not saved: a link to it, and why."""
     here = Address("alerts", ())
     for alert in alerts:
-        errors = [failed[k] for one in alert.members if (k := one.subject.key) in failed]
+        errors = [failed[k] for member in alert.members if (k := member.subject.key) in failed]
         if not errors:
             continue
-        error, way = errors[0], Link(render_alert_name(alert), render_address(alert.key, here))
+        error, link = errors[0], Link(render_alert_name(alert), render_address(alert.key, here))
         if isinstance(error, TriageConflict) and error.meanwhile:
             last = error.meanwhile[-1]
-            yield (way, ": somebody was faster: ", entry_line(last), ", ", When(last.at))
+            yield (link, ": somebody was faster: ", entry_line(last), ", ", When(last.at))
         else:
-            yield (way, f": {error}")
+            yield (link, f": {error}")

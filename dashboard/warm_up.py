@@ -1,6 +1,6 @@
-"""The slow half of a start, done while the first reader's browser still loads Streamlit.
+"""Imports and the index, loaded while the first reader's browser still loads Streamlit.
 
-Pandas, SQLAlchemy and the index take about as long as the browser takes until it asks for a page.
+Pandas, SQLAlchemy and the index take about as long as the browser takes to request a page.
 """
 
 import gc
@@ -13,19 +13,19 @@ from typing import Final
 from hybridwatch.pages.address import HOME
 
 _SWITCH_S: Final = 0.0005
-"""Files are served meanwhile: each waits this long for the interpreter, a few times."""
+"""The interpreter's switch interval meanwhile: short, since files are served at the same time."""
 _loading: Final = threading.Lock()
 
 
 def load() -> ModuleType:
-    """Import what draws pages, the navigation; whoever comes meanwhile waits for all of it."""
+    """Import the navigation, which draws pages; concurrent callers wait for the whole import."""
     with _loading:
         importlib.import_module(f"hybridwatch.pages.screens.{HOME}")
         return importlib.import_module("navigation")
 
 
 def start() -> threading.Thread:
-    """Begin, beside whatever else the server does; the end of the thread is the end of it."""
+    """Start loading in a thread, and return it."""
     thread = threading.Thread(target=_warm_up, name="warm-up", daemon=True)
     thread.start()
     return thread
@@ -34,7 +34,7 @@ def start() -> threading.Thread:
 def _warm_up() -> None:
     switching = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
-    gc.disable()  # what is imported stays
+    gc.disable()  # imports leave no garbage
     try:
         load()
         importlib.import_module("frame").open_early()

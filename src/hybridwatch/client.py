@@ -86,8 +86,8 @@ class Client:
         self, *, scenario: str = "", build: str = "", testbed: str = "", role: str = ""
     ) -> Iterator[RunItem]:
         """Yield runs, the newest first; the arguments choose as ``hybridwatch records`` does."""
-        asked = {"scenario": scenario, "build": build, "testbed": testbed, "role": role}
-        for page in self._pages("/runs", RunPage, asked):
+        filters = {"scenario": scenario, "build": build, "testbed": testbed, "role": role}
+        for page in self._pages("/runs", RunPage, filters):
             yield from page.items
 
     def run(self, run_id: str) -> RunItem:
@@ -102,8 +102,13 @@ class Client:
         self, *, scenario: str = "", testbed: str = "", metric: str = "", statistic: str = ""
     ) -> Iterator[SeriesItem]:
         """Yield series."""
-        asked = {"scenario": scenario, "testbed": testbed, "metric": metric, "statistic": statistic}
-        for page in self._pages("/series", SeriesPage, asked):
+        filters = {
+            "scenario": scenario,
+            "testbed": testbed,
+            "metric": metric,
+            "statistic": statistic,
+        }
+        for page in self._pages("/series", SeriesPage, filters):
             yield from page.items
 
     def levels(self, series_id: str, *, build: str = "") -> Iterator[LevelItem]:
@@ -113,8 +118,8 @@ class Client:
 
     def alerts(self, *, status: str = "", scenario: str = "") -> Iterator[AlertItem]:
         """Yield alerts, the most urgent first."""
-        asked = {"status": status, "scenario": scenario}
-        for page in self._pages("/alerts", AlertPage, asked):
+        filters = {"status": status, "scenario": scenario}
+        for page in self._pages("/alerts", AlertPage, filters):
             yield from page.items
 
     def alert(self, key: str) -> AlertItem:
@@ -138,10 +143,10 @@ class Client:
         self, alert: AlertItem, action: TriageAction, text: str = "", until: datetime | None = None
     ) -> AlertItem:
         """Answer an alert as it was shown; the server refuses (409) if it is another one by now."""
-        said = {"action": action.value, "text": text, "until": until and until.isoformat()}
+        header = {"action": action.value, "text": text, "until": until and until.isoformat()}
         shown = {"version": alert.version, "newest_run_id": alert.newest_run_id}
         path = f"/alerts/{_quoted(alert.key)}/decisions"
-        return _read(self._send("POST", path, json=said | shown), AlertItem)
+        return _read(self._send("POST", path, json=header | shown), AlertItem)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -156,8 +161,8 @@ class Client:
     def _get(self, path: str, form: type[_Answer]) -> _Answer:
         return _read(self._send("GET", path), form)
 
-    def _pages(self, path: str, form: type[_Page], asked: Mapping[str, str]) -> Iterator[_Page]:
-        given = {name: value for name, value in asked.items() if value}
+    def _pages(self, path: str, form: type[_Page], filters: Mapping[str, str]) -> Iterator[_Page]:
+        given = {name: value for name, value in filters.items() if value}
         cursor: str | None = ""
         while cursor is not None:
             params = {**given, "limit": _MOST, "cursor": cursor}
@@ -195,8 +200,8 @@ def _read(answer: httpx.Response, form: type[_Answer]) -> _Answer:
 
 def _wait_s(answer: httpx.Response) -> float | None:
     """Say how long to wait before the same request may be sent again, in seconds."""
-    said = answer.headers.get("retry-after", "")
-    return float(said) if said.isdecimal() else None
+    header = answer.headers.get("retry-after", "")
+    return float(header) if header.isdecimal() else None
 
 
 def _refused(answer: httpx.Response) -> ApiError:

@@ -224,7 +224,7 @@ def not_again(*_: object) -> None:
 
 def test_who_waits_for_the_reading_of_another_is_shown_how_far_it_is(tmp_path: Path) -> None:
     write_run(tmp_path, run(REGRESSED))
-    shelf = frame._Shelf(tmp_path)
+    shared = frame._SharedIndex(tmp_path)
     is_reading, is_shown = threading.Event(), threading.Event()
     shown: list[tuple[int, int]] = []
 
@@ -237,15 +237,15 @@ def test_who_waits_for_the_reading_of_another_is_shown_how_far_it_is(tmp_path: P
         shown.append((done, new))
         is_shown.set()
 
-    other = threading.Thread(target=shelf.index, args=(0, hold), daemon=True)
+    other = threading.Thread(target=shared.index, args=(0, hold), daemon=True)
     other.start()
     assert is_reading.wait(60)
-    assert shelf.index(0, show).counts["records"] == 1
+    assert shared.index(0, show).counts["records"] == 1
     other.join(60)
     assert shown[0] == (1, 1)
 
 
-def test_a_store_that_grows_is_told_of_while_the_page_is_open(
+def test_a_store_that_grows_is_reported_while_the_page_is_open(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_run(tmp_path, run(REGRESSED))

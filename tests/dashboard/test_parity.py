@@ -96,7 +96,7 @@ def shown(store: Path) -> Iterator[Callable[[str], Shown]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HYBRIDWATCH_RESULTS", str(store))
-        patch.setattr(frame, "_lay_out", lambda *_: None)
+        patch.setattr(frame, "_prepare_views", lambda *_: None)
         patch.setattr(frame, "open_view", spy)
         yield opened
 

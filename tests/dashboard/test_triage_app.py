@@ -174,7 +174,7 @@ def test_one_answer_for_those_with_a_tick(
     assert closed == ["smoke/second"]
 
 
-def test_who_was_slower_with_one_of_many_is_told_and_keeps_the_others(
+def test_who_was_slower_with_one_of_many_is_reported_and_keeps_the_others(
     results: Path, three: list[Alert], open_list: Callable[[], AppTest]
 ) -> None:
     page = open_list()
@@ -189,7 +189,7 @@ def test_who_was_slower_with_one_of_many_is_told_and_keeps_the_others(
     assert whose == {"Ada", "Ben"}
 
 
-def test_nothing_ticked_is_told(
+def test_nothing_ticked_is_reported(
     results: Path, three: list[Alert], open_list: Callable[[], AppTest]
 ) -> None:
     said = said_by(send(open_list(), "all known"))
@@ -293,7 +293,7 @@ def test_what_was_acknowledged_can_be_reopened(
         ),
     ],
 )
-def test_what_may_not_be_said_is_told_and_stays_in_the_form(
+def test_what_may_not_be_said_is_reported_and_stays_in_the_form(
     results: Path,
     open_alert: Callable[[], AppTest],
     action: TriageAction,
@@ -309,7 +309,7 @@ def test_what_may_not_be_said_is_told_and_stays_in_the_form(
     assert entries(results) == ()
 
 
-def test_the_slower_of_two_is_told_what_the_other_did_and_asked_again(
+def test_the_slower_of_two_learns_what_the_other_did_and_asked_again(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     ada, ben = open_alert(), open_alert()
@@ -326,7 +326,7 @@ def test_the_slower_of_two_is_told_what_the_other_did_and_asked_again(
     assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
 
 
-def test_a_page_that_was_drawn_anew_has_seen_what_it_shows(
+def test_a_page_that_was_drawn_again_has_seen_what_it_shows(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     ada, ben = open_alert(), open_alert()
@@ -358,7 +358,7 @@ def test_a_login_is_the_name(
     assert entries(results)[0].who == "Grace"
 
 
-def test_a_database_that_cannot_be_read_is_told_without_a_form(
+def test_a_database_that_cannot_be_read_is_reported_without_a_form(
     results: Path, open_alert: Callable[[], AppTest]
 ) -> None:
     with open_triage(results) as triage:

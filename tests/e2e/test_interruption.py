@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybridwatch.measurement.session import is_stopped
+from hybridwatch.measurement.session_request import is_stopped
 from hybridwatch.records.store import list_records, read_run
 from tests.e2e.short_home import SCENARIO, make_short_home
 from tests.engine.conftest import BUILD

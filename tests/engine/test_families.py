@@ -38,7 +38,9 @@ def pool(tmp_path_factory):
     side = parse_label(BUILD)
     require_installed(side.spec)
     work = tmp_path_factory.mktemp("engine")
-    with EnginePool(scenario, [side], home() / "models", work, print, told=SETTINGS) as open_bench:
+    with EnginePool(
+        scenario, [side], home() / "models", work, print, plugin_settings=SETTINGS
+    ) as open_bench:
         yield open_bench
 
 
@@ -84,7 +86,7 @@ def test_gated_delta_nets_are_watched_and_clean(healthy):
         ("delta-padding-unrefreshed", {"slots_off_block_table", "wrong_tokens"}),
     ],
 )
-def test_faults_of_gated_delta_nets_are_told_apart(mutant, healthy, name, broken):
+def test_faults_of_gated_delta_nets_are_distinguished(mutant, healthy, name, broken):
     counts, answers = mutant(name)
     assert {rule for rule, times in counts.items() if times} >= broken
     assert answers != healthy[1]
@@ -108,7 +110,7 @@ def test_gated_delta_nets_say_the_same_with_graphs_as_without(pool):
 
 
 @pytest.mark.slow  # a probe that does not know an engine is tested without one, too
-def test_experts_beside_short_convolutions_are_watched_with_weights_of_vllm(tmp_path):
+def test_experts_next_to_short_convolutions_are_watched_with_weights_of_vllm(tmp_path):
     """The sparse sibling of LFM2, of which no scenario is made."""
     (scenario,) = find(home() / "scenarios", ["curated/family-lfm2"])
     dense = json.loads((home() / "models" / scenario.model / "config.json").read_text())

@@ -120,7 +120,7 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
     database = Database(find_database_url(tmp_path))
     job_queue = JobQueue(database)
     job_queue.make()
-    journal = open_journal(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, anew=False)
+    journal = open_journal(tmp_path, SCENARIO, {"ends": " ".join(BUILDS)}, discard=False)
 
     def drain() -> None:
         with hosts() as cluster:

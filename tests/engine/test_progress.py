@@ -177,7 +177,7 @@ def test_empty_steps_count_for_a_plan_once_the_engine_is_stuck(seen):
     assert stuck["calls"] == 10 + stuck["stuck_after"]
 
 
-def test_a_request_that_moved_is_told_another_ones_accepted_drafts(call):
+def test_a_request_that_moved_gets_another_ones_accepted_drafts(call):
     """As released; the day it is mended this is to go, with what docs/findings.md says of it."""
     done = call("-m", "hybridwatch_engine_lab.exercise.moved_counts")
     found = json.loads(done.stdout)

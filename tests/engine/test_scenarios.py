@@ -44,7 +44,7 @@ ALIVE = [
 
 
 @pytest.mark.parametrize("scenario_id", ALIVE)
-def test_known_bad_is_told_from_healthy(scenario_id, tmp_path):
+def test_known_bad_is_distinguished_from_healthy(scenario_id, tmp_path):
     scenario, pool = _pool(scenario_id, tmp_path)
     with pool:
         broken = _contract(pool, KNOWN_BAD, tmp_path)

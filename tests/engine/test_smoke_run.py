@@ -105,7 +105,7 @@ def test_every_bug_is_caught_and_the_output_names_the_next_commands(results):
 
 
 @pytest.mark.parametrize("scenario_id", SCENARIOS)
-def test_known_bad_is_told_from_healthy(results, scenario_id):
+def test_known_bad_is_distinguished_from_healthy(results, scenario_id):
     scenario, trials = SCENARIOS[scenario_id], contracts(results.run(scenario_id))
     healthy, broken = counts(trials, HEALTHY), counts(trials, KNOWN_BAD)
     assert set(healthy.values()) == {0.0}

@@ -375,7 +375,7 @@ def test_a_job_that_does_not_look_again_would_lose_its_entry(hub, monkeypatch) -
     assert race(hub, monkeypatch) == [RequestState.DONE, RequestState.RUNNING]
 
 
-def test_hidden_state_of_somebody_else_is_not_believed(hub, bot) -> None:
+def test_hidden_state_of_someone_else_is_not_believed(hub, bot) -> None:
     event = hub.asks(RUN)
     bot(hub, event)
     forged = hub.bodies()[0]
@@ -461,7 +461,7 @@ def test_compare_is_answered_at_once_by_a_process_without_a_token(
     assert seen[0]["HYBRIDWATCH_OTHER"] == "kept"
 
 
-def test_a_reading_that_fails_is_told(hub, bot, tmp_path) -> None:
+def test_a_reading_that_fails_is_reported(hub, bot, tmp_path) -> None:
     bot(hub, hub.asks("@hybridwatch explain ttft"), "--results", str(tmp_path / "none"))
     assert states(hub) == [("explain latest ttft", RequestState.FAILED)]
 

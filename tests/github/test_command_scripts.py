@@ -119,7 +119,7 @@ def told(hub, script, tmp_path) -> Callable[..., tuple[RequestState, str]]:
     return tell
 
 
-def test_what_was_measured_is_told_below_the_queue(told, measured) -> None:
+def test_what_was_measured_is_reported_below_the_queue(told, measured) -> None:
     state, body = told(bundle_of(measured))
     assert state is RequestState.DONE
     assert "A contract broke" in body
@@ -128,7 +128,7 @@ def test_what_was_measured_is_told_below_the_queue(told, measured) -> None:
     assert "it did not come to its end: see its log" in body
 
 
-def test_what_a_search_found_is_told(told, measured) -> None:
+def test_what_a_search_found_is_reported(told, measured) -> None:
     (measured / "bisect.json").write_text(json.dumps(answer()))
     bundle = bundle_of(measured)
     with zipfile.ZipFile(bundle, "a") as packed:

@@ -85,7 +85,7 @@ def test_an_a_a_comparison_is_silent(hub, bot, sides, conclusion) -> None:
     assert hub.comments == []
 
 
-def test_a_measurement_that_could_see_nothing_is_told_and_settled_later(hub, bot) -> None:
+def test_a_measurement_that_could_see_nothing_is_reported_and_settled_later(hub, bot) -> None:
     assert bot(a_run(*RESTLESS)).output == "comment: posted\ncheck:   neutral, posted\n"
     (body,) = hub.bodies()
     assert body.startswith("**Could only have seen changes above ")
@@ -107,7 +107,9 @@ def test_bad_news_is_not_called_over_by_a_measurement_that_sees_nothing(hub, bot
     assert hub.bodies()[0].startswith("**Recovered: the bad news")
 
 
-def test_an_expected_scenario_that_is_missing_is_told_with_those_that_are_there(hub, bot) -> None:
+def test_an_expected_scenario_that_is_missing_is_reported_with_those_that_are_there(
+    hub, bot
+) -> None:
     other = a_run(GOOD, GOOD)
     assert bot(replace(other, scenario=replace(other.scenario, id="smoke/other"))).exit_code == 0
     (body,) = hub.bodies()
@@ -154,7 +156,7 @@ def test_the_check_leads_to_the_job(hub, bot, monkeypatch) -> None:
     assert hub.checks[0]["details_url"] == f"https://github.com/{REPOSITORY}/actions/runs/42"
 
 
-def test_hostile_records_are_told_harmlessly(hub, bot) -> None:
+def test_hostile_records_are_reported_harmlessly(hub, bot) -> None:
     run = a_run(GOOD, BAD)
     bot(replace(run, scenario=replace(run.scenario, id=HOSTILE)))
     (body,) = hub.bodies()

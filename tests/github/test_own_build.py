@@ -67,7 +67,7 @@ def test_number_of_no_pull_request_is_githubs_refusal(contract, home, index, mon
     assert f"cannot read {REPOSITORY}#{NUMBER + 1}: 404" in str(done.exception)
 
 
-def test_refusal_of_somebody_without_a_token_is_told_as_it_is(hub, home, index, monkeypatch):
+def test_refusal_of_somebody_without_a_token_is_reported_as_it_is(hub, home, index, monkeypatch):
     done = add(hub, monkeypatch)
     assert isinstance(done.exception, GithubError)
     assert "401: Bad credentials" in str(done.exception)

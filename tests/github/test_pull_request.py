@@ -200,7 +200,7 @@ def test_nothing_is_posted_when_nobody_says_as_whom(hub, enter, answer) -> None:
     assert hub.comments == []
 
 
-def test_a_comment_that_was_written_as_somebody_else_is_an_error(hub, enter) -> None:
+def test_a_comment_that_was_written_as_someone_else_is_an_error(hub, enter) -> None:
     """It would not be found again, and each run would post one more."""
     hub.faults.append(Fault("POST", "/graphql", 200, {"data": {"viewer": {"databaseId": 7}}}))
     with pytest.raises(GithubError, match=r"was written by 41898282, the token is of 7"):
@@ -328,7 +328,9 @@ def test_a_rate_limit_that_ends_soon_is_waited_for(
     ],
     ids=["primary", "retry-after"],
 )
-def test_a_rate_limit_that_does_not_end_is_told_in_time(hub, enter, naps, body, headers) -> None:
+def test_a_rate_limit_that_does_not_end_is_reported_in_time(
+    hub, enter, naps, body, headers
+) -> None:
     hub.faults.append(Fault("POST", "/comments", 403, body, headers, times=99))
     with pytest.raises(GithubError, match=r"rate limit|too many 403"):
         say(enter(hub), text())

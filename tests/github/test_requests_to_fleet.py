@@ -96,7 +96,7 @@ def test_what_is_asked_is_queued_measured_and_told(
     assert hub.bodies() == before
 
 
-def test_what_was_cancelled_is_told_as_failed(hub, call, ask, tmp_path) -> None:
+def test_what_was_cancelled_is_reported_as_failed(hub, call, ask, tmp_path) -> None:
     ask(RUN)
     job_queue = open_queue(tmp_path / "results")
     job_queue.cancel([job.key for job in job_queue.snapshot(()).waiting])

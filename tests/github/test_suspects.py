@@ -149,7 +149,7 @@ def test_a_few_suspects_are_each_told_and_the_one_again(hub, tell) -> None:
         ),
     ],
 )
-def test_what_is_not_a_confirmed_commit_is_told_to_nobody(hub, tell, changes, why) -> None:
+def test_what_is_not_a_confirmed_commit_is_reported_to_no_one(hub, tell, changes, why) -> None:
     found = answer() | {"answer": None} if changes == {"answer": None} else answer(**changes)
     (row,) = tell(hub, found)
     assert row["done"].startswith(f"nobody is told: {why}")
@@ -159,7 +159,7 @@ def test_what_is_not_a_confirmed_commit_is_told_to_nobody(hub, tell, changes, wh
 @pytest.mark.parametrize(
     "change", [{"merged_at": None}, {"base": {"repo": {"full_name": "mallory/engine"}}}]
 )
-def test_only_a_merged_pull_request_of_this_repository_is_told(hub, tell, change) -> None:
+def test_only_a_merged_pull_request_of_this_repository_is_reported(hub, tell, change) -> None:
     base = merged(hub)["base"]
     if "base" in change:
         change = {"base": base | {"repo": base["repo"] | change["base"]["repo"]}}
@@ -174,7 +174,7 @@ def test_a_dry_run_asks_nobody(hub, tell) -> None:
     assert hub.requests == []
 
 
-def test_hostile_titles_are_told_harmlessly(hub, tell) -> None:
+def test_hostile_titles_are_reported_harmlessly(hub, tell) -> None:
     hub.pulls_of[HEAD] = [merged(hub)]
     tell(hub, answer(answer={"culprit": commit(HEAD, HOSTILE), "metric": HOSTILE}))
     (body,) = hub.bodies(BOT)

@@ -339,7 +339,7 @@ def statements() -> list[object]:
 
 
 @pytest.mark.parametrize(("kind", "short"), statements())
-def test_a_planted_fault_is_told_right(kind: Kind, short: Short, told: Score) -> None:
+def test_a_planted_fault_is_reported_right(kind: Kind, short: Short, told: Score) -> None:
     answers = told.of(kind)
     assert answers
     assert [answer.line for answer in answers if short in answer.short] == []
@@ -387,7 +387,7 @@ def test_a_truth_that_is_not_so_is_seen(whole: Replay, told: Score) -> None:
         pytest.param(lambda s: s.rows == 18, id="a-row-for-each-cell"),
     ],
 )
-def test_a_world_is_told_in_few_words(holds: Callable[[Score], bool], told: Score) -> None:
+def test_a_world_is_reported_in_few_words(holds: Callable[[Score], bool], told: Score) -> None:
     assert holds(told), told.line
 
 

@@ -101,7 +101,7 @@ def test_readme_is_short() -> None:
     assert len(README.splitlines()) <= MOST_LINES
 
 
-def test_make_run_begins_with_the_scenario_that_is_told_first() -> None:
+def test_make_run_begins_with_the_scenario_that_is_reported_first() -> None:
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
     words = shlex.split(next(line for line in recipe.splitlines() if "hybridwatch run" in line))
     asked = [word for word in words[words.index("run") + 1 :] if not word.startswith("-")]

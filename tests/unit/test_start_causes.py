@@ -140,7 +140,7 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("kind", CAUSES)
-def test_the_cause_is_told_with_its_place(kind):
+def test_the_cause_is_reported_with_its_place(kind):
     log, cause = CAUSES[kind]
     assert first_cause(log) == cause
 

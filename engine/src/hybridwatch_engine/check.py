@@ -1,7 +1,6 @@
-"""``python -m hybridwatch_engine.check``: which fixes the vLLM of this environment has, as JSON.
+"""``python -m hybridwatch_engine.check``: the fixes of the installed vLLM, and its faults, as JSON.
 
-Beside it, what can be planted in it.
-With a folder as argument it looks at the package ``vllm`` in there instead (an unpacked wheel).
+With a folder as argument it probes the package ``vllm`` in there instead (an unpacked wheel).
 """
 
 import base64
@@ -26,21 +25,21 @@ from hybridwatch_engine.source import (
 )
 
 _MOST_CHANGED: Final = 100
-"""Changed files that are named; a branch of months has more, and nobody reads them all."""
+"""Changed files that are named at most; a long-lived branch has more than anyone reads."""
 _SOURCE_DIGITS: Final = 16
-"""Of the digest over what a probe reads: ``engine/fixes.toml`` has one for each fix and release."""
+"""Digits of the digest over a probe's sources, as in ``engine/fixes.toml``."""
 
 
 def identity() -> dict[str, Any]:
-    """Name, release and digests of the installed engine, and what in it is not the wheel's.
+    """Name, release and digests of the installed engine, and its differences from the wheel.
 
     ``changed_files`` is ``None`` where the wheel lists no Python files to compare with.
     """
-    found = engine_distribution()
-    listing = found.read_text("RECORD") or ""
+    distribution = engine_distribution()
+    listing = distribution.read_text("RECORD") or ""
     return {
-        "distribution": str(found.metadata["Name"]),
-        "release": found.version,
+        "distribution": str(distribution.metadata["Name"]),
+        "release": distribution.version,
         "wheel_digest": wheel_digest(listing),
         **_code(listing),
     }
@@ -48,7 +47,7 @@ def identity() -> dict[str, Any]:
 
 @cache
 def _code(listing: str) -> dict[str, Any]:
-    """What the Python files hold, read once: a process goes on with what it has imported."""
+    """Facts on the Python files, read once: a process keeps the code that it has imported."""
     tree = installed_tree()
     hashes = tree.hashes()
     changed = changed_files(listing, hashes)
@@ -63,8 +62,8 @@ def changed_files(listing: str, hashes: Mapping[str, str]) -> list[str] | None:
     """Name the Python files that are changed, added or missing, compared with a wheel's list.
 
     Returns:
-        Paths relative to the package; ``None`` where the list has no Python file of vLLM, as that
-        of an installation that is there to be edited.
+        Paths relative to the package; ``None`` where the list has no Python file of vLLM, as in an
+        editable installation.
     """
     released = {}
     for line in listing.splitlines():
@@ -97,7 +96,7 @@ def wheel_digest(listing: str) -> str:
 
 
 def findings(tree: SourceTree) -> dict[str, dict[str, str]]:
-    """What every probe says about a source tree, and a digest of what it says that from."""
+    """Every probe's finding about a source tree, with a digest of the sources it read."""
     return {fix_id: _finding(fix, WatchedTree(tree.root)) for fix_id, fix in FIXES.items()}
 
 

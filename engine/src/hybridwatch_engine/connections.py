@@ -4,7 +4,7 @@ The process group's rendezvous is kept off the network: ``torch.distributed`` le
 listen on every interface, also when all processes live on this machine. A store whose host is the
 loopback address gets a socket that listens there only.
 
-NIXL's progress thread rests while nothing arrives. NIXL's Python interface tells that thread to
+NIXL's progress thread rests while nothing arrives. NIXL's Python interface sets that thread to
 look for messages without a pause, which costs each engine of a pair a whole core from its start to
 its end; on a small machine the engines then wait for each other's progress threads. Given a pause,
 the thread sleeps on its sockets instead and a message still wakes it at once.

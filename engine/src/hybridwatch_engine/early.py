@@ -1,4 +1,4 @@
-"""What must be so before vLLM is imported, which is before it loads any plugin."""
+"""Set-up of a process before vLLM is imported, and so before vLLM loads a plugin."""
 
 import ctypes
 import os
@@ -16,36 +16,36 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def end_with_parent() -> None:
-    """End when the process that started this one ends, also when it is killed.
+    """End this process with the one that started it, also when that is killed.
 
-    vLLM's engine core and workers wait for requests for ever once their server was killed.
+    vLLM's engine core and workers would outlive a killed server, and wait for requests for ever.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def prepare() -> None:
-    """Keep the process off the network, and choose the model runner that the harness asks for.
+    """Keep the process off the network, and choose the model runner of the settings.
 
     Processes that vLLM starts inherit the choice by their environment; those that it spawns call
     this too, by importing the main module of their parent.
 
     Raises:
-        RuntimeError: Model runner V2 is asked for and cannot run here.
-        ValueError: The settings make no sense.
+        RuntimeError: The settings choose model runner V2, which cannot run here.
+        ValueError: The settings are invalid.
     """
     loopback_rendezvous().install()
-    wished = from_environment()
-    runner = wished.model_runner
+    settings = from_environment()
+    runner = settings.model_runner
     if runner is None:
         return
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "1" if runner == "v2" else "0"
     if runner == "v2" and _is_for_cpu():
         interpret_triton()
-        if not wished.interpret_kernels:
+        if not settings.interpret_kernels:
             stand_ins().install()
 
 
 def _is_for_cpu() -> bool:
-    """Whether the installed engine is built for CPUs; as vLLM tells it, by name and version."""
-    found = engine_distribution()
-    return "cpu" in f"{found.metadata['Name']} {found.version}"
+    """Whether the installed engine is built for CPUs; by name and version, as in vLLM."""
+    distribution = engine_distribution()
+    return "cpu" in f"{distribution.metadata['Name']} {distribution.version}"

@@ -25,7 +25,7 @@ def fetch(name: str, revision: str | None) -> dict[str, str]:
 
     try:
         path = snapshot_download(name, revision=revision, ignore_patterns=list(_UNUSED))
-    except Exception as error:  # noqa: BLE001 - whatever it was, the caller shows one line of it
+    except Exception as error:  # noqa: BLE001 - the caller shows one line of it
         first = next((line for line in str(error).splitlines() if line.strip()), "")
         return {"error": f"{type(error).__name__}: {first.strip()}".rstrip(": ")}
     # The hub's client names the folder of a snapshot after its commit.
@@ -33,7 +33,7 @@ def fetch(name: str, revision: str | None) -> dict[str, str]:
 
 
 def main(name: str, revision: str = "") -> int:
-    """Fetch, and tell."""
+    """Fetch the model, and print its path or the error."""
     sys.stdout.write(json.dumps(fetch(name, revision or None)) + "\n")
     return 0
 

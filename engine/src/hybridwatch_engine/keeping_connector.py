@@ -54,7 +54,7 @@ class _Request:
 
 
 class KeepingConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]  # as above
-    """One half of it lives beside the scheduler and knows what is kept, one beside the model."""
+    """One instance in the scheduler's process knows what is kept, one in the worker's keeps it."""
 
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
         super().__init__(vllm_config, role, kv_cache_config)
@@ -64,12 +64,12 @@ class KeepingConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]  
         self._pages: list[Any] = []
         self._kept: dict[Key, list[Any]] = {}
 
-    # Beside the scheduler.
+    # In the scheduler's process.
 
     def get_num_new_matched_tokens(self, request: Any, local: int) -> tuple[int, bool]:
         """Tokens that can be restored beyond those that the engine has, in this very step."""
         self._requests[request.request_id] = _Request(request, local)
-        # The last token is computed in any case: its logits are asked for.
+        # The last token is computed in any case: its logits are needed.
         for end in range((request.num_tokens - 1) // self._block, local // self._block, -1):
             wanted = self._keys(request, local, end * self._block)
             if all(key in self._known for key, _, _ in wanted):

@@ -76,7 +76,7 @@ def is_step(scheduled: Any, named: Mapping[str, Any]) -> bool:
 
     Args:
         scheduled: The scheduler's output.
-        named: Arguments given by name; V2 is told there of a dummy run, V1 makes them otherwise.
+        named: Keyword arguments; in V2 one of them marks a dummy run, V1 makes them otherwise.
     """
     return scheduled.total_num_scheduled_tokens > 0 and not named.get("dummy_run", False)
 
@@ -132,7 +132,7 @@ def target_builds() -> tuple[Function, ...]:
 
 
 def draft_build() -> Function:
-    """What builds a draft's metadata in runner V2, whatever this release calls it.
+    """What builds a draft's metadata in runner V2, by its name in this release.
 
     Raises:
         AttributeError: This release calls it something that is not known here.

@@ -28,7 +28,7 @@ class EngineOracle:
         import torch
         from transformers import AutoModelForCausalLM
 
-        torch.set_num_threads(1)  # sums in one order, whatever the machine
+        torch.set_num_threads(1)  # sums in the same order on every machine
         self._torch = torch
         self._model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager"
@@ -67,14 +67,14 @@ class EngineOracle:
     def _drafted(self, text: Ids, length: int) -> Ids:
         with self._torch.inference_mode():
             ids = self._torch.tensor([text])
-            said = self._model.generate(
+            generated = self._model.generate(
                 ids,
                 attention_mask=self._torch.ones_like(ids),
                 max_new_tokens=length,
                 do_sample=False,
                 eos_token_id=None,
             )
-        found: Ids = said[0, len(text) :].tolist()
+        found: Ids = generated[0, len(text) :].tolist()
         return found
 
 
@@ -107,7 +107,7 @@ def serve(model: str) -> None:
 
 
 def main(arguments: Sequence[str], text: str) -> str:
-    """Answer every trial, and say by what."""
+    """Answer every trial, and name the versions that did."""
     import torch
     import transformers
 

@@ -2,7 +2,7 @@
 
 A patch that is not in place costs nothing: the original object itself is restored, so a switched
 off fix or probe adds no call. Several patches of one name nest in the order in which they went in,
-and any of them may come out first: the rest are laid again around the original.
+and any of them may come out first: the rest are wrapped around the original again.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class _Seam:
         self._current = self._original
         self.patches: list[Patch] = []
 
-    def lay(self, patches: "list[Patch]") -> None:
+    def replace(self, patches: "list[Patch]") -> None:
         """Wrap the original by these patches and nothing else.
 
         Raises:
@@ -69,7 +69,7 @@ class Patch:
         if self.in_place:
             return
         seam = _SEAMS.get(self._key) or _Seam(self._owner, self._key[1])
-        seam.lay([*seam.patches, self])
+        seam.replace([*seam.patches, self])
         _SEAMS[self._key] = seam
         self.in_place = True
 
@@ -78,7 +78,7 @@ class Patch:
         if not self.in_place:
             return
         seam = _SEAMS[self._key]
-        seam.lay([patch for patch in seam.patches if patch is not self])
+        seam.replace([patch for patch in seam.patches if patch is not self])
         if not seam.patches:
             del _SEAMS[self._key]
         self.in_place = False

@@ -1,15 +1,14 @@
-"""Faults that are put into an engine on purpose, to see whether the suite sees them.
+"""Planted faults: put into an engine on purpose, to see whether the suite detects them.
 
-They are what taking a fix out cannot be: slowness, and a fault that no release has had. Each can be
-planted (``+slow-step`` behind a build's name) and taken out again, on a live engine.
+They cover what reverting a fix cannot: slowness, and faults that no release has had. Each is
+planted (``+slow-step`` behind a build's name) and taken out again on a live engine.
 
-With a quarter more time for a step, tokens per second fall by a fifth, but for what a step costs
-outside the model runner. On a GPU a read on the host waits until the device has done all that it
-was asked for, so what the host would have prepared meanwhile comes after it. An engine that is
-compared with itself alone cannot show faults of decode that are the same with graphs and without;
-tokens beside those of another engine, and beside those of an oracle outside of it, do. Unzeroed
-states are not wrong while every slot is fresh: whether a scenario sees them says whether its slots
-are used again.
+A step that takes a quarter longer lowers tokens per second by a fifth, apart from the cost of a
+step outside the model runner. On a GPU a read on the host waits until the device has finished all
+queued work, so the host's preparation comes after it and not at the same time. A fault of decode
+that is the same with and without graphs does not show when an engine is compared with itself; it
+shows against tokens of another engine or of an oracle. Unzeroed states are not wrong while every
+slot is fresh: a scenario detects them only if its slots are used again.
 """
 
 import time
@@ -34,15 +33,15 @@ BUSY_PERCENTS: Final = (5, 10)
 class Drag:
     """Sleeps after every call that it wraps, a share of what the call took.
 
-    It sleeps and does not spin, so that neighbours on the machine lose nothing. A sleep lasts
-    longer than asked for, on a busy machine much longer beside a step of milliseconds; the next
-    ones are shorter by that.
+    It sleeps and does not spin, so that other processes lose nothing. A sleep lasts longer than
+    requested, on a busy machine much longer than a step of milliseconds; the next sleeps are
+    shorter by the difference.
 
     Args:
-        settle: Waits until the device has done what the call has asked of it; without that a call
-            on a GPU is over before its work is, and a sleep would pass beside it.
+        settle: Waits until the device has finished the call's work. Without it a call on a GPU
+        returns before its work is done, and a sleep would overlap with the work.
         extra: Share of its own time that a call lasts longer.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Sleeps this many seconds.
     """
 
@@ -98,9 +97,8 @@ def slow_step(extra: float = EXTRA) -> PatchSet:
 def busy_step(extra: float) -> PatchSet:
     """Patches that make steps more work, in either model runner.
 
-    Time is the processor time of the thread that makes the steps, so that work which waits for a
-    processor is not made longer by its waiting, and as much is added on a busy machine as on a
-    quiet one.
+    Time is the processor time of the thread that makes the steps: waiting for a processor adds
+    nothing to the extra work, which is the same on a busy machine as on a quiet one.
     """
     drag = Drag(lambda: None, extra, time.thread_time, _work)
     return PatchSet(*(Patch(*function, drag.slowed) for function in work_of_steps()))
@@ -174,7 +172,7 @@ def _around_decode(make: Callable[[Any], Any]) -> PatchSet:
 
 
 def _all_continue(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Say of every prompt, its first chunk too, that there is a state to begin with."""
+    """Mark every chunk of a prompt, the first one too, as having an initial state."""
 
     def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
         metadata = original(builder, *args, **kwargs)

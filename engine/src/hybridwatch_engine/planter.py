@@ -14,7 +14,7 @@ def planter() -> Planter:
 
 
 def _own_faults() -> dict[str, Fault]:
-    """Mutants of the user's own as faults: on all the time, and counted by nobody."""
+    """Mutants of the user's own as faults: on all the time, without counts."""
     return {
         name: Fault(
             id=name,

@@ -6,17 +6,17 @@ from hybridwatch_engine import settings
 
 
 def register() -> None:
-    """Do what the harness asked of this engine; nothing when it asked for nothing.
+    """Install what the harness's settings name; nothing without settings.
 
     vLLM may call it several times in one process.
 
     Raises:
-        ValueError: The settings make no sense, or a fix cannot be switched as wished.
+        ValueError: The settings are invalid, or a fix cannot be switched as they say.
     """
-    wished = settings.from_environment()
-    if not wished.active:
+    chosen = settings.from_environment()
+    if not chosen.active:
         return
-    # Imported here: an engine that nobody drives must not pay for, or break on, our modules.
+    # Imported here: an engine without a harness must not pay for, or break on, our modules.
     from vllm.platforms import current_platform
 
     from hybridwatch_engine.connections import every_rank, loopback_rendezvous, resting_progress
@@ -50,7 +50,7 @@ def register() -> None:
         watched_graphs().install()
         watched_graphs_v2().install()
         watchable_events().install()
-    if wished.graph_replay:
-        (replay_v2() if wished.model_runner == "v2" else replay()).install()
-    for fix_id, wanted in wished.fixes.items():
+    if chosen.graph_replay:
+        (replay_v2() if chosen.model_runner == "v2" else replay()).install()
+    for fix_id, wanted in chosen.fixes.items():
         switchboard().switch(fix_id, wanted)

@@ -1,13 +1,13 @@
-"""Replays of FULL graphs as everything here sees them, a CPU's and a GPU's alike.
+"""Replays of FULL graphs, as probes see them, on a CPU and a GPU alike.
 
 A captured graph is the kernels in the order of capture, reading the buffers they read at capture.
-Whatever the host builds later reaches a replay only by being written into those buffers.
+Metadata built later reach a replay only by being written into those buffers.
 
 vLLM's own graphs are captured and replayed as released (``compilation/cuda_graph.py``, model runner
-V1). Around that, three things: the metadata objects of the Mamba layers are remembered with the
-graph that was captured over them, observers are told before each replay, and a replay can be set
-aside for the same model on the metadata that the host has just built. An engine that nobody
-observes pays a comparison a step.
+V1). Three additions: the metadata objects of the Mamba layers are stored with the graph that was
+captured over them, observers are called before each replay, and a replay can be replaced by the
+same model on the metadata that the host has just built. An engine without observers pays one
+comparison a step.
 
 V2 keeps a graph for each shape of a batch (``v1/worker/gpu/cudagraph_utils.py``), on either device:
 what is captured reads the runner's persistent buffers and the metadata that the model's state made
@@ -37,7 +37,7 @@ Metadata = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One replay of a FULL graph, seen before it runs.
+    """One replay of a FULL graph, before it runs.
 
     Attributes:
         reads: What the graph was captured over; the tensors in it are the buffers its kernels read.
@@ -52,10 +52,10 @@ class Replay:
 
 @dataclass(slots=True)
 class Replays:
-    """How this process replays, changed while it runs.
+    """How this process replays; changed while it runs.
 
     Attributes:
-        eager: Run batches that have a graph without it: what the engine would say without graphs,
+        eager: Run batches that have a graph without it: the engine's answers without graphs,
             the reference for greedy tokens. Model runner V1 keeps the padded batch; V2 chooses as
             if nothing had been captured.
         observers: Called before each replay.
@@ -65,7 +65,7 @@ class Replays:
     observers: list[Callable[[Replay], None]] = field(default_factory=list)
 
     def announce(self, reads: Metadata, fresh: Metadata, layers: Metadata) -> None:
-        """Tell the observers of a replay; one without recurrent layers, as a draft's, is passed by.
+        """Call the observers; a replay without recurrent layers, such as a draft's, is left out.
 
         Args:
             reads: As in ``Replay``.
@@ -87,8 +87,8 @@ REPLAYS = Replays()
 def recurrent_layers(built: Any, layers: Metadata) -> tuple[str, ...]:
     """Name the recurrent layers that metadata were built for; none for a batch without any.
 
-    Which layers these are, their class says and not that of their metadata, which each family
-    (Mamba, gated delta nets, short convolutions) has of its own.
+    The layers' class decides, since each family (Mamba, gated delta nets, short convolutions) has
+    its own class of metadata.
     """
     from vllm.model_executor.layers.mamba.abstract import MambaBase
 
@@ -97,12 +97,12 @@ def recurrent_layers(built: Any, layers: Metadata) -> tuple[str, ...]:
 
 
 def name_kind(metadata: Any) -> str:
-    """Name the kind of the layers that metadata are for; one that is not known by the class."""
+    """Name the kind of the layers that metadata are for; the class name for an unknown kind."""
     name = type(metadata).__name__
     return _KINDS.get(name, name)
 
 
-_KEPT = "hybridwatch_graph"
+_GRAPH_ATTRIBUTE = "hybridwatch_graph"
 """Attribute of vLLM's entry of a graph: what was captured goes when the graph goes."""
 
 
@@ -119,11 +119,11 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
         graphs, batch = wrapper.concrete_cudagraph_entries, context.batch_descriptor
         if batch not in graphs or graphs[batch].cudagraph is None:
             answer = original(wrapper, *args, **kwargs)
-            setattr(graphs[batch], _KEPT, context.attn_metadata)
+            setattr(graphs[batch], _GRAPH_ATTRIBUTE, context.attn_metadata)
             return answer
         if REPLAYS.eager:
             return wrapper.runnable(*args, **kwargs)
-        reads = getattr(graphs[batch], _KEPT)
+        reads = getattr(graphs[batch], _GRAPH_ATTRIBUTE)
         REPLAYS.announce(reads, context.attn_metadata, context.no_compile_layers)
         return original(wrapper, *args, **kwargs)
 

@@ -27,7 +27,7 @@ def read_revision(package: Path) -> dict[str, str]:
     if noted.is_file():
         found: dict[str, str] = json.loads(noted.read_text(encoding="utf-8"))
         return found
-    # Lying somewhere below a checkout is not enough: environments do, and nobody keeps them.
+    # Lying somewhere below a checkout is not enough: environments do, and git does not track them.
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
         return {}
     revision = _git(package, "rev-parse", "HEAD")

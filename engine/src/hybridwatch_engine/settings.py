@@ -81,7 +81,7 @@ _PACKAGE: Final = "hybridwatch_own"
 
 
 def load_own(folder: Path, name: str, place: str) -> ModuleType:
-    """Load ``name.py`` from a folder, alone: it cannot import what lies beside it.
+    """Load ``name.py`` from a folder, alone: it cannot import its neighbours.
 
     Raises:
         ValueError: There is no such file, or its code cannot be loaded.
@@ -94,6 +94,6 @@ def load_own(folder: Path, name: str, place: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        # Whatever it is: raised as it comes, nobody would know whose code it is.
+        # Any error: unwrapped, it would not say whose code failed.
         raise ValueError(f"{place}: {name}.py cannot be loaded: {error!r}") from error
     return module

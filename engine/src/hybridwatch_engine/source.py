@@ -154,8 +154,8 @@ def assigns(function: ast.AST, name: str) -> bool:
     )
 
 
-def mentions(tree: ast.AST, word: str) -> bool:
-    """Whether a word occurs as a name, an attribute, an argument, a keyword or a definition."""
+def mentions(tree: ast.AST, name: str) -> bool:
+    """Whether a name occurs as a variable, attribute, argument, keyword or definition."""
     for node in ast.walk(tree):
         found = (
             getattr(node, "id", None),
@@ -163,7 +163,7 @@ def mentions(tree: ast.AST, word: str) -> bool:
             getattr(node, "arg", None),
             getattr(node, "name", None),
         )
-        if word in found:
+        if name in found:
             return True
     return False
 
@@ -179,7 +179,7 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
 
 
 def engine_distribution() -> Distribution:
-    """The installed distribution that brings the package ``vllm``, whatever its own name."""
+    """The installed distribution that has the package ``vllm``; it may have another name."""
     for candidate in distributions():
         name = (candidate.metadata["Name"] or "").lower().replace("_", "-")
         if name == "vllm" or name.startswith("vllm-"):

@@ -1,6 +1,6 @@
 """Lets a held engine make so many steps, and holds it again.
 
-``POST /pause?mode=keep`` stops the scheduler between two steps, whatever is running. From there
+``POST /pause?mode=keep`` stops the scheduler between two steps. From there
 this gate counts calls of ``Scheduler.schedule`` that schedule a token, and pauses the scheduler
 again after the last one that was asked for. So a request can reach the engine, or leave it, before
 a step that is named by its number, and the same plan gives the same batches every time.

@@ -11,7 +11,7 @@ MUTANTS: Final = PATH / "hybridwatch_engine_lab" / "mutants"
 """Tables of mutants, and the code that they name."""
 
 SETTINGS: Final[dict[str, list[str]]] = {"mutants": [str(MUTANTS)]}
-"""What the plugin is told, where mutants shall be switched on."""
+"""The plugin's settings for an engine with mutants."""
 
 
 def variables() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a person can do about an alert, checked before anything is kept, and what follows from it.
+"""Decisions of people about alerts: their kinds, their checks, and their effect on an alert.
 
 Texts are kept as they were written. They are a person's words: a screen shows them escaped.
 A ``TriageError`` says why a decision may not be said as it is. Decisions are only ever added; who

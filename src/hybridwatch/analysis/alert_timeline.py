@@ -241,8 +241,10 @@ class Timeline:
     def shown_by(self) -> RunVerdict:
         """The newest run that said what the cause says of its leading metric."""
         lead = self.cause.lead
-        said = (one for one in reversed(self.run_verdicts) if one.cause and lead in one.cause.parts)
-        return next(said, self.bad)
+        turns = (
+            one for one in reversed(self.run_verdicts) if one.cause and lead in one.cause.parts
+        )
+        return next(turns, self.bad)
 
     @property
     def newest(self) -> RunVerdict:

@@ -1,4 +1,4 @@
-"""Alerts: what is open, since which run, what people said about it, and what has one cause.
+"""Alerts: their status, the run they began with, people's decisions, and groups of one cause.
 
 Pure, and without memory: when an alert opened, resolved and reopened is read off the verdicts
 themselves (``alert_timeline``), so that it does not depend on who looked when. Only what people did
@@ -191,10 +191,10 @@ def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
         return Alert(timeline, Status.MUTED, decisions, min(ends))
     if None not in answers:
         return Alert(timeline, Status.ACKNOWLEDGED, decisions)
-    asked_for = (
+    is_requested = (
         decisions.answer is not None and decisions.answer.decision.action is TriageAction.REOPEN
     )
-    is_known = timeline.subject.compares_releases and not asked_for
+    is_known = timeline.subject.compares_releases and not is_requested
     return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
 

@@ -1,4 +1,4 @@
-"""What was found out about a change in all of its scenarios together, and what could not be seen.
+"""A review of a change: the results of all its scenarios together, and what they left open.
 
 "Inconclusive" alone is nothing to alarm people with: it is what an honest test says of a change
 near the margin, or of a few trials too few. It is another matter when a slow-down many times the
@@ -121,7 +121,7 @@ class Absent:
     """A scenario that should have been judged and could not be.
 
     Attributes:
-        scenario: Its id, or the name of the file that did not tell; empty for a whole testbed.
+        scenario: Its id, or the name of a file without one; empty for a whole testbed.
         reason: Why, and what to do, one line.
         testbed: Id of the machine that did not measure it; empty where none in particular.
         started_at: When the newest run began that does not count any more, with a time zone.
@@ -209,7 +209,7 @@ class ChangeReview:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each report is called, in their order: its scenario, and what tells it apart."""
+        """The name of each report, in order: its scenario, and what distinguishes it."""
         return list_names(self.reports, {one.testbed for one in self.absent if one.testbed})
 
     def name_of(self, report: Report) -> str:

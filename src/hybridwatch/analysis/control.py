@@ -1,4 +1,4 @@
-"""Controls: is the engine without its fix told apart, and is the healthy engine left in peace?
+"""Controls: is the engine without its fix detected, and does the healthy engine pass?
 
 A scenario that cannot see its own bug proves nothing when it is green, and one that sees bugs in
 two equal engines proves nothing when it is red. So each is run against both.
@@ -60,7 +60,7 @@ class Control:
 def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
     """Judge the engine without its fix: it must show the harm that the scenario speaks of.
 
-    Of a run that was stopped, what was measured until then tells.
+    Of a run that was stopped, the trials measured until then count.
 
     The run holds contract and accuracy trials of both sides; ``healthy`` and ``bad`` are indices
     into its builds.
@@ -76,12 +76,12 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
         for c in worse
         if c.metric.kind is Kind.EXACT and (c.metric.id not in _TOKENS or c.metric.id == breaks)
     ]
-    heard = [c for c in worse if c not in rules]
+    lines = [c for c in worse if c not in rules]
     # A rule that only some seeds see broken would miss the bug on the others.
     contracts = [c for c in rules if c.contender is not None and all(c.contender.values)]
-    found = rules + heard
+    found = rules + lines
     silent = scenario.harm == "state"
-    troubles = (*report.failures, *_blind(contracts, heard, silent=silent))
+    troubles = (*report.failures, *_blind(contracts, lines, silent=silent))
     return Control(
         scenario=scenario.id,
         fix=scenario.fix,
@@ -151,11 +151,11 @@ def _deterministic(report: Report) -> Iterator[Comparison]:
 
 
 def _blind(
-    contracts: Sequence[Comparison], heard: Sequence[Comparison], *, silent: bool
+    contracts: Sequence[Comparison], lines: Sequence[Comparison], *, silent: bool
 ) -> Iterator[str]:
     if not contracts:
         yield "no contract is broken in every seed without the fix"
-    if not heard and not silent:
+    if not lines and not silent:
         yield "neither tokens nor answers are wrong without the fix"
 
 
@@ -204,18 +204,18 @@ def _control(
     left, right = (OneSide(run, side) for side in sides)
     report = report_between(left, right)
     area = next((one for one in report.comparisons if one.metric.id == CURVE_AREA), None)
-    told = area is not None and area.verdict is wanted
+    is_shown = area is not None and area.verdict is wanted
     return Control(
         scenario=scenario.id,
         fix=scenario.slow_control or scenario.fix,
         kind=kind,
-        ok=told and not report.failures,
+        ok=is_shown and not report.failures,
         metric=CURVE_AREA,
-        detail="; ".join((*report.failures, *_lines(area, report, told=told))),
+        detail="; ".join((*report.failures, *_lines(area, report, is_shown=is_shown))),
     )
 
 
-def _lines(area: Comparison | None, report: Report, *, told: bool) -> list[str]:
+def _lines(area: Comparison | None, report: Report, *, is_shown: bool) -> list[str]:
     if area is None or area.baseline is None or area.contender is None:
         return ["no curve was measured"]
     change = "" if area.effect is None else f" ({area.effect:+.1%})"
@@ -225,4 +225,4 @@ def _lines(area: Comparison | None, report: Report, *, told: bool) -> list[str]:
     )
     crossings = len(report.tradeoff.crossings) if report.tradeoff else 0
     crossed = [f"the curves cross {crossings} times"] if crossings else []
-    return [line, *crossed, *(() if told else area.doubts)]
+    return [line, *crossed, *(() if is_shown else area.doubts)]

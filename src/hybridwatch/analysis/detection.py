@@ -1,4 +1,4 @@
-"""Was the bug of a known-bad control caught, and was the healthy engine clean beside it?
+"""Detection: was the bug of a known-bad control caught, and was the healthy engine clean?
 
 Such a run is red on purpose: its contender is the baseline with a fix taken out, so a regression is
 what must be there. The bug is *caught* when a broken contract or lost answers tell its engine from

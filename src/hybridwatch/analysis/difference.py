@@ -159,7 +159,7 @@ class CommitRange:
 
     Attributes:
         old: Tag or commit.
-        count: Commits between them; ``None`` where the versions do not tell.
+        count: Commits between them; ``None`` where it does not follow from the versions.
         is_upstream: Whether both are known to be in vLLM's own repository; else they are of a
             checkout, of which it is not recorded where it is from.
     """
@@ -231,7 +231,7 @@ def commits_between(old: str, new: str) -> CommitRange | None:
 def find_commits(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
     """Give the commits between two builds, as ``commits_between`` their versions.
 
-    A build made of a checkout is at the commit of the checkout, whatever its version says.
+    A build made of a checkout is at the checkout's commit, even if its version names another.
     """
     if not {old.distribution, new.distribution} <= _DISTRIBUTIONS:
         return None

@@ -1,4 +1,4 @@
-"""What a reader should hold against a comparison, each with what to do about it.
+"""Doubts about a comparison, each with what to do about it.
 
 An analysis never prints a doubt: doubts travel with the comparison and every view shows them.
 """

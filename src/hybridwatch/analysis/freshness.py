@@ -1,4 +1,4 @@
-"""What should have been measured recently and was not, and which definition replaced another.
+"""Freshness: measurements that are overdue, and definitions that replaced others.
 
 Pure, and without the runs themselves: a caller that knows when which scenario was measured on which
 testbed can ask, the gate from a folder and the dashboard from its index. A missing night is then
@@ -168,7 +168,7 @@ _NIGHT: Final = timedelta(days=1)
 
 _NAMED: Final = 3
 _LONGEST: Final = 40
-"""Characters of a setting; of longer ones, such as digests, the beginning tells them apart."""
+"""Characters of a setting; the beginning of a longer one, such as a digest, distinguishes it."""
 _SHORT: Final = 8
 
 _Digest = TypeVar("_Digest", bound=Hashable)

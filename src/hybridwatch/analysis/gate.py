@@ -14,7 +14,7 @@ A policy may say of a metric that it only warns, or is only watched. That is abo
 change: where nothing was measured nothing is green, whatever the policy says. What is broken on
 both sides is not green either: it stops, until the policy names why it is accepted (``known``).
 
-What a report is called among others: enough words to tell it from them, and no more.
+A report's name among others is as short as distinguishes it from them.
 """
 
 from collections import Counter
@@ -153,10 +153,10 @@ def _is_worse_and_open(comparison: Comparison) -> bool:
 
 
 def _reason(comparison: Comparison) -> str:
-    said = comparison.verdict.value
+    reason = comparison.verdict.value
     if comparison.verdict is Verdict.BROKEN:
-        said = f"{comparison.doubts[0][0].lower()}{comparison.doubts[0][1:].rstrip('.')}"
-    return f"{comparison.metric.id} {comparison.statistic}: {said}"
+        reason = f"{comparison.doubts[0][0].lower()}{comparison.doubts[0][1:].rstrip('.')}"
+    return f"{comparison.metric.id} {comparison.statistic}: {reason}"
 
 
 def known_as(comparison: Comparison, report: Report, policy: Policy) -> str:

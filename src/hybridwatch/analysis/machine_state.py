@@ -53,10 +53,10 @@ class _Reading:
     """One number that is taken around every trial.
 
     Attributes:
-        of: Gives it; ``None`` where the system did not tell.
+        of: Reads it; ``None`` where the system does not report it.
         size: The smallest change that matters: the margin of times, or a share of the machine.
         relative: Whether a change is a ratio of the start, or else a difference.
-        saying: Words for a change; it and what it is measured against are put in.
+        saying: Template for a change; it and what it is measured against are put in.
         words: For a change up and a change down.
     """
 
@@ -72,8 +72,8 @@ class _Reading:
             return new / old - 1 if old else 0.0
         return new - old
 
-    def tell(self, change: float, than: str) -> str:
-        """Say a change in words."""
+    def describe(self, change: float, than: str) -> str:
+        """Describe a change."""
         unit = "%" if self.relative else "points"
         return self.saying.format(f"{abs(change) * 100:.0f} {unit} {self.words[change < 0]}", than)
 
@@ -179,7 +179,7 @@ def _differences(
 ) -> Iterator[str]:
     change = _difference(reading, _seen(reading, left), _seen(reading, right))
     if change is not None:
-        found = reading.tell(change, _BETWEEN_SIDES)
+        found = reading.describe(change, _BETWEEN_SIDES)
         yield f"The machine itself was not the same: {found}; {remedy}."
 
 
@@ -189,7 +189,7 @@ def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) ->
         if change is not None:
             yield (
                 f"The machine drifted while the {name} was measured: "
-                f"{reading.tell(change, _OVER_TIME)}; {_INTERLEAVE}."
+                f"{reading.describe(change, _OVER_TIME)}; {_INTERLEAVE}."
             )
 
 

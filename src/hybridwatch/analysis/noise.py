@@ -15,7 +15,7 @@ where its own level is off, so is the effect, and that much is taken off (a cont
 
 A red stands if it is ``_STANDS`` standard errors away from no change, alone or together with the
 sessions after it, up to ten in a row: what repeats, stands. A step that is no larger than what
-starts differ by takes as many nights as it takes to tell it from luck.
+starts differ by takes as many nights as it takes to distinguish it from luck.
 
 That supposes that starts differ by about as much each time. Where a few are far slower than the
 others, these are counted: a red waits while as many slow starts in a row may be chance.
@@ -138,9 +138,9 @@ def _centers(sides: Iterable[OneSide], subject: Subject) -> list[float]:
 
 Array = npt.NDArray[np.float64]
 
-_STANDS: Final = 4.75
+_BAR: Final = 4.75
 """So that no luck stands in 1,200 questions of 90 nights (``tests/start_luck_worlds.py``)."""
-_ANSWERS_STAND: Final = 4.25
+_ANSWERS_BAR: Final = 4.25
 """So that at most one of 1,200 such questions stands by chance (the same file)."""
 _LIKELY: Final = 2.0
 """Standard errors that are enough where that night's build got slower on another testbed."""
@@ -174,7 +174,7 @@ _BEYOND: Final = 2.5
 """Times that luck that a slow start is off by."""
 _BRIEF: Final = 3
 """Sessions in a row that may have been slow starts; more are a change that was mended."""
-_WORTH: Final = 20
+_PRIOR_SESSIONS: Final = 20
 """Sessions of a question itself that say as much of it as all that is alike."""
 
 
@@ -225,7 +225,7 @@ class _Luck:
     bar: float
 
 
-_OF_ANSWERS: Final = _Luck(0.0, 0.0, 0.0, 0.0, _ANSWERS_STAND)
+_OF_ANSWERS: Final = _Luck(0.0, 0.0, 0.0, 0.0, _ANSWERS_BAR)
 
 
 def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.bool_]:
@@ -290,7 +290,7 @@ def _may_be_slow_starts(own: Sessions, first: int, last: int, alike: Sequence[Se
     if not slow:
         return False
     own_slow, own_seen = _slow_starts(own, first, change)
-    often = (own_slow + _WORTH * slow / seen) / (own_seen + _WORTH)
+    often = (own_slow + _PRIOR_SESSIONS * slow / seen) / (own_seen + _PRIOR_SESSIONS)
     by_chance = special.bdtrc(np.count_nonzero(some >= change) - 1, some.size, often)
     return bool(by_chance > _CHANCE)
 
@@ -320,7 +320,7 @@ def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
     count = found.effects.size
     if count < LEARNED_FROM:
         known = max(_of_few(others), _of_few(found))
-        return _Luck(0.0, known, known, 0.0, _STANDS)
+        return _Luck(0.0, known, known, 0.0, _BAR)
     share, of_baseline = _share(found), _variance(found.baselines) / 2
     left = _between(found.effects + share * found.baselines, found.variances)
     left = max(left, share * of_baseline)  # the contender's starts differ as the baseline's do
@@ -331,7 +331,7 @@ def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
         weight * left + (1 - weight) * common * (1 - share / 2),
         weight * whole + (1 - weight) * common,
         math.sqrt(of_baseline),
-        _STANDS * (1 + _YOUNG / count),
+        _BAR * (1 + _YOUNG / count),
     )
 
 

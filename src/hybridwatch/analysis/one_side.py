@@ -1,4 +1,4 @@
-"""One side of a comparison: a build of a run, and the trials that speak for it."""
+"""One side of a comparison: a build of a run, with its trials."""
 
 from dataclasses import dataclass, field
 

@@ -59,7 +59,7 @@ class Policy:
     Attributes:
         rules: The first that fits decides.
         expected: Ids and groups of the scenarios that must have been measured; without any,
-            whatever was measured recently must be measured again.
+            everything that was measured recently must be measured again.
         max_age_days: How old a record may be when a folder is judged; an older one is missing.
         testbeds: Ids of the testbeds that must measure, ``*`` for any characters; without any,
             those that measured recently.

@@ -18,7 +18,7 @@ ABSENT: Final = "(nothing)"
 """Stands where one of the two has no such field or item."""
 
 _SHOWN: Final = 32
-"""Enough of a version to tell it from another."""
+"""Characters of a version that distinguish it from others."""
 
 RULES: Final = "rules"
 _CODE: Final = "analysis"

@@ -1,4 +1,4 @@
-"""What computes verdicts here: the version of the rules, the libraries, and the arithmetic.
+"""What verdicts depend on: the version of the rules, the libraries, and the arithmetic.
 
 Stored with every verdict, so that one which cannot be had again bit for bit can say what changed.
 """

@@ -155,9 +155,9 @@ def moderated(powers: Sequence[float], n: int) -> Sequence[float]:
     beyond = float(np.var(np.sort(logs), ddof=1)) - float(special.polygamma(1, n / 2))
     if beyond <= _TIED:
         return [float(np.exp(middle))] * len(powers)
-    worth = 2 * _inverse_trigamma(beyond)
-    common = np.exp(middle + special.digamma(worth / 2) - np.log(worth / 2))
-    return [float((worth * common + n * power) / (worth + n)) for power in powers]
+    prior_n = 2 * _inverse_trigamma(beyond)
+    common = np.exp(middle + special.digamma(prior_n / 2) - np.log(prior_n / 2))
+    return [float((prior_n * common + n * power) / (prior_n + n)) for power in powers]
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -92,7 +92,7 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
             found[metric_id] = find_metric(metric_id)
             pairs.add((found[metric_id], None))
     for side in (baseline, contender):
-        if _was_never_asked(side):
+        if _lacks_oracle(side):
             found.pop(WRONG_ANSWERS, None)
     ordered = sorted(found.values(), key=place_of)
     return tuple(
@@ -104,7 +104,7 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     )
 
 
-def _was_never_asked(side: OneSide) -> bool:
+def _lacks_oracle(side: OneSide) -> bool:
     """Whether right answers were not yet written down when a side was measured."""
     trials = side.trials(Phase.CONTRACT)
     return bool(trials) and not any(

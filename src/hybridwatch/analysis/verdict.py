@@ -314,7 +314,7 @@ class Report:
         failures: Reasons of failed trials, one line each.
         failed_trials: The same trials with all that is known of them.
         attribution: Why the output throughput changed; ``None`` when it is not said to have
-            changed, or when the trials do not tell how often the engine stepped.
+            changed, or when the trials have no count of engine steps.
         looks: Set when trials were added until the sides differed or were shown to be the same;
             the p-values that are held against a level make up for the looks.
         families: Which of the tests were adjusted together; none in reports without tests.

@@ -25,7 +25,7 @@ from hybridwatch.cli.outcome import judged
 from hybridwatch.cli.subjects import takes_base
 from hybridwatch.cli.terminal import Console, progress
 from hybridwatch.errors import FleetError, ScenarioError
-from hybridwatch.measurement.session import Tell
+from hybridwatch.measurement.session_request import ProgressCallback
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
 from hybridwatch.orchestration.bisect.candidates import BuildFactory
@@ -156,12 +156,12 @@ def command(scenario: str, results: Path, *, as_json: bool, **chosen: Any) -> No
     question = _question(subject, options, ends)
     with (
         stoppable(),
-        sole_journal(results, subject.id, question, anew=options.anew) as journal,
-        progress(console) as tell,
+        sole_journal(results, subject.id, question, discard=options.anew) as journal,
+        progress(console) as on_progress,
     ):
         if journal.kept:
             say(f"resuming with {journal.kept} measurements of {journal.path}")
-        measurer, factory = _backends(subject, options, journal, results, tell, say)
+        measurer, factory = _backends(subject, options, journal, results, on_progress, say)
         looked_for = SearchGoal(options.wanted, options.metric, tuple(subject.expect.exactly))
         search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
         bisector = Bisector(ends, factory, search, _keeper(subject, results), say)
@@ -202,17 +202,17 @@ def _backends(
     options: _BisectOptions,
     journal: SearchJournal,
     results: Path,
-    tell: Tell,
+    on_progress: ProgressCallback,
     say: Callable[[str], None],
 ) -> tuple[Measurer, BuildFactory]:
     """Give what measures and what makes builds: of this machine, or of a fleet."""
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
-        return Measurer(scenario, models, tell), BuildFactory(*made, search=journal.digits)
+        return Measurer(scenario, models, on_progress), BuildFactory(*made, search=journal.digits)
     fleet_search = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
     fleet_search.clone = str(options.repo.resolve()) if options.repo else ""
     fleet_search.base = options.base
-    return FleetMeasurer(scenario, models, tell, fleet_search), FleetBuildFactory(
+    return FleetMeasurer(scenario, models, on_progress, fleet_search), FleetBuildFactory(
         *made, commits=fleet_search.commits
     )
 

@@ -21,7 +21,7 @@ from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.history.known_bad import known_bad_in
 from hybridwatch.measurement.phased_run import STAGES, PhasedRun
-from hybridwatch.measurement.session import Progress, SessionRequest
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.scenarios.scenario import Scenario

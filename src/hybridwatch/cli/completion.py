@@ -35,14 +35,14 @@ def scenarios(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 def builds(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Offer builds; behind ``~`` or ``+`` the fixes and faults that can be switched."""
-    from hybridwatch.engines.builds import SHIPPED_WORDS, build_files, label_words
+    from hybridwatch.engines.builds import SHIPPED_NAMES, build_files, load_label_names
     from hybridwatch.system.home import home_or_shipped
 
     if begun := re.match(r".*[~+]", incomplete):
         try:
-            words = label_words()
+            words = load_label_names()
         except HybridwatchError:
-            words = SHIPPED_WORDS
+            words = SHIPPED_NAMES
         switched = words.fixes if begun[0].endswith("~") else words.all
         return _fitting(incomplete, [begun[0] + word for word in switched])
     try:

@@ -25,7 +25,8 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
 from hybridwatch.history.known_bad import MUTANTS_ALONE
-from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.run import Phase
 from hybridwatch.reports.jsonform import control_to_json
@@ -114,8 +115,8 @@ def _control(
     looked_for = scenario.fix if scenario.has_known_bad else MUTANTS_ALONE
     console.print(as_text(f"{scenario.id}: {scenario.slow_control or looked_for}"), style="bold")
     phases = {Phase.PERFORMANCE} if by_curve else _PHASES
-    with progress(console, left) as tell:
-        run = run_session(SessionRequest(scenario, sides, home() / "models", tell, phases))
+    with progress(console, left) as on_progress:
+        run = run_session(SessionRequest(scenario, sides, home() / "models", on_progress, phases))
     if by_curve:
         yield slow_control(scenario, run, _HEALTHY, _BAD)
         yield same_curve_control(scenario, run, _HEALTHY, len(sides) - 1)

@@ -34,7 +34,7 @@ from hybridwatch.orchestration.fleet.hosts import HostRegistry
 from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import utc_now
 from hybridwatch.orchestration.fleet.lookup import (
-    asked,
+    find_confirmations,
     find_job_log,
     key_like,
     known_pairs,
@@ -106,7 +106,7 @@ def confirm_command(file: Path | None, results: Path, *, as_json: bool) -> None:
     matrix, confirm = read_confirm(file or home() / MATRIX_FILE)
     job_queue, now = planned_queue(results), utc_now()
     alerts = find_alerts(results, open_index(results), checkout_here(), now)
-    wanted = asked(alerts, known_pairs(job_queue), confirm.order, now)
+    wanted = find_confirmations(alerts, known_pairs(job_queue), confirm.order, now)
     jobs = wanted[: left_today(job_queue, confirm.per_day)]
     _put(matrix, jobs, results, as_json=as_json)
     if len(jobs) < len(wanted):

@@ -109,7 +109,7 @@ def suspects_command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_js
 
 def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Iterator[dict[str, Any]]:
     client = access("suspects", writes=not dry_run)
-    from hybridwatch.integrations.github.suspicion import hindrance, suspicion_text, tell_authors
+    from hybridwatch.integrations.github.suspicion import hindrance, notify_authors, suspicion_text
 
     def row(commit: str | None, number: int | None, done: str) -> dict[str, Any]:
         return {"file": str(file), "commit": commit, "pull_request": number, "done": done}
@@ -121,5 +121,5 @@ def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Itera
             click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
             yield row(suspect.name, None, "would be told")
     else:
-        for one in tell_authors(client, repo, found):
+        for one in notify_authors(client, repo, found):
             yield row(one.suspect.name, one.number, one.done)

@@ -54,7 +54,7 @@ from hybridwatch.reports.explanation import (
 from hybridwatch.reports.github_actions import annotations, without_commands
 from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
-from hybridwatch.reports.sentence import headline, seen_by
+from hybridwatch.reports.sentence import clearest_sign, headline
 from hybridwatch.reports.table import heading
 from hybridwatch.system.console_text import say
 
@@ -145,7 +145,7 @@ def _gate_lines(result: GateResult, findings: ChangeReview) -> Iterator[str]:
 
 def _details(findings: ChangeReview) -> Iterator[str]:
     for control in findings.controls:
-        by = seen_by(control)
+        by = clearest_sign(control)
         yield f"{control.scenario}: {control.detection.value}{by and f' by {by}'}"
         for death in () if control.ok else deaths_in(control.report):
             yield f"  {one_line(f'{death.trial.place}: {death.reason}')}"

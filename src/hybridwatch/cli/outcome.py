@@ -20,14 +20,14 @@ from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on
 from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.measurement.session import is_stopped
+from hybridwatch.measurement.session_request import is_stopped
 from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import known_bad_to_json
-from hybridwatch.reports.sentence import bugs_caught, list_readings, seen_by
+from hybridwatch.reports.sentence import bugs_caught, clearest_sign, list_readings
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
@@ -131,7 +131,7 @@ def render_summary(
     """Give what a run shows so far in a word, the style of that word, and what shows it."""
     if control is not None:
         caught = control.detection is Detection.CAUGHT
-        return control.detection.value, _GOOD if caught else _BAD, seen_by(control)
+        return control.detection.value, _GOOD if caught else _BAD, clearest_sign(control)
     if report is None:
         return "measured", "", values_line(run, _VALUES)
     loudest = find_line_verdict(report)

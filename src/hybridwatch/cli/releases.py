@@ -18,7 +18,8 @@ from hybridwatch.engines.fitting import misfit
 from hybridwatch.engines.install import InstallState as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.session import SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.measurement.testbed import harness_identity, make_ready
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store.files import append_entry, read_entries
@@ -26,10 +27,10 @@ from hybridwatch.reports.releases import (
     RUNNERS,
     CellState,
     ReleaseCell,
-    cell_words,
     cells_file,
     read_card,
     render_card,
+    render_cell,
 )
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
@@ -94,7 +95,7 @@ def run_command(
                 console.print(as_text(f"{where}: {error}; not kept"), soft_wrap=True)
                 continue
             append_entry(path, cell)
-            console.print(as_text(f"{where}: {cell_words(cell)}"), soft_wrap=True)
+            console.print(as_text(f"{where}: {render_cell(cell)}"), soft_wrap=True)
 
 
 @verb("card", "--out docs/releases.md", of=command)

@@ -48,7 +48,8 @@ from hybridwatch.measurement.plan import (
     can_be_duet,
     is_duet,
 )
-from hybridwatch.measurement.session import SessionRequest, Tell, none_missing, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import ProgressCallback, SessionRequest, none_missing
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run
@@ -118,7 +119,11 @@ class RunOptions:
         return not chosen and can_be_duet(plan[1])
 
     def request(
-        self, plan: Plan, tell: Tell, earlier: Run | None = None, budget: Budget | None = None
+        self,
+        plan: Plan,
+        on_progress: ProgressCallback,
+        earlier: Run | None = None,
+        budget: Budget | None = None,
     ) -> SessionRequest:
         """Request a session of one scenario, to go on with an earlier run where there is one."""
         scenario, sides = plan
@@ -127,7 +132,7 @@ class RunOptions:
             scenario,
             sides,
             home() / "models",
-            tell,
+            on_progress,
             self.wanted_phases,
             budget,
             self.warmed,
@@ -290,8 +295,10 @@ class _Measuring:
         self._begun += 1
         scenario, budget = plan[0], _budget(plan[0], self._wanted)
         self._print_title(plan, "")
-        with progress(self._console, None if budget else self._left) as tell:
-            request = self._wanted.request(plan, tell, self._records.stopped(scenario), budget)
+        with progress(self._console, None if budget else self._left) as on_progress:
+            request = self._wanted.request(
+                plan, on_progress, self._records.stopped(scenario), budget
+            )
             return run_session(request, partial(self._keep_stopped, scenario), self._print_found)
 
     def _measure_duet(self, plan: Plan) -> Run:
@@ -300,8 +307,8 @@ class _Measuring:
         trials = plan[0].trials.performance
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
         self._print_title(plan, " (duet)")
-        with progress(self._console, self._left) as tell:
-            return run_session(SessionRequest(*plan, home() / "models", tell, {Phase.DUET}))
+        with progress(self._console, self._left) as on_progress:
+            return run_session(SessionRequest(*plan, home() / "models", on_progress, {Phase.DUET}))
 
     def _print_title(self, plan: Plan, what: str) -> None:
         scenario, sides = plan

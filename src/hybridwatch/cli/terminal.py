@@ -11,7 +11,7 @@ import rich.console
 from hybridwatch.system.console_text import as_text
 
 if TYPE_CHECKING:
-    from hybridwatch.measurement.session import Progress, Tell
+    from hybridwatch.measurement.session_request import Progress, ProgressCallback
 
 _MINUTE: Final = 60.0
 _TRIALS: Final = 4
@@ -87,7 +87,9 @@ class TimeLeft:
 
 
 @contextmanager
-def progress(console: rich.console.Console, left: TimeLeft | None = None) -> Iterator["Tell"]:
+def progress(
+    console: rich.console.Console, left: TimeLeft | None = None
+) -> Iterator["ProgressCallback"]:
     """A bar on a terminal, a line per step elsewhere; with ``left`` also the remaining time."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -110,7 +112,7 @@ def progress(console: rich.console.Console, left: TimeLeft | None = None) -> Ite
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", left="")
 
-        def tell(step: "Progress") -> None:
+        def on_progress(step: "Progress") -> None:
             if step.lasting:
                 bar.console.print(as_text(step.text))
             bar.update(
@@ -121,4 +123,4 @@ def progress(console: rich.console.Console, left: TimeLeft | None = None) -> Ite
                 left=remaining(step),
             )
 
-        yield tell
+        yield on_progress

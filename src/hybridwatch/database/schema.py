@@ -307,7 +307,7 @@ DRIVER: Final = Table(
 )
 """Who drains the queue; one that has not shown itself for a while is taken for dead."""
 
-TOLD: Final = Table(
+DELIVERY: Final = Table(
     "notify_told",
     METADATA,
     Column("channel", String(64), nullable=False),

@@ -48,7 +48,7 @@ _WRITTEN_FILE: Final = Path("builds.toml")
 
 CODE_MARK: Final = "@"
 CODE_DIGITS: Final = 8
-"""Digits of a code digest that a label has: enough to tell the trees of one build apart."""
+"""Digits of a code digest in a label: enough to distinguish the trees of one build."""
 
 _NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
@@ -211,68 +211,70 @@ def _of_parts(switched: Mapping[str, bool]) -> dict[str, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelWords:
-    """What a label may switch, plant and choose, in the order of labels."""
+class LabelNames:
+    """The names that a label may switch, plant and choose, in the order of labels."""
 
     fixes: tuple[str, ...]
     faults: tuple[str, ...]
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What no release has to be without, so that only ``+`` can stand before it."""
+        """Names that are off in every release, so that only ``+`` can stand before them."""
         return (*RUNNERS, *self.faults)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every one."""
+        """All names."""
         return (*RUNNERS, *self.fixes, *self.faults)
 
 
-SHIPPED_WORDS: Final = LabelWords(FIXES, FAULTS)
-"""Those that need no home and no package."""
+SHIPPED_NAMES: Final = LabelNames(FIXES, FAULTS)
+"""The shipped names, known without a home."""
 
 
-def _split(text: str) -> tuple[str, dict[str, bool], LabelWords]:
-    """Give what stands before the switches, the switches, and every word there is."""
+def _split(text: str) -> tuple[str, dict[str, bool], LabelNames]:
+    """Split a label into the build's name and the switches; also return all known names."""
     start = min((text.find(mark) for mark in "~+" if mark in text), default=len(text))
     switched: dict[str, bool] = {}
     found = _SWITCH.findall(text[start:])
-    words = SHIPPED_WORDS if all(word in SHIPPED_WORDS.all for _, word in found) else label_words()
-    for mark, word in found:
-        if word not in words.all:
-            raise BuildError(f"{text}: {quoted(word)} is no fix; {_hint(word, words.all)}")
-        if word in switched:
-            raise BuildError(f"{text}: {word} is switched twice")
-        if word in words.faults and mark == "~":
-            raise BuildError(f"{text}: no release has the fault {word}; +{word} plants it")
-        if word in RUNNERS and (mark == "~" or set(RUNNERS) & switched.keys()):
-            raise BuildError(f"{text}: expected one of +v1 and +v2, found {mark}{word}")
-        switched[word] = mark == "+"
-    return text[:start], switched, words
+    names = (
+        SHIPPED_NAMES if all(name in SHIPPED_NAMES.all for _, name in found) else load_label_names()
+    )
+    for mark, name in found:
+        if name not in names.all:
+            raise BuildError(f"{text}: {quoted(name)} is no fix; {_hint(name, names.all)}")
+        if name in switched:
+            raise BuildError(f"{text}: {name} is switched twice")
+        if name in names.faults and mark == "~":
+            raise BuildError(f"{text}: no release has the fault {name}; +{name} plants it")
+        if name in RUNNERS and (mark == "~" or set(RUNNERS) & switched.keys()):
+            raise BuildError(f"{text}: expected one of +v1 and +v2, found {mark}{name}")
+        switched[name] = mark == "+"
+    return text[:start], switched, names
 
 
-def label_words() -> LabelWords:
-    """Name what a label may switch and plant, the user's own fixes and faults included."""
+def load_label_names() -> LabelNames:
+    """Load the names that a label may have, the user's own fixes and faults included."""
     fixes, faults = own_fixes(), own_faults()
     for fix in fixes.keys() & {*FAULTS, *RUNNERS}:
         raise BuildError(
             f"fix.{fix}: expected an id that is not taken yet, found that of a planted fault that "
             "is shipped, or of a model runner"
         )
-    for name in faults.keys() & {*SHIPPED_WORDS.all, *fixes}:
+    for name in faults.keys() & {*SHIPPED_NAMES.all, *fixes}:
         raise BuildError(
             f"{faults[name].file}: mutant.{name}: expected a name that is not taken yet, found "
             "that of a fix or of a planted fault that is shipped"
         )
     # The worker plants; what the scheduler runs may be in another process.
     planted = sorted(name for name, one in faults.items() if one.mutant.process == "worker")
-    return LabelWords((*FIXES, *fixes), (*FAULTS, *planted))
+    return LabelNames((*FIXES, *fixes), (*FAULTS, *planted))
 
 
-def _hint(word: str, known: tuple[str, ...]) -> str:
+def _hint(name: str, known: tuple[str, ...]) -> str:
     """Near matches, and always everything known: there are few."""
     everything = f"known: {', '.join(known) if known else 'none'}"
-    near = closest(word, known)
+    near = closest(name, known)
     return everything if near == everything else f"{near} ({everything})"
 
 

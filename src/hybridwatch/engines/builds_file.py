@@ -1,4 +1,4 @@
-"""A file of engine builds as it is written: what its tables may say, and what follows from them."""
+"""The file format of engine builds: the tables of ``builds.toml``, and how they are validated."""
 
 import json
 import tomllib

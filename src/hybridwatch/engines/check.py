@@ -1,4 +1,4 @@
-"""Asks an installed build, in its own Python, which fixes its code has, and labels it by them."""
+"""Checks which fixes an installed build's code has, in its own Python, and labels it by them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -99,10 +99,10 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
     """Probe the code of an installed build."""
     _require_environment(build)  # reading code takes no GPU
     words = ("hybridwatch_engine.check",)
-    said = output_of(
+    output = output_of(
         build.interpreter, words, f"{build.name}: the check", timeout_s, variables=own_variables()
     )
-    return _read(build, said)
+    return _read(build, output)
 
 
 def require_readable(name: str, python: Path, folder: Path, plugin: Path | None = None) -> None:

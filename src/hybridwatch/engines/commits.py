@@ -1,4 +1,4 @@
-"""Asks git about a clone of vLLM: its commits, and the files of one of them.
+"""Reads a clone of vLLM by git: its commits, and the files of one of them.
 
 The clone itself is only read.
 """
@@ -41,7 +41,7 @@ PACKAGE: Final = "vllm"
 NATIVE: Final = ("csrc", "cmake", "rust", "CMakeLists.txt")
 """What the compiled parts are made from, below the top of a checkout."""
 _CODE: Final = (PACKAGE, *NATIVE, "requirements")
-"""Below the top of a checkout: whatever else a commit changes reaches no engine."""
+"""Below the top of a checkout: changes elsewhere reach no engine."""
 _PULL_REQUEST: Final = re.compile(r"\(#(\d+)\)\s*$")
 _FORMAT: Final = "%x01%H%x00%an%x00%s%x00"
 

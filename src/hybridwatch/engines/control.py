@@ -1,4 +1,4 @@
-"""The harness's side of the control channel, and what can be changed on a live engine by it.
+"""The harness's side of the control channel, which switches and counts on a live engine.
 
 Our plugin's methods are called over ``/collective_rpc``.
 """

@@ -1,4 +1,4 @@
-"""Everything that decides how an engine comes up: its command line and its environment."""
+"""The command line and the environment with which an engine is started."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ class Launch:
             "worker-extension-cls": "hybridwatch_engine.control.WorkerControl",
             # Counts requests from their arrival on, also while the scheduler is held.
             "enable-server-load-tracking": "",
-            **_flags_asked_for(self.engine),
+            **_own_flags(self.engine),
             **_speculation(self.engine, self.draft, self.model.parent),
             **_connector(self.engine),
             **self._layout(),
@@ -159,7 +159,7 @@ class Launch:
             **_ENVIRONMENT,
             **drawn,
             **self._devices(),
-            **_variables_asked_for(self.engine),
+            **_own_variables(self.engine),
             **self.environment,
             **for_plugin,
         }
@@ -178,7 +178,7 @@ class Launch:
         return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}
 
 
-def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
+def _own_flags(engine: EngineArgs) -> dict[str, str]:
     """Arguments that a scenario may leave to the engine; a switch has an empty value."""
     valued = {
         "load-format": engine.load_format,
@@ -204,7 +204,7 @@ def _flags_asked_for(engine: EngineArgs) -> dict[str, str]:
     return flags
 
 
-def _variables_asked_for(engine: EngineArgs) -> dict[str, str]:
+def _own_variables(engine: EngineArgs) -> dict[str, str]:
     """What a scenario asks for and a release may know as a variable alone.
 
     Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an

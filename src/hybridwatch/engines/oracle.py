@@ -97,16 +97,16 @@ def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Draft
     may be, trial by trial; they save time and change nothing.
     """
     require_installed(build)
-    asked = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
-    said = output_of(
+    requests = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
+    output = output_of(
         build.interpreter,
         (_MODULE, str(model)),
         f"{model}: transformers",
         ORACLE_TIMEOUT_S,
-        given=asked,
+        given=requests,
         variables=_OFFLINE,
     )
-    return Answered(**json.loads(said))
+    return Answered(**json.loads(output))
 
 
 def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:

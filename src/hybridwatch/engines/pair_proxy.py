@@ -28,7 +28,7 @@ import aiohttp
 from aiohttp import web
 
 FAILED_SIDE: Final = "X-Hybridwatch-Failed-Side"
-"""Response header: ``prefill`` or ``decode``, whichever did not do its part."""
+"""Response header: ``prefill`` or ``decode``, the half that failed."""
 
 PREFILL: Final = "prefill"
 DECODE: Final = "decode"

@@ -118,8 +118,10 @@ def call(
             _, _, conflict = "".join(printed).partition("The conflict is caused by:\n")
             why = [line.strip() for line in conflict.partition("\n\n")[0].splitlines()]
             errors.seek(0)
-            said = [line for line in errors.read().splitlines() if not line.startswith("WARNING")]
-            raise BuildError("\n".join([failed, *why, *said]))
+            errors_shown = [
+                line for line in errors.read().splitlines() if not line.startswith("WARNING")
+            ]
+            raise BuildError("\n".join([failed, *why, *errors_shown]))
 
 
 def wheel(what: str, folder: Path, heard: Callable[[str], None] = lambda _: None) -> Path:

@@ -1,4 +1,4 @@
-"""Whether this machine can hold an engine, and a build fits it: checked before anything is started.
+"""Checks before a start: whether the machine can hold the engine, and whether the build fits it.
 
 An engine that lacks one of these says so minutes later, in words of torch or asyncio, or never.
 Everything here answers at once, but for ``require_wheels``, and says in one line what was expected,

@@ -1,4 +1,4 @@
-"""Stored runs in the light of each other: judged, in order, as histories, as controls, as alerts.
+"""Stored runs compared with each other: verdicts, histories, controls and alerts.
 
 Reads the store and the index; shows nothing. What shows or decides something builds on it.
 """

@@ -47,10 +47,10 @@ from hybridwatch.records.store import read_baselines, read_examples
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
 _NEWS: Final = ["", *(role.value for role in Role if not role.is_on_purpose)]
 """Runs of one build have no role."""
-_TOLD: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
+_COLUMNS: Final = [*STANDING, "verdict", "effect", "run", "started_at", "gate"]
 _SIZES: Final = ["low", "high", "old"]
 _ALIKE: Final = ["testbed", "metric", "statistic"]
-"""What starts of an engine are expected to sway alike, whatever the scenario."""
+"""What starts of an engine are expected to sway alike, in every scenario."""
 _BUILD: Final = ["scenario", "contender"]
 _NIGHT: Final = pd.Timedelta(hours=12)
 TO_ERROR: Final = 2 * 1.96
@@ -63,12 +63,12 @@ def judged_from(index: Index) -> list[JudgedMetric]:
     Known-bad controls (``records.role``) are left out: they are bad on purpose. What was asked of a
     definition that has ended is answered by the one that goes on in its place.
     """
-    answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_TOLD, *_SIZES])
+    answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_COLUMNS, *_SIZES])
     ended = ended_definitions(index)
     places = zip(answers["scenario"], answers["testbed"], answers["digest"], strict=True)
     answers["digest"] = [ended.get(place, place[-1]) for place in places]
     # Column by column: row by row takes a second in a large store.
-    *parts, verdicts, effects, runs, moments, gates = (answers[name].tolist() for name in _TOLD)
+    *parts, verdicts, effects, runs, moments, gates = (answers[name].tolist() for name in _COLUMNS)
     questions = (_question(*values) for values in zip(*parts, strict=True))
     lasting = _lasting(answers).tolist()
     rows = zip(questions, verdicts, effects, runs, moments, gates, lasting, strict=True)

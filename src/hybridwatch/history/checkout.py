@@ -1,4 +1,4 @@
-"""What a checkout says beside its records: scenarios, builds, policy, calibration."""
+"""What a checkout has besides records: scenarios, builds, policy, calibration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Checkout:
 
     Attributes:
         builds: Release by name, as ``engine/builds.toml`` lists them.
-        calibration: Reads it, when it is asked for; ``None`` where it was never made.
+        calibration: Reads it on demand; ``None`` where it was never made.
         problems: What could not be read, a line each.
     """
 

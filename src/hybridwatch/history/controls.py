@@ -221,10 +221,10 @@ def _tallies(index: Index) -> Mapping[str, _Tally]:
     """Say of each control, by its record, what its comparisons say."""
     found: defaultdict[str, _Tally] = defaultdict(_Tally)
     counted = index.tallies(_CONTROLS, is_deterministic)
-    for record, verdict, n, n_telling in zip(
+    for record, verdict, n, n_deterministic in zip(
         *(counted[name].tolist() for name in ("record", "verdict", "n", "n_special")), strict=True
     ):
-        found[record].add(Verdict(verdict), n, deterministic=n_telling > 0)
+        found[record].add(Verdict(verdict), n, deterministic=n_deterministic > 0)
     return found
 
 

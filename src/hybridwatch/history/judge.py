@@ -1,4 +1,4 @@
-"""Two sides and their report: what every verb and every view that compares is made of.
+"""Finds and judges two sides: the report behind every verb and view that compares.
 
 Sides are named by words: a record, one side of it, or what is pinned.
 """
@@ -126,7 +126,7 @@ class SideOptions:
     """How sides are found and compared.
 
     Attributes:
-        pinned: Whether the baseline is the pinned one, whatever else the record holds.
+        pinned: Whether the baseline is the pinned one, and not the other side of the record.
         across_testbeds: Whether to compare what different machines measured, or to refuse to;
             ``None`` does neither and shows both sides.
         announce: Is given a line that says which baseline was pinned, and by whom.

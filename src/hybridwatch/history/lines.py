@@ -4,18 +4,16 @@ Each definition of the scenario (its digest) makes lines of its own: nothing is 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, product
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from packaging.version import InvalidVersion, Version
 from scipy import special
 
 from hybridwatch.analysis.change_point import ChangePoint, History, describe_drifts
@@ -26,6 +24,12 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.moment import Series
 from hybridwatch.errors import HistoryError
+from hybridwatch.history.line_names import (
+    Settings,
+    list_line_names,
+    name_definitions,
+    releases_in_order,
+)
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.metrics import Kind, Metric
 
@@ -42,14 +46,6 @@ _LONG: Final = np.timedelta64(8, "D")
 """Runs further apart are never joined."""
 
 _TAIL: Final = 0.025
-_NUMBER: Final = re.compile(r"\d+")
-_ANY_RELEASE: Final = "*"
-_NAMED: Final = 3
-"""Settings by which a definition is named."""
-_SHORT: Final = 8
-
-Settings: TypeAlias = Mapping[str, Mapping[str, str]]
-"""What definitions of a scenario ask for, by their digests, where that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ def build_lines(
         _line(name, order, placed, drawn, metric, [trials[at] for at in order], machines)
         for name, order in chosen
     ]
-    return _told_apart(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
+    return _with_definitions(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
 
 
 def compute_medians(
@@ -207,20 +203,6 @@ def compute_medians(
     order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
     ordered = levels.iloc[order]
     yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered, metric, machines))
-
-
-def list_line_names(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
-    """Name the line that each level or run belongs to; needs ``line`` and ``release``."""
-    builds = levels["line"].astype(object).to_numpy()
-    if not over_releases:
-        return builds
-    pairs = zip(builds, levels["release"], strict=True)
-    return np.array([_without(build, release) for build, release in pairs], dtype=object)
-
-
-def releases_in_order(releases: Sequence[str]) -> list[str]:
-    """Order releases as pip does: 0.9 before 0.27, ``dev5`` before ``dev47`` and the release."""
-    return sorted(set(releases), key=_release_key)
 
 
 def find_verdict(point: ChangePoint, metric: Metric) -> Verdict:
@@ -273,7 +255,7 @@ def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.floa
     nth = np.empty(len(codes))
     nth[np.argsort(codes, kind="stable")] = np.concatenate([*map(np.arange, many), []])
     at = np.array([ranks[name] for name in names], dtype=np.float64)
-    # Finer than a screen, and shorter to tell a browser than a third in all its digits.
+    # Finer than a screen, and shorter to send to a browser than a third in all its digits.
     return np.round(at[codes] + 0.5 * ((nth + 0.5) / many[codes] - 0.5), 4)
 
 
@@ -310,17 +292,17 @@ def _line(
     sides = {name: levels[name].to_numpy()[at] for name in ("place", "low", "high", "n")}
     whole = mine.assign(**sides, median=levels["value"].to_numpy()[at])
     history = _examined(own, metric, machines)
-    told = _told(own["started_at"], trials, history, metric)
-    return Line(name, "", own, whole, replace(history, doubts=(*told, *history.doubts)))
+    doubts = _describe(own["started_at"], trials, history, metric)
+    return Line(name, "", own, whole, replace(history, doubts=(*doubts, *history.doubts)))
 
 
-def _told(
+def _describe(
     moments: pd.Series,
     trials: Sequence[npt.NDArray[np.float64]],
     history: History,
     metric: Metric,
 ) -> Iterator[str]:
-    """Tell drifts, and whether runs or trials fall on one of two levels."""
+    """Describe drifts, and whether runs or trials fall on one of two levels."""
     is_ratio = metric.kind.has_noise and min(one.min() for one in trials) > 0
     if history.drifts:
         days = [f"{moment:%-d %b %Y}" for moment in moments]
@@ -348,11 +330,13 @@ def _examined(levels: pd.DataFrame, metric: Metric, machines: Sequence[MachineCh
     return replace(found, points=tuple(turns))
 
 
-def _told_apart(lines: Sequence[Line], levels: pd.DataFrame, settings: Settings) -> list[Line]:
-    """Say which definition of the scenario each line is of, and where one goes on from another."""
+def _with_definitions(
+    lines: Sequence[Line], levels: pd.DataFrame, settings: Settings
+) -> list[Line]:
+    """Name the scenario's definition of each line, and mark where one follows another."""
     ended = successors(zip(levels["digest"], levels["started_at"], strict=True))
     versions = dict(zip(levels["digest"].tolist(), levels["version"].tolist(), strict=True))
-    loads = _loads(versions, settings)
+    loads = name_definitions(versions, settings)
     drawn = {line.digest for line in lines}
 
     def reasons(line: Line) -> Iterator[str]:
@@ -367,22 +351,6 @@ def _told_apart(lines: Sequence[Line], levels: pd.DataFrame, settings: Settings)
             yield Break(first["started_at"], first["run"], reason)
 
     return [replace(one, load=loads[one.digest], breaks=tuple(breaks(one))) for one in lines]
-
-
-def _loads(versions: Mapping[str, int], settings: Settings) -> Mapping[str, str]:
-    """Name each definition by what it has of its own."""
-    known = {digest: settings.get(digest, {}) for digest in versions}
-    names = sorted({name for one in known.values() for name in one})
-    varied = [name for name in names if len({one.get(name) for one in known.values()}) > 1]
-    found = {
-        digest: ", ".join(f"{name} {one[name]}" for name in varied[:_NAMED] if name in one)
-        for digest, one in known.items()
-    }
-    if len(set(found.values())) < len(found):
-        found = {digest: f"version {version}" for digest, version in versions.items()}
-    if len(set(found.values())) < len(found):
-        found = {digest: f"definition {digest[:_SHORT]}" for digest in versions}
-    return found
 
 
 def _steps(levels: pd.DataFrame) -> Iterator[LineStep]:
@@ -404,15 +372,3 @@ def _moved(before: str, after: str) -> tuple[str, ...]:
     return tuple(
         f"{name}: {old[name]} \u2192 {new[name]}" for name in both if old[name] != new[name]
     )
-
-
-@lru_cache(maxsize=4096)
-def _without(build: str, release: str) -> str:
-    return build.replace(release, _ANY_RELEASE, 1) if release else build
-
-
-def _release_key(release: str) -> tuple[bool, Version | tuple[int, ...], str]:
-    try:
-        return True, Version(release), release
-    except InvalidVersion:  # a name that pip does not know is older than all others
-        return False, tuple(map(int, _NUMBER.findall(release))), release

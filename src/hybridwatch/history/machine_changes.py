@@ -242,7 +242,7 @@ def find_moves(
     fact of the machine changed. Each has how much slower the baseline is since, and which scenarios
     moved with it.
     """
-    told, start = set(changed), 0
+    changed_nights, start = set(changed), 0
     alone: list[float] = []
     for night in range(baseline.shape[-1]):
         by_scenario = _shifts(baseline, start, night)
@@ -254,8 +254,10 @@ def find_moves(
             continue
         slower = float(np.median(shown[:_LASTS]))
         lasts = _needed(earlier, slower)
-        needed = 1 if night in told else lasts
-        if shown.size < needed or abs(slower) < _bar(earlier, is_told=night in told):
+        needed = 1 if night in changed_nights else lasts
+        if shown.size < needed or abs(slower) < _bar(
+            earlier, is_known_change=night in changed_nights
+        ):
             continue
         moved = _medians(by_scenario[:, :lasts], 1) / slower >= _HALF
         if moved.mean() < _MOST or np.any(shown[:lasts] / slower < _HALF):
@@ -273,10 +275,10 @@ def _needed(earlier: Array, slower: float) -> int:
     return min(max(_LASTS, math.ceil(math.log(_CHANCE) / math.log(often))), _LONGEST)
 
 
-def _bar(earlier: Array, *, is_told: bool) -> float:
+def _bar(earlier: Array, *, is_known_change: bool) -> float:
     """How far the machine has to move to be distinguished from nights that differ."""
     if earlier.size < _KNOWN:
-        return _SMALLEST if is_told else math.inf
+        return _SMALLEST if is_known_change else math.inf
     noise = compute_noise(earlier)
     return max(_SMALLEST, _BAR * noise.scale / math.sqrt(1 - noise.correlation))
 

@@ -232,8 +232,8 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
         (apart[pair] if compares_releases(*pair) else watched).append(report)
     if all(is_release(name_line(report.contender.build)) for report in watched):
         return list(reports), ()
-    said = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
-    return watched, (Absent("releases", "; ".join(said)),) if said else ()
+    lines = [line for pair, found in apart.items() if (line := _of_releases(*pair, found, policy))]
+    return watched, (Absent("releases", "; ".join(lines)),) if lines else ()
 
 
 def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) -> str:

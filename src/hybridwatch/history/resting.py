@@ -48,7 +48,7 @@ def runs_that_stay(
         _pinned(results, every),
         _of_alerts(alerts),
         _of_verdicts(results),
-        _beside_changes(index, say),
+        _runs_at_changes(index, say),
     )
     found: dict[str, str] = {}
     for run, why in chain.from_iterable(reasons):
@@ -80,7 +80,7 @@ def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:
             yield side.run_id, f"a stored verdict was made of it: {path.name}"
 
 
-def _beside_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[tuple[str, str]]:
+def _runs_at_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[tuple[str, str]]:
     """Yield the last run before each change of a series, and the first one behind it."""
     cells = index.cells()[list(HISTORY)].drop_duplicates()
     for done, found in enumerate(cells.itertuples(), start=1):

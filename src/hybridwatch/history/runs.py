@@ -23,15 +23,15 @@ _R = TypeVar("_R")
 
 
 def cached_per_index(
-    ask: Callable[Concatenate[_I, _P], _R],
+    function: Callable[Concatenate[_I, _P], _R],
 ) -> Callable[Concatenate[_I, _P], _R]:
-    """Make a function remember what it said of the index that it was asked last."""
+    """Cache a function's result for the index that it was called with last."""
 
     @lru_cache(maxsize=1)
     def answers_of(index: _I) -> Callable[..., _R]:
-        return lru_cache(maxsize=_MOST)(partial(ask, index))
+        return lru_cache(maxsize=_MOST)(partial(function, index))
 
-    @wraps(ask)
+    @wraps(function)
     def kept(index: _I, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return answers_of(index)(*args, **kwargs)
 

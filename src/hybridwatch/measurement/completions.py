@@ -1,4 +1,4 @@
-"""The JSON of a request, from that of its answer what is kept, and whether two answers differ."""
+"""The JSON of a request and of its answer, and the comparison of two answers."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,15 +72,15 @@ def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Comple
     logarithms where the engine gave none, or not one for each token.
     """
     tokens = tuple(choice["token_ids"])
-    told = choice.get("logprobs") or {}
-    chosen, beside = told.get("token_logprobs") or (), told.get("top_logprobs") or ()
-    if not len(tokens) == len(chosen) == len(beside):
+    logprobs = choice.get("logprobs") or {}
+    chosen, alternatives = logprobs.get("token_logprobs") or (), logprobs.get("top_logprobs") or ()
+    if not len(tokens) == len(chosen) == len(alternatives):
         return Completion(prompt_digest(prompt), tokens)
     return Completion(
         prompt_digest(prompt),
         tokens,
         tuple(min(0.0, round(value, DIGITS)) for value in chosen),
-        tuple(_close_calls(tokens, chosen, beside)),
+        tuple(_close_calls(tokens, chosen, alternatives)),
     )
 
 
@@ -107,9 +107,11 @@ def prompt_digest(prompt: Sequence[int]) -> str:
 
 
 def _close_calls(
-    tokens: Sequence[int], chosen: Sequence[float], beside: Sequence[Mapping[str, float]]
+    tokens: Sequence[int], chosen: Sequence[float], alternatives: Sequence[Mapping[str, float]]
 ) -> Iterator[CloseCall]:
-    for position, (token, likely, others) in enumerate(zip(tokens, chosen, beside, strict=True)):
+    for position, (token, likely, others) in enumerate(
+        zip(tokens, chosen, alternatives, strict=True)
+    ):
         for name, value in others.items():
             other, gap = int(name.removeprefix(_ID)), max(0.0, round(likely - value, DIGITS))
             if other != token and gap < CLOSE:

@@ -68,8 +68,8 @@ class EnginePool:
         sides: The builds, baseline first.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
-        apart: Whether each side has an engine of its own whatever its build.
-        told: What the plugin is given besides, lists of folders by the key of its settings.
+        apart: Whether each side has an engine of its own even for the same build.
+        plugin_settings: More settings of the plugin: lists of folders by key.
         lm_eval: Asks the documents.
     """
 
@@ -81,7 +81,7 @@ class EnginePool:
     gpus: Sequence[str] = ()
     shared: LmEval | None = None
     apart: bool = False
-    told: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    plugin_settings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lm_eval: LmEval = field(init=False)
     _arrangement: Arrangement = field(init=False)
     _slots: dict[str, _Slot] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class EnginePool:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=find_draft(self.scenario, self.models),
-            own={**own_settings(), **self.told},
+            own={**own_settings(), **self.plugin_settings},
             hash_seed=self._first_draw if self.apart else None,
         )
         if spec.accelerator == "cuda":
@@ -310,7 +310,7 @@ class EnginePool:
             line=request.line,
         )
 
-    def _flags(self, side: int, told: Mapping[str, Any]) -> dict[str, str]:
+    def _flags(self, side: int, settings: Mapping[str, Any]) -> dict[str, str]:
         """What shaped an engine besides its build, as a record keeps it."""
         slot = self._slots[self._place(side)]
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
@@ -321,9 +321,9 @@ class EnginePool:
         on_gpu = slot.launch.accelerator == "cuda"
         chosen = self.sides[side].model_runner is not None
         facts = {
-            "planted": ", ".join(told["planted"]),
+            "planted": ", ".join(settings["planted"]),
             # A label may choose it, on a GPU a build, and else the release.
-            "model_runner": told["model_runner"] if on_gpu or chosen else None,
+            "model_runner": settings["model_runner"] if on_gpu or chosen else None,
             "model_revision": slot.revision,
             "gpu_memory_utilization": slot.launch.memory_share,
             "stand_in": self._arrangement.stand_in if slot.launch.gpus else None,

@@ -1,4 +1,4 @@
-"""One trial's engine and its timed loads: what the client saw, and what the engine did meanwhile.
+"""The timed loads of a trial: the client's times, and the engine's counts meanwhile.
 
 In a sweep one trial goes through loads from idle to saturation, and gives a curve.
 """

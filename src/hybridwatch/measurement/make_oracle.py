@@ -1,4 +1,4 @@
-"""Writes right answers down, once: by transformers, or by an engine that is trusted."""
+"""Makes an oracle's file: right answers by transformers, or by a trusted engine."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One trial of each phase: from an engine made ready to raw samples.
+"""Measures one trial of each phase, on a prepared engine, as raw samples.
 
 A contract trial that proves nothing is refused: what shall not break was never put to the test.
 """

@@ -1,4 +1,4 @@
-"""Several sessions stage by stage: what is broken is known before anything is timed.
+"""Runs several sessions phase by phase: all contracts come before anything is timed.
 
 Every session keeps its engine from its first stage to its last, so each engine is started once. It
 comes up while sessions before it are measured, as long as none of them is timed.
@@ -16,7 +16,8 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.measurement.engine_pool import list_engines
 from hybridwatch.measurement.plan import TIMED_PHASES
-from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.measurement.session import Session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.records.run import STOPPED, Phase, Run
 from hybridwatch.system.stopping import require_wanted
 

@@ -201,7 +201,7 @@ def add_until_decided(
     budget: Budget,
     pace: Pace,
     make_block: Callable[[int, int], tuple[Trial, ...]],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Run:
     """Add blocks of trials to a run, look by look, until nothing is open or no time is left.
 
@@ -209,7 +209,7 @@ def add_until_decided(
 
     ``run`` has what was measured before: contracts, accuracy, warm-ups; the clock was started with
     the session. ``make_block`` is given the block's number from 0 and the block to be reached next;
-    ``tell`` gets a line after each look. The run that comes back has the looks that were planned
+    ``report`` gets a line after each look. The run that comes back has the looks that were planned
     and made.
     """
     made: tuple[int, ...] = ()
@@ -226,7 +226,7 @@ def add_until_decided(
         made = (*made, done)
         run = replace(run, looks=InterimAnalyses(budget.looks, made))
         standing = budget.judge(run)
-        tell(_progress(budget, number, done, standing, pace))
+        report(_progress(budget, number, done, standing, pace))
         if not standing.open or done < goal:
             break
     return run

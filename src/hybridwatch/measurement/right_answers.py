@@ -1,4 +1,4 @@
-"""Holds the answers of a contract trial against those of an oracle outside the engine.
+"""Compares the answers of a contract trial with those of an oracle outside the engine.
 
 Asks an engine what an oracle was asked, and says where it answers otherwise.
 

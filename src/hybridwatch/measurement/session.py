@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.fitting import cuda_numbers
 from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement.accuracy.harness import LmEval
@@ -22,9 +21,7 @@ from hybridwatch.measurement.machine_state import Gpus, Watch
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import (
     TIMED_PHASES,
-    USUAL_PHASES,
     Barrier,
-    Budget,
     Pace,
     PlannedTrial,
     add_until_decided,
@@ -32,127 +29,19 @@ from hybridwatch.measurement.plan import (
     list_phases,
     made_at_once,
     one_processor,
-    plan,
     plan_block,
     plan_more,
-    plan_start,
     require_duet,
 )
+from hybridwatch.measurement.session_request import Progress, SessionRequest, count_rounds
 from hybridwatch.measurement.testbed import harness_identity, probe_testbed
 from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.scenarios.load import ref_fields
-from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.stopping import require_wanted
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a session is.
-
-    Attributes:
-        total: Trials planned; with a budget up to the next look.
-        lasting: Whether the text is a result, to be kept in sight.
-    """
-
-    done: int
-    total: int
-    text: str
-    lasting: bool = False
-
-
-Tell = Callable[[Progress], None]
-"""Called as the session goes on."""
-
-Missing = Callable[[Run], int]
-"""Says how many more rounds of timed trials a run needs, now that those planned are made."""
-
-
-def none_missing(_: Run) -> int:
-    """Go by the counts of the scenario, whatever the machine was like."""
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
-    """What to measure.
-
-    Attributes:
-        sides: The builds, baseline first.
-        budget: Timed trials until the run is decided, instead of those that the scenario counts.
-        warmed: Timed phases that begin with a warm-up; without a budget.
-        missing: Asked once the planned performance trials are made; without a budget. It may look
-            at the machine, never at what was measured: rounds that go on until a number is as
-            wished prove nothing.
-        earlier: A stopped run of the same, whose whole rounds need not be made again.
-        known_bad: Whether the contender is expected to fail, as a known-bad control.
-    """
-
-    scenario: Scenario
-    sides: Sequence[BuildRequest]
-    models: Path
-    tell: Tell
-    phases: Collection[Phase] = USUAL_PHASES
-    budget: Budget | None = None
-    warmed: Collection[Phase] = TIMED_PHASES
-    missing: Missing = none_missing
-    earlier: Run | None = None
-    known_bad: bool = False
-
-    @property
-    def planned(self) -> tuple[PlannedTrial, ...]:
-        """What is made before the first look, the trials of an earlier run included."""
-        counts, sides = self.scenario.trials, len(self.sides)
-        phases = list_phases(self.scenario, self.phases)
-        if self.budget is not None:
-            return plan_start(counts, sides, phases)
-        return plan(counts, sides, phases, self.warmed)
-
-    @property
-    def left(self) -> tuple[PlannedTrial, ...]:
-        """What of it is not made yet; a phase that is resumed is warmed up again."""
-        made = _rounds(self.earlier)
-        open_phases = {
-            one.phase
-            for one in self.planned
-            if not one.warmup and one.number >= made.get(one.phase, 0)
-        }
-        # The warm-ups alone are planned of what goes on until it is decided.
-        open_phases |= set(TIMED_PHASES) if self.budget is not None else set()
-        return tuple(
-            one
-            for one in self.planned
-            if one.phase in open_phases and (one.warmup or one.number >= made.get(one.phase, 0))
-        )
-
-    @property
-    def made(self) -> tuple[Trial, ...]:
-        """The trials of the earlier run that count, numbered from the start."""
-        kept = () if self.earlier is None else _whole_rounds(self.earlier)
-        if self.budget is not None:
-            kept = tuple(one for one in kept if one.phase not in TIMED_PHASES)
-        return tuple(replace(one, index=at) for at, one in enumerate(kept))
-
-
-def is_stopped(run: Run) -> bool:
-    """Whether a run was stopped before it was whole."""
-    return any(one.failure is not None and one.failure.was_stopped for one in run.trials)
-
-
-def _whole_rounds(run: Run) -> tuple[Trial, ...]:
-    """The trials of rounds that every side has made, in their order."""
-    rounds, seen = _rounds(run), Counter[tuple[Phase, int]]()
-    kept: list[Trial] = []
-    for trial in run.so_far().trials:
-        if not trial.warmup:
-            seen[trial.phase, trial.side] += 1
-            if seen[trial.phase, trial.side] > rounds[trial.phase]:
-                continue
-        kept.append(trial)
-    return tuple(one for one in kept if rounds[one.phase])
 
 
 def _require_same(begun: Run, earlier: Run | None) -> None:
@@ -165,14 +54,6 @@ def _require_same(begun: Run, earlier: Run | None) -> None:
             )
 
 
-def _rounds(run: Run | None) -> dict[Phase, int]:
-    """Count the rounds of each phase that every side of a run has made."""
-    if run is None:
-        return {}
-    made = Counter((one.phase, one.side) for one in run.so_far().trials if not one.warmup)
-    return {phase: min(made[phase, side] for side in range(len(run.builds))) for phase in Phase}
-
-
 def run_session(
     request: SessionRequest,
     keep: Callable[[Run], None] = lambda _: None,
@@ -180,9 +61,9 @@ def run_session(
 ) -> Run:
     """Measure, and return every raw value.
 
-    A trial that cannot be measured becomes a failed trial; the session goes on. ``keep`` gets what
-    is worth keeping of a session that is stopped; ``made`` gets the run as far as it is after each
-    phase but the last, and that phase.
+    A trial that cannot be measured becomes a failed trial; the session goes on. ``keep`` gets the
+    run of a session that is stopped, if it has a whole round; ``made`` gets the run so far after
+    each phase but the last, and that phase.
 
     An ``EngineError`` means that no engine came up at all, so there is nothing to record; a stop
     raises ``KeyboardInterrupt`` (``system.stopping``).
@@ -234,7 +115,7 @@ class Session:
             request.sides,
             request.models,
             work,
-            self._say,
+            self._report,
             cuda_numbers(self._gpus.devices),
             lm_eval,
             self._is_duet,
@@ -259,7 +140,9 @@ class Session:
             made(self.make((phase,)), phase)
         request, run = self.request, self.make(self.phases[-1:])
         if request.budget is not None:
-            run = add_until_decided(run, request.budget, self._pace, self._block, self._say_lasting)
+            run = add_until_decided(
+                run, request.budget, self._pace, self._block, self._report_lasting
+            )
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -312,18 +195,18 @@ class Session:
         further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
         if further:
             self._total += len(further)
-            self._say_lasting(f"noisy machine: {rounds} more trials a side")
+            self._report_lasting(f"noisy machine: {rounds} more trials a side")
         return further
 
     def cut_short(self, reason: str) -> Run | None:
         """Give up what is not measured yet, and return the run, which does not read as whole.
 
         A phase that lacks trials has a failed one for each side, as it has when an engine fails.
-        ``None`` comes when no round of any phase is whole: of such a run nothing is worth keeping.
+        Returns ``None`` for a run without a whole round of any phase.
         """
         if self._run is None:
             return None
-        made = _rounds(self._run)
+        made = count_rounds(self._run)
         if not any(made.values()):
             return None
         planned = self.request.planned
@@ -363,18 +246,18 @@ class Session:
         groups = made_at_once(block)
         return tuple(trial for group in groups for trial in self._trials(group))
 
-    def _say_lasting(self, text: str) -> None:
-        self.request.tell(Progress(self._done, self._total, text, lasting=True))
+    def _report_lasting(self, text: str) -> None:
+        self.request.on_progress(Progress(self._done, self._total, text, lasting=True))
 
-    def _say(self, text: str) -> None:
-        self.request.tell(Progress(self._done, self._total, text))
+    def _report(self, text: str) -> None:
+        self.request.on_progress(Progress(self._done, self._total, text))
 
     def _trials(self, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
         """Make trials at the same time."""
         require_wanted()
         first = group[0]
         names = " | ".join(self._names[one.side] for one in group)
-        self._say(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
+        self._report(f"{first.phase.value}{' (warm-up)' if first.warmup else ''} {names}")
         begun = [
             replace(self._begin_trial(one), index=self._done + at) for at, one in enumerate(group)
         ]

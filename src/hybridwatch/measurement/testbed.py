@@ -1,4 +1,4 @@
-"""What is measured by and on: our version, the machine, the builds on it.
+"""Describes the testbed of a run: our version, the machine, and the builds on it.
 
 ``make_ready`` looks for what a measurement needs before anything is measured. Facts come one after
 another, so that the first to break is known.

@@ -243,7 +243,7 @@ class _Driver:
         ):
             if wave.arrival == "steps":
                 return _StepStage(
-                    self._engine, requests, lambda one: senders.submit(self._ask, one), self._body
+                    self._engine, requests, lambda one: senders.submit(self._send, one), self._body
                 ).serve()
             alone = not self._engine.server.launch.engine.disaggregated
             if wave.arrival == "together" and alone:
@@ -259,7 +259,7 @@ class _Driver:
         begin = time.monotonic()
         for request in requests:
             time.sleep(max(0.0, begin + request.delay_s - time.monotonic()))
-            sent.append(senders.submit(self._ask, request))
+            sent.append(senders.submit(self._send, request))
         return sent
 
     def _send_together(
@@ -271,7 +271,7 @@ class _Driver:
         self._engine.control.hold()
         try:
             for request in requests:
-                sent.append(senders.submit(self._ask, request))
+                sent.append(senders.submit(self._send, request))
                 self._await_load(len(sent), sent)
             for _ in range(_SETTLING_LOOKS):
                 self._load()
@@ -282,7 +282,7 @@ class _Driver:
     def _await_load(self, wanted: int, sent: Sequence[Future[Completion]]) -> None:
         """Wait until the server is at work on so many requests.
 
-        Nothing else tells: a held engine makes no step, and the numbers of ``/metrics`` come with
+        No other sign: a held engine makes no step, and the numbers of ``/metrics`` come with
         steps. A request counts from the moment the server has it whole.
         """
         deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
@@ -304,7 +304,7 @@ class _Driver:
             raise self._engine.server.error(f"no answer to /load: {error!r}") from error
         return int(answer.json()["server_load"])
 
-    def _ask(self, request: PlannedRequest) -> Completion:
+    def _send(self, request: PlannedRequest) -> Completion:
         server = self._engine.server
         headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
         try:

@@ -1,4 +1,4 @@
-"""What a screen says, without any of how it looks.
+"""The contents of a screen, without their looks.
 
 A screen is a function that gives a ``Document``; the live page and the static page both draw that
 document, so they cannot differ in a word or a number. Every text is plain text: who draws it
@@ -262,7 +262,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A part that opens when asked."""
+    """A part that opens on a click."""
 
     title: str
     blocks: tuple["Block", ...]

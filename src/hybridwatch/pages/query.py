@@ -1,4 +1,4 @@
-"""An address as a screen reads it.
+"""Reads and validates the parameters of an address.
 
 Whatever an address says, a view comes of it: what is unknown, gone or not valid is reported to the
 reader, and what the address leaves open is filled in.
@@ -20,7 +20,7 @@ _ROWS: Final = 50
 T = TypeVar("T")
 
 
-class NothingThereError(MissingError):
+class NotInStoreError(MissingError):
     """A view that is about something which is not in the store.
 
     Args:
@@ -76,14 +76,14 @@ class ViewQuery:
     ) -> ChoiceField:
         """Read what the whole view is about, as ``one``: nothing else is shown in its place.
 
-        ``instead`` is what there is, for a reader who asked for something else.
+        ``instead`` lists what there is.
 
         Raises:
-            NothingThereError: The address asks for what is not among the options.
+            NotInStoreError: The address asks for what is not among the options.
         """
         for wanted in self.address.values(parameter)[-1:]:
             if options and wanted not in options:
-                raise NothingThereError(label, wanted, instead)
+                raise NotInStoreError(label, wanted, instead)
         return self.one(label, parameter, options, default)
 
     def many(
@@ -93,7 +93,7 @@ class ViewQuery:
         options: Mapping[str, str],
         also: Mapping[str, str] = MappingProxyType({}),
     ) -> ChoiceField:
-        """Read a choice of any number; none asked for means all.
+        """Read a choice of any number; none means all.
 
         The parameter may stand several times in the address. ``also`` has other words for an option
         that a link may use.
@@ -107,14 +107,14 @@ class ViewQuery:
         return ChoiceField(label, parameter, options, chosen, many=True)
 
     def text(self, parameter: str) -> str:
-        """Read a text; empty when none is asked for."""
+        """Read a text; empty without the parameter."""
         wanted = (self._single(parameter) or "").strip()
         if wanted:
             self._resolved.append((parameter, wanted))
         return wanted
 
     def page(self, pages: int) -> int:
-        """Read which of the parts of a list is asked for, else the first."""
+        """Read which part of a list to show, else the first."""
         wanted = self._single("page")
         found = 1
         if wanted is not None:
@@ -128,14 +128,14 @@ class ViewQuery:
         return found
 
     def expand(self, parameter: str, whole: str) -> None:
-        """Take a value that is asked for by its beginning as the whole one."""
+        """Complete a value of which the address has the beginning."""
         kept = (
             pair if pair[0] != parameter else (parameter, whole) for pair in self.address.parameters
         )
         self.address = Address(self.address.screen, tuple(kept))
 
     def forget(self, parameter: str) -> None:
-        """Take a parameter as not asked for: another choice has taken its meaning away."""
+        """Drop a parameter that has no meaning beside another choice."""
         self.address = self.address.without(parameter)
 
     def resolved(self) -> Address:
@@ -143,7 +143,7 @@ class ViewQuery:
         return Address(self.address.screen, tuple(self._resolved))
 
     def complaints(self) -> tuple[str, ...]:
-        """Give what cannot be shown as asked, a line each."""
+        """Parameters that cannot be honoured, a line each."""
         unknown = dict.fromkeys(
             name for name, _ in self.address.parameters if name not in self._read
         )
@@ -166,8 +166,8 @@ class ViewQuery:
         self._complaints.append(_unknown(label, wanted))
 
 
-def same_words(names: Iterable[str]) -> dict[str, str]:
-    """Make options of names, in their order, which a reader sees as they are."""
+def name_options(names: Iterable[str]) -> dict[str, str]:
+    """Make options of names, sorted, shown as they are."""
     return {name: name for name in sorted(set(names))}
 
 
@@ -181,7 +181,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PagePart(Generic[T]):
-    """The part of a list that is asked for."""
+    """The part of a list to show."""
 
     shown: Sequence[T]
     page: int

@@ -1,4 +1,4 @@
-"""How the types of a record are the keys of its file, and how large their values may be.
+"""How types of a record map to keys of its file, and the bounds of their values.
 
 A type that is a ``RecordPart`` is read from JSON and written to it as it stands: its fields are the
 keys, with the bounds that they are annotated with. The bounds are far above whatever was measured,

@@ -152,8 +152,8 @@ class EngineBuild(RecordPart):
         revision: Git commit of the tree that the Python files are from; ``None`` where they are
             not kept in git.
         diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
-        line: The line of builds that it belongs to, such as ``nightly``, as whoever measured states
-            it; ``None`` where nobody did (``derived_line`` then gives one).
+        line: The line of builds that it belongs to, such as ``nightly``, as stated when it was
+            measured; ``None`` where it was not (``derived_line`` then gives one).
     """
 
     label: Name

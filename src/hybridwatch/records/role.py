@@ -48,7 +48,7 @@ class Role(Enum):
 
     @property
     def is_on_purpose(self) -> bool:
-        """Whether the contender is bad on purpose, so that the run tells nothing of a new build."""
+        """Whether the contender is bad on purpose: the run says nothing about a new build."""
         return self in {Role.KNOWN_BAD, Role.PLANTED}
 
 

@@ -1,4 +1,4 @@
-"""What a trial tells beside its samples: what the engine said, and where its host spent time."""
+"""Parts of a trial besides samples: completions, close calls, and the host's waits and phases."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ NEAR_TIE_HALF: Final = 0.25
 NEAR_TIE_ONE_ARITHMETIC: Final = 0.0001
 """The same where only who shares a step differs: trials of one engine are 1e-5 apart by it."""
 DIGITS: Final = 5
-"""Of a logarithm: a hundredth of the least gap that is asked about."""
+"""Digits of a logarithm: a hundredth of the smallest gap of interest."""
 
 
 class CloseCall(NamedTuple):

@@ -126,8 +126,8 @@ def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
     mark = "" if cause.action is Action.BLOCK else "warning: "
     place = f"{found.place}: " if many else ""
     known = {known_as(c, report, policy) for part in cause.parts if (c := part.comparison)} - {""}
-    told = f" (known: {', '.join(sorted(known))})" if known else ""
-    yield one_line(f"{mark}{place}{cause_sentence(cause, report)}{told}")
+    known_builds = f" (known: {', '.join(sorted(known))})" if known else ""
+    yield one_line(f"{mark}{place}{cause_sentence(cause, report)}{known_builds}")
     death = find_death(report, cause)
     if death is not None:
         yield f"    {one_line(f'{death.trial.place}: {death.trial.reason}')}"

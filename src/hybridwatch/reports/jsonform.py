@@ -1,4 +1,4 @@
-"""What is judged beside a report as JSON, and lists of runs; documented in ``docs/json.md``.
+"""JSON of controls, alerts and lists of runs; documented in ``docs/json.md``.
 
 The report itself, and what holds for every number and field, is in
 ``analysis.wording.report_json``.

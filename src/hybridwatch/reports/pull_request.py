@@ -1,4 +1,4 @@
-"""Everything that was found out about a change as one comment on its pull request.
+"""The review of a change as one comment on its pull request.
 
 What changed in one line, then a few rows (``markdown.build_rows``); each scenario's own report
 (``markdown``) is folded away below. As there, text from records passes through ``escape``.
@@ -64,7 +64,7 @@ class ChangeNews(Enum):
     SEEING = "seeing"
     """Blind before, no longer so, and nothing to tell."""
     ASKED = "asked"
-    """There is a comment because it was asked for, and no other news."""
+    """The comment was requested, and there is no other news."""
 
     @property
     def over(self) -> "ChangeNews":
@@ -304,7 +304,7 @@ def _trials_to_see(findings: ChangeReview) -> dict[int, int]:
     blind: dict[int, list[Comparison]] = {}
     for spot in findings.blindness.spots:
         blind.setdefault(id(spot.report), []).append(spot.comparison)
-    return {key: sentence.trials_worth(found) or ENOUGH for key, found in blind.items()}
+    return {key: sentence.recommend_trials(found) or ENOUGH for key, found in blind.items()}
 
 
 def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
@@ -360,7 +360,7 @@ def _footer(reports: Sequence[Report]) -> str:
 
 
 def _run(side: Side) -> str:
-    # The time, not the age: a comment is edited only when there is something new to tell.
+    # The time, not the age: a comment is edited only when there is something new.
     when = side.started_at
     return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
 

@@ -263,7 +263,7 @@ def _goodput(found: Tradeoff) -> Iterator[str]:
     best = [(side, side.best_goodput) for side in (found.baseline, found.contender)]
     known = [(side, point) for side, point in best if point is not None]
     if len(known) == len(best):
-        yield f"Goodput with {describe_objective(found.baseline)}: " + _beside(
+        yield f"Goodput with {describe_objective(found.baseline)}: " + _both_sides(
             [_best(side, point) for side, point in known]
         )
 
@@ -277,15 +277,15 @@ def _best(side: SideCurve, point: LoadPoint) -> str:
 def _energy(found: Tradeoff) -> Iterator[str]:
     least = []
     for side in (found.baseline, found.contender):
-        told = [point for point in side.points if point.joules_per_token is not None]
-        if not told:
+        measured = [point for point in side.points if point.joules_per_token is not None]
+        if not measured:
             return
-        point = min(told, key=lambda one: _number(one.joules_per_token))
+        point = min(measured, key=lambda one: _number(one.joules_per_token))
         least.append(f"{_middle(point.joules_per_token)} J at {_load(side, point)}")
-    yield f"Least energy per token: {_beside(least)}"
+    yield f"Least energy per token: {_both_sides(least)}"
 
 
-def _beside(sides: list[str]) -> str:
+def _both_sides(sides: list[str]) -> str:
     return f"{sides[0]} (baseline), {sides[1]} (contender)."
 
 

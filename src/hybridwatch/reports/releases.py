@@ -112,13 +112,13 @@ class Reason(Part):
 
     def is_about(self, cell: ReleaseCell, fault: str) -> bool:
         """Whether it explains a fault of a cell."""
-        asked = zip(
+        searched = zip(
             (cell.scenario, fault, cell.release, cell.runner),
             (self.scenarios, self.metrics, self.releases, self.runners),
             strict=True,
         )
         return self.says in cell.detail and all(
-            any(fnmatchcase(text, one) for one in patterns) for text, patterns in asked
+            any(fnmatchcase(text, one) for one in patterns) for text, patterns in searched
         )
 
 
@@ -173,8 +173,10 @@ class Card:
     def unexplained(self) -> Iterator[tuple[ReleaseCell, tuple[str, ...]]]:
         """Yield each cell in which something is wrong without a reason, and what."""
         for cell in self.cells.values():
-            told = [f for f in cell.faults if any(one.is_about(cell, f) for one in self.reasons)]
-            if missing := tuple(fault for fault in cell.faults if fault not in told):
+            explained = [
+                f for f in cell.faults if any(one.is_about(cell, f) for one in self.reasons)
+            ]
+            if missing := tuple(fault for fault in cell.faults if fault not in explained):
                 yield cell, missing
 
     def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[CardPair, ...]]]]:
@@ -260,19 +262,19 @@ def render_card(card: Card) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def column_words(column: tuple[str, str]) -> str:
+def render_column(column: tuple[str, str]) -> str:
     """Name a release and its model runner."""
     release, runner = column
     return f"{release} {runner.upper()}"
 
 
-def cell_words(cell: ReleaseCell) -> str:
+def render_cell(cell: ReleaseCell) -> str:
     """Say what became of a scenario, with every value that is wrong."""
     values = ", ".join(f"{name} {_value(name, found)}" for name, found in cell.broken.items())
     return ": ".join(part for part in (cell.state.value, values or cell.detail) if part)
 
 
-def short_words(card: Card, cell: ReleaseCell | None) -> str:
+def render_short_cell(card: Card, cell: ReleaseCell | None) -> str:
     """Say in a word what became of a scenario, with the numbers of the reasons."""
     if cell is None:
         return _OWED
@@ -282,25 +284,25 @@ def short_words(card: Card, cell: ReleaseCell | None) -> str:
     return f"{cell.state.value} [{', '.join(map(str, numbered)) or 'not explained'}]"
 
 
-def step_words(step: Step, both: int, differences: Sequence[CardPair]) -> str:
+def render_step(step: Step, both: int, differences: Sequence[CardPair]) -> str:
     """Say in a line what changes from one neighbour to the other."""
-    names = " to ".join(map(column_words, step))
+    names = " to ".join(map(render_column, step))
     return f"{names}: {len(differences)} of {plural(both, 'scenario')} otherwise"
 
 
-def difference_words(card: Card, pair: CardPair) -> tuple[str, str, str]:
+def render_difference(card: Card, pair: CardPair) -> tuple[str, str, str]:
     """Give scenario, before and after; a reason is a number, what is not there says why."""
     return pair.scenario, _side(card, pair.before), _side(card, pair.after)
 
 
-def reason_words(reason: Reason) -> str:
+def render_reason(reason: Reason) -> str:
     """Say why, where it is written up, and what became of it."""
     finding = "" if reason.finding is None else f"finding {reason.finding}"
     more = "; ".join(part for part in (finding, reason.upstream) if part)
     return f"{reason.why} ({more})" if more else reason.why
 
 
-def measured_words(card: Card, column: tuple[str, str]) -> str:
+def render_measured(card: Card, column: tuple[str, str]) -> str:
     """Say on which days a column was measured, and how many trials a cell has."""
     found = [
         c for c in card.cells.values() if c.key[1:] == column and c.state is not CellState.ABSENT
@@ -310,7 +312,7 @@ def measured_words(card: Card, column: tuple[str, str]) -> str:
 
 
 def _side(card: Card, cell: ReleaseCell) -> str:
-    words = short_words(card, cell)
+    words = render_short_cell(card, cell)
     return f"{words}, {_need(cell)}" if cell.state is CellState.ABSENT else words
 
 
@@ -329,22 +331,22 @@ def _cells(card: Card) -> Iterator[str]:
         [f"`{one}`", *(_short(card, card.cells.get((one, *column))) for column in columns)]
         for one in card.scenarios
     ]
-    rows.append(["measured", *(measured_words(card, column) for column in columns)])
-    yield render_table(["scenario", *map(column_words, columns)], rows)
+    rows.append(["measured", *(render_measured(card, column) for column in columns)])
+    yield render_table(["scenario", *map(render_column, columns)], rows)
 
 
 def _short(card: Card, cell: ReleaseCell | None) -> str:
     if cell is None or cell.state is CellState.ABSENT:
         return _OWED if cell is None else numbers.ABSENT
-    words = short_words(card, cell)
+    words = render_short_cell(card, cell)
     return f"**{words}**" if cell.faults else words
 
 
 def _steps(card: Card) -> Iterator[str]:
     for step, (both, differences) in card.steps():
-        lines = [f"**{step_words(step, both, differences)}**"]
+        lines = [f"**{render_step(step, both, differences)}**"]
         for pair in differences:
-            scenario, before, after = difference_words(card, pair)
+            scenario, before, after = render_difference(card, pair)
             lines.append(f"- `{scenario}`: {escape(before)}; then {escape(after)}")
         yield "\n".join(lines)
 
@@ -353,7 +355,7 @@ def _reasons(card: Card) -> Iterator[str]:
     used = {at for cell in card.cells.values() for at in card.numbers(cell)}
     yield (
         "\n".join(
-            f"{at}. {reason_words(one)}"
+            f"{at}. {render_reason(one)}"
             for at, one in enumerate(card.reasons, start=1)
             if at in used
         )
@@ -366,14 +368,14 @@ def _reasons(card: Card) -> Iterator[str]:
 
 def _faults(card: Card) -> Iterator[str]:
     red = [cell for cell in _in_order(card) if cell.faults]
-    yield "\n".join(as_item(f"{_place(cell)}: {cell_words(cell)}") for cell in red) or "Nothing."
+    yield "\n".join(as_item(f"{_place(cell)}: {render_cell(cell)}") for cell in red) or "Nothing."
 
 
 def _absent(card: Card) -> Iterator[str]:
     places: dict[tuple[str, str], list[str]] = {}
     for cell in _in_order(card):
         if cell.state is CellState.ABSENT:
-            places.setdefault((cell.scenario, _need(cell)), []).append(column_words(cell.key[1:]))
+            places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
     lines = (f"{one} {need}: {', '.join(where)}" for (one, need), where in places.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
@@ -384,7 +386,7 @@ def _in_order(card: Card) -> Iterable[ReleaseCell]:
 
 
 def _place(cell: ReleaseCell) -> str:
-    return f"{cell.scenario} on {column_words(cell.key[1:])}"
+    return f"{cell.scenario} on {render_column(cell.key[1:])}"
 
 
 def _need(cell: ReleaseCell) -> str:

@@ -199,18 +199,18 @@ def unsure(report: Report) -> str:
     return " ".join(parts)
 
 
-def trials_worth(comparisons: Iterable[Comparison]) -> int:
-    """Say how many trials a side to make of what is not settled.
+def recommend_trials(comparisons: Iterable[Comparison]) -> int:
+    """Recommend trials a side for the open comparisons; 0 where nothing is open.
 
-    It is as many as settle what can be settled in reasonable time; for the rest, which takes a
-    quieter machine, the least that says anything there; 0 where nothing is open.
+    As many as settle those that can be settled in reasonable time; the fewest that say anything
+    for the rest, which needs a quieter machine.
     """
     needed = [c.trials_needed for c in comparisons if c.trials_needed and c.metric.kind.has_noise]
     return max((n if n <= WORTHWHILE_TRIALS else ENOUGH for n in needed), default=0)
 
 
 def place_to_repeat(reports: Iterable[Report]) -> str:
-    """Say where to measure again: `` on a quieter machine`` where trials alone take hours."""
+    """Where to measure again: `` on a quieter machine`` if trials alone take hours, else empty."""
     found = (c for report in reports for c in report.comparisons if c.metric.kind.has_noise)
     hopeless = any((c.trials_needed or 0) > WORTHWHILE_TRIALS for c in found)
     return " on a quieter machine" if hopeless else ""
@@ -219,9 +219,9 @@ def place_to_repeat(reports: Iterable[Report]) -> str:
 def repeat_command(report: Report, trials: int = 0) -> str:
     """Give the command line that measures both builds again, as they were, tomorrow too.
 
-    ``trials`` are of a side; 0 for those of ``trials_worth``.
+    ``trials`` are of a side; 0 for those of ``recommend_trials``.
     """
-    trials = trials or trials_worth(report.comparisons)
+    trials = trials or recommend_trials(report.comparisons)
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
         words += ["--build", lasting_label(side.build)]
@@ -237,7 +237,7 @@ def bisect_command(
 ) -> str:
     """Give the command line that searches for what changed between two builds.
 
-    ``good`` and ``bad`` are labels, releases or commits. An empty ``metric`` is whatever changed.
+    ``good`` and ``bad`` are labels, releases or commits. An empty ``metric`` is any that changed.
     ``in_clone`` says that an end is a commit, for which the reader has to say where a clone is.
     """
     words = ["hybridwatch", "bisect", scenario, "--good", good, "--bad", bad]
@@ -343,7 +343,7 @@ def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 
 
-def seen_by(control: KnownBad) -> str:
+def clearest_sign(control: KnownBad) -> str:
     """Name the clearest sign of an engine without its fix, and count the others; empty if none."""
     # One task and one contract first: what a user would have seen, and what broke inside.
     firsts = {found.metric.kind: found for found in reversed(control.by)}.values()

@@ -83,15 +83,15 @@ def print_values(run: Run, console: Console) -> None:
 def values_line(run: Run, most: int) -> str:
     """Name the first values of a run of one build; contracts that hold are counted, as the rest."""
     found = list(_summaries(OneSide(run, 0)))
-    telling = [
+    shown = [
         f"{subject.metric.id} {numbers.value(summary.center, subject.metric)}"
         for subject, summary in found
         if summary.center or not subject.metric.id.startswith(_CONTRACT)
     ]
-    holding, more = len(found) - len(telling), len(telling) - most
+    holding, more = len(found) - len(shown), len(shown) - most
     counted = [f"{more} more"] if more > 0 else []
     held = [plural(holding, "contract") + (" holds" if holding == 1 else " hold")]
-    return ", ".join([*telling[:most], *counted, *(held if holding else [])])
+    return ", ".join([*shown[:most], *counted, *(held if holding else [])])
 
 
 def _summaries(side: OneSide) -> Iterator[tuple[Subject, Summary]]:

@@ -41,7 +41,7 @@ class Listing:
     """The beginning of a prompt.
 
     Attributes:
-        keys: What can be asked about it; none for random letters.
+        keys: Questions that can be put about it; none for random letters.
     """
 
     tokens: TokenIds = ()
@@ -165,7 +165,7 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
             place = _Place(seed, f"{section}/{number}/{turn}", earlier if wave.continues else ())
             made, prompts = _planned(wave, place)
             if wave.again:
-                made = _asked_again(planned[-1], made)
+                made = _repeat_requests(planned[-1], made)
             else:
                 earlier = prompts
             if wave.overlap_after_steps is None:
@@ -177,8 +177,8 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
     return tuple(planned)
 
 
-def _asked_again(before: PlannedWave, made: PlannedWave) -> PlannedWave:
-    """What was asked before, at the times and priorities that the wave says for itself."""
+def _repeat_requests(before: PlannedWave, made: PlannedWave) -> PlannedWave:
+    """Repeat the requests of the wave before, at this wave's own times and priorities."""
     pairs = zip(before.requests, made.requests, strict=True)
     requests = (replace(new, prompt=old.prompt, max_tokens=old.max_tokens) for old, new in pairs)
     return replace(made, requests=tuple(requests))
@@ -293,7 +293,7 @@ def _prompts(
 
 
 def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
-    """What each prompt begins with; of a turn, what is there already and can be asked for."""
+    """What each prompt begins with; in a later turn, the text so far, which can be queried."""
     if place.before:
         return [Listing((), prompt.about.keys) for prompt in place.before]
     numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))

@@ -1,4 +1,4 @@
-"""Reads scenario files, tells two contents apart, and writes lines of such a file from values.
+"""Reads scenario files, compares two contents, and writes lines of such a file from values.
 
 A wrong file is reported in full: every wrong key, one line each, and no file hides another.
 """

@@ -1,4 +1,4 @@
-"""What tables have in common, and what is said of a wrong one: key, expected, found.
+"""Base of the tables of a scenario, and errors of a wrong one: key, expected, found.
 
 What a key expects is read from the model's JSON schema, so bounds are stated in one place only.
 """

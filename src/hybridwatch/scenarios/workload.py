@@ -18,7 +18,7 @@ from hybridwatch.scenarios.validation import (
     refuse,
 )
 
-_ASKED: Final = (
+_REQUEST_KEYS: Final = (
     "requests",
     "input_tokens",
     "output_tokens",
@@ -31,7 +31,7 @@ _ASKED: Final = (
     "sampling_seed",
     "n",
 )
-"""Keys of a wave that say what is asked; one that asks again takes them from the wave before."""
+"""Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
 
 class Generation(Part):
@@ -94,18 +94,18 @@ class Workload(Part):
                 yield f"workload.{section}[{at}]", wave
 
 
-def _asks_again(wave: object) -> bool:
+def _is_repeat(wave: object) -> bool:
     return isinstance(wave, Mapping) and wave.get("again") is True
 
 
 def _contradictions_of_again(section: str, waves: list[Any]) -> Iterator[Contradiction]:
     for at, wave in enumerate(waves):
-        if not _asks_again(wave):
+        if not _is_repeat(wave):
             continue
         key = f"{section}[{at}]"
         if at == 0:
             yield f"{key}.again", "expected a wave before it, found none"
-        for name in _ASKED:
+        for name in _REQUEST_KEYS:
             if name in wave:
                 why = "a wave that asks again takes it from the one before"
                 yield f"{key}.{name}", f"expected none, {why}, found {wave[name]}"
@@ -115,9 +115,9 @@ def _completed(waves: list[Any]) -> list[Any]:
     done: list[Any] = []
     for wave in waves:
         before = done[-1] if done else None
-        if _asks_again(wave) and isinstance(before, Mapping):
-            asked = {name: before[name] for name in _ASKED if name in before}
-            done.append({**asked, **wave})
+        if _is_repeat(wave) and isinstance(before, Mapping):
+            requests = {name: before[name] for name in _REQUEST_KEYS if name in before}
+            done.append({**requests, **wave})
         else:
             done.append(wave)
     return done
@@ -193,8 +193,8 @@ class Sweep(Part):
     Attributes:
         max_concurrency: Requests in flight at once, rising.
         request_rate: Requests that arrive per second, rising; in place of the former.
-        slo: What a request must keep to be counted as goodput; None where nobody states it.
-        known_bad: A planted fault that the curve must tell apart; None where none is named.
+        slo: What a request must keep to be counted as goodput; None for no goodput.
+        known_bad: A planted fault that the curve must detect; None where none is named.
     """
 
     max_concurrency: tuple[Concurrency, ...] = Field(

@@ -1,4 +1,4 @@
-"""Printing what holds a file's name or a text from a file: it must not command the terminal."""
+"""Prints names and texts from files without their control sequences."""
 
 import click
 from rich.text import Text

@@ -1,4 +1,4 @@
-"""What ended an engine: the root of it, out of its log.
+"""Finds in an engine's log the error that ended it.
 
 An engine is several processes, and each of them logs the failure of the one below it, so what
 stands last in a log is seldom the cause: the serving process says that the engine core is dead,
@@ -40,7 +40,7 @@ _SILENT: Final = re.compile(
     r"|Worker proc (?P<worker>\S+) died unexpectedly(?: \(exit code: (?P<code>-?\d+)\))?"
     r"|WorkerProc initialization failed"
 )
-"""What is said of a process that has ended without a word."""
+"""The message for a process that ended without one."""
 _KILLED: Final = "-9"
 _NATIVE: Final = re.compile(
     r"\s*what\(\): +(?P<what>.*\S)|(?P<fatal>Fatal Python error: .*\S|.*Segmentation fault.*\S)"
@@ -158,9 +158,9 @@ def _whole(lines: Sequence[_Line], number: int, error: str) -> _Root:
     own = [at for at, line in enumerate(lines) if line.process == lines[number].process]
     at = own.index(number)
     if _INVALID.search(error):
-        said = [lines[one].message.strip() for one in own[at + 1 : at + 1 + _AROUND]]
-        end = next((n for n, one in enumerate(said) if _READ_ON.match(one)), 0)
-        error = ": ".join([error, *(one.partition(" [type=")[0] for one in said[:end])])
+        messages = [lines[one].message.strip() for one in own[at + 1 : at + 1 + _AROUND]]
+        end = next((n for n, one in enumerate(messages) if _READ_ON.match(one)), 0)
+        error = ": ".join([error, *(one.partition(" [type=")[0] for one in messages[:end])])
     for one in reversed(own[:at]):
         if not lines[one].message.startswith(" "):
             break

@@ -1,4 +1,4 @@
-"""What other distributions add to lists of ours: verbs and screens, as their entry points name it.
+"""Extensions by entry points of other distributions: verbs, screens, metrics and more.
 
 ``importlib.metadata`` answers the same, but importing it takes half as long as ``hybridwatch
 --help``, and so the files are read here.

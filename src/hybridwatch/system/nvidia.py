@@ -1,4 +1,4 @@
-"""What the driver of this machine's NVIDIA GPUs says of them.
+"""Reads facts on this machine's NVIDIA GPUs from their driver (NVML).
 
 A thin, typed boundary around NVIDIA's own library NVML (the module ``pynvml``), which asks the
 driver from the host: nothing here starts a CUDA context or puts work on a GPU. NVML leaves out

@@ -1,4 +1,4 @@
-r"""A stranger's text where text is shown or taken along: terminal, Markdown, pages, CSV.
+r"""Makes text from files safe to show: in terminals, Markdown, pages and CSV.
 
 Labels, file names and a model's answers may hold characters that cannot be seen and that steer what
 shows them: an escape sequence that rewrites a terminal, a mark that turns the direction of a line

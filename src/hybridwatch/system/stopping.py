@@ -1,11 +1,11 @@
-"""One request to stop, which nothing that runs can lose.
+"""Handles signals to stop, so that no running code can lose one.
 
 Python turns a signal into an exception at whatever the main thread is doing, and there it may be
 lost: dropped in a finalizer, or replaced by an error in a ``finally``. Of 6,920 that were raised
 within requests of an HTTP client 18 came out nowhere. Nothing stopped what went on then.
 
 Within ``stoppable`` there is therefore no such exception while a guarded process is there. A thread
-that the kernel wakes tells every guard to end its processes. Whatever the main thread waits for
+that the kernel wakes makes every guard end its processes. Whatever the main thread waits for
 ends with them, and ``require_wanted``, wherever new work would begin, raises
 ``KeyboardInterrupt`` in a place that is fit for it. The thread ends this process when the main
 thread has not.
@@ -103,7 +103,7 @@ _stop: _Stop | None = None
 def stoppable() -> Iterator[None]:
     """End everything that is started within when SIGINT or SIGTERM asks for it.
 
-    The first signal tells all guards at once; without any it raises ``KeyboardInterrupt``.
+    The first signal reaches all guards at once; without guards it raises ``KeyboardInterrupt``.
     ``PATIENCE_S`` later, or with a second signal, this process ends whatever it is doing, with the
     status ``INTERRUPTED``. A SIGINT counts even where our parent had it ignored, as shells do for
     the background commands of a script: an engine that nothing interrupts is worse.

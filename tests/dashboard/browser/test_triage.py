@@ -64,7 +64,7 @@ def says(page: Page, text: str) -> None:
     expect(page.get_by_text(text).first).to_be_visible()
 
 
-def test_of_two_at_once_one_wins_and_the_other_is_told_and_asked_again(
+def test_of_two_at_once_one_wins_and_the_other_is_reported_and_asked_again(
     page: Page, browser: Browser, address: str, results: Path
 ) -> None:
     with window(browser) as other:

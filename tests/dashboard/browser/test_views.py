@@ -199,7 +199,7 @@ def test_everything_is_reached_by_keyboard(regressed: str, page: Page) -> None:
     expect(page).to_have_url(re.compile("run="))
 
 
-def test_wrong_links_are_told_of(regressed: str, page: Page) -> None:
+def test_wrong_links_are_reported(regressed: str, page: Page) -> None:
     page.goto(f"{regressed}/run?run=00000000")
     told = page.get_by_role("alert").get_by_text("'00000000', which is not in this store")
     expect(told).to_be_visible()

@@ -14,7 +14,9 @@ from hybridwatch_lab.in_engine import SETTINGS
 def pool(scenario, sides, tmp_path_factory):
     """An engine pool with both sides on one engine."""
     work = tmp_path_factory.mktemp("engine")
-    with EnginePool(scenario, sides, home() / "models", work, print, told=SETTINGS) as open_bench:
+    with EnginePool(
+        scenario, sides, home() / "models", work, print, plugin_settings=SETTINGS
+    ) as open_bench:
         yield open_bench
 
 

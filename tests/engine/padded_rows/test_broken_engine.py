@@ -13,7 +13,8 @@ from hybridwatch.measurement import load
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import measure
 from hybridwatch.measurement.plan import PlannedTrial
-from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.measurement.session import Session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.records.run import Phase
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD, HEALTHY

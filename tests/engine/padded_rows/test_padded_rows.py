@@ -94,7 +94,7 @@ def test_sides_are_what_their_labels_say(pool):
     assert healthy.wheel_digest == known_bad.wheel_digest
 
 
-def test_contract_tells_the_sides_apart_and_damage_does_not_stay(healthy, trial):
+def test_contract_distinguishes_the_sides_and_damage_does_not_stay(healthy, trial):
     """Healthy, known-bad, healthy again: the A/A after a known-bad is clean."""
     assert set(counts_in(healthy).values()) == {0.0}
     broken = contract_of(trial, KNOWN_BAD)

@@ -108,7 +108,7 @@ def test_a_part_knows_its_comparison():
     assert cause.lead.comparison.metric.id == cause.lead.metric == "output_throughput"
 
 
-def test_a_failed_report_names_the_engine_and_nothing_is_told_twice():
+def test_a_failed_report_names_the_engine_and_nothing_is_reported_twice():
     causes = causes_in(failed())
     assert causes[0].area is Area.ENGINE
     metrics = [(one.metric, one.statistic) for cause in causes for one in cause.parts]

@@ -82,7 +82,7 @@ def equal_builds(run):
 # Against the engine without its fix.
 
 
-def test_a_bug_that_breaks_a_contract_and_garbles_tokens_is_told_apart() -> None:
+def test_a_bug_that_breaks_a_contract_and_garbles_tokens_is_distinguished() -> None:
     control = known_bad(BROKEN, GARBLED)
     assert control.ok
     assert (control.scenario, control.fix) == (SCENARIO.id, SCENARIO.fix)
@@ -129,19 +129,19 @@ NOT_HEARD = "neither tokens nor answers are wrong without the fix"
     ],
     ids=["nobody hears it", "one seed does not see it", "no broken contract", "nothing broken"],
 )
-def test_what_shows_too_little_is_not_told_apart(changes, metric, said) -> None:
+def test_what_shows_too_little_is_not_distinguished(changes, metric, said) -> None:
     control = known_bad(*changes)
     assert not control.ok
     assert re.fullmatch(metric, control.metric)
     assert re.search(said, control.detail)
 
 
-def test_a_bad_engine_that_does_better_is_not_told_apart() -> None:
+def test_a_bad_engine_that_does_better_is_not_distinguished() -> None:
     run = a_run(HEALTHY | BROKEN | GARBLED, HEALTHY)
     assert not known_bad_control(SCENARIO, run, 0, 1).ok
 
 
-def test_a_slower_engine_is_not_told_apart_by_its_times() -> None:
+def test_a_slower_engine_is_not_distinguished_by_its_times() -> None:
     fast, slow = ({**HEALTHY, "ttft": noisy(center, 7, 0.01)} for center in (0.04, 0.08))
     control = known_bad_control(SCENARIO, a_run(fast, slow), 0, 1)
     assert not control.ok
@@ -158,7 +158,7 @@ def test_a_failed_trial_spoils_the_control(side) -> None:
     assert control.metric == PADDED
 
 
-def test_sides_of_a_run_of_three_are_told_by_their_places() -> None:
+def test_sides_of_a_run_of_three_are_reported_by_their_places() -> None:
     builds = (BASELINE, CONTENDER, BASELINE)
     run = a_run(HEALTHY, HEALTHY | BROKEN | GARBLED, HEALTHY, builds=builds)
     assert known_bad_control(SCENARIO, run, 0, 1).ok
@@ -221,7 +221,7 @@ LOW = f"the healthy engine is not as expected: {RECALL}: expected at least 0.95,
         (HEALTHY, without(WRONG_TOKENS), f"{WRONG_TOKENS}: missing"),
     ],
 )
-def test_a_healthy_engine_that_is_not_as_it_should_be_is_told(healthy, same, said) -> None:
+def test_a_healthy_engine_that_is_not_as_it_should_be_is_reported(healthy, same, said) -> None:
     control = a_a(equal_builds(a_run(healthy, same)))
     assert not control.ok
     assert re.search(said, control.detail)
@@ -253,7 +253,7 @@ def test_a_fault_that_stays_in_the_state_needs_a_contract_alone() -> None:
     assert blind.detail.startswith("no contract is broken in every seed")
 
 
-def test_an_engine_that_dies_in_every_trial_is_told_apart() -> None:
+def test_an_engine_that_dies_in_every_trial_is_distinguished() -> None:
     scenario, run = in_harm("death")
     control = known_bad_control(scenario, dying(run, 1, 3), 0, 1)
     assert control.ok

@@ -162,7 +162,7 @@ ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "curated" / "sweep-concurrency.toml", ROOT)
 
 
-def test_a_slow_step_is_told_apart_and_the_fault_is_named():
+def test_a_slow_step_is_distinguished_and_the_fault_is_named():
     found = slow_control(SCENARIO, a_swept_run(even, slower(0.06)), 0, 1)
     assert (found.ok, found.kind, found.fix) == (True, ControlKind.KNOWN_BAD, "slow-step")
     assert "regression" in found.detail

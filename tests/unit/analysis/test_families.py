@@ -48,7 +48,7 @@ def of(report: Report, metric: str) -> Comparison:
     return next(c for c in report.comparisons if c.metric.id == metric)
 
 
-def test_eight_lost_answers_of_200_stop_the_gate_beside_ten_speed_tests() -> None:
+def test_eight_lost_answers_of_200_stop_the_gate_next_to_ten_speed_tests() -> None:
     report = build_report(lost(8))
     found = of(report, "accuracy.task0")
     assert report.tests == 13
@@ -57,7 +57,7 @@ def test_eight_lost_answers_of_200_stop_the_gate_beside_ten_speed_tests() -> Non
     assert gate(report).reasons == ("accuracy.task0 mean: regression",)
 
 
-def test_families_are_told_with_their_numbers() -> None:
+def test_families_are_reported_with_their_numbers() -> None:
     report = build_report(lost(8))
     assert report.families == (Family("accuracy", 3), Family("speed", report.tests - 3))
     assert f"3 of accuracy, {report.tests - 3} of speed." in rules(report)[0]

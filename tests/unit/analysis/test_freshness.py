@@ -60,7 +60,7 @@ def test_gaps_are_what_is_expected_and_was_not_measured_in_time(policy, there, t
     assert places(gaps([measured(*one) for one in there], policy, NOW)) == told
 
 
-def test_a_testbed_that_went_silent_is_told_though_another_measures() -> None:
+def test_a_testbed_that_went_silent_is_reported_though_another_measures() -> None:
     found = gaps([measured(ROWS, "h100", 4), measured(ROWS, "epyc", 0.2)], SMOKE, NOW)
     assert places(found) == [(ROWS, "h100")]
     assert found[0].reason == "not measured since 2026-11-18 (4 days): run-4"
@@ -89,7 +89,7 @@ def test_testbeds_that_the_policy_names_are_expected_and_no_others() -> None:
     assert found[0].last is None
 
 
-def test_an_expected_testbed_that_never_measured_is_told() -> None:
+def test_an_expected_testbed_that_never_measured_is_reported() -> None:
     wanted = Policy(expected=("smoke",), testbeds=("epyc", "mi300*"))
     assert places(gaps([measured(ROWS, "epyc", 0)], wanted, NOW)) == [("", "mi300*")]
 
@@ -99,7 +99,7 @@ def test_a_record_from_the_future_is_fresh() -> None:
     assert age_text(timedelta(days=-1)) == "0 hours"
 
 
-def test_ages_are_told_in_hours_and_days() -> None:
+def test_ages_are_reported_in_hours_and_days() -> None:
     told = [age_text(timedelta(hours=hours)) for hours in (1, 47, 48, 100)]
     assert told == ["1 hour", "47 hours", "2 days", "4 days"]
 
@@ -122,7 +122,7 @@ def test_a_changed_definition_takes_the_place_of_the_one_before() -> None:
     assert [find_successor(one, found) for one in "abc"] == ["c", "c", "c"]
 
 
-def test_two_loads_of_each_night_go_on_beside_each_other() -> None:
+def test_two_loads_of_each_night_go_on_next_to_each_other() -> None:
     assert successors(_nights("ab", "ab", "ab")) == {}
 
 

@@ -334,7 +334,7 @@ def test_times_alone_cannot_be_judged() -> None:
         report_alone(OneSide(a_run({"ttft": (0.1,)}), 0))
 
 
-def test_an_engine_beside_itself_is_held_to_its_contracts_too() -> None:
+def test_an_engine_next_to_itself_is_held_to_its_contracts_too() -> None:
     broken = {PADDED: (27.0,)}
     beside_itself = a_run(broken, broken, builds=(BASELINE, BASELINE))
     (one,) = build_report(beside_itself).comparisons

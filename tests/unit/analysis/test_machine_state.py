@@ -110,7 +110,7 @@ def test_a_quiet_machine_gives_no_doubt(seed: int) -> None:
     assert about_machine(apart(session([0] * 12, seed=seed), session([0] * 12, seed=99))) == []
 
 
-def test_drift_within_one_of_two_runs_is_told_with_its_size() -> None:
+def test_drift_within_one_of_two_runs_is_reported_with_its_size() -> None:
     found = apart(session([0] * 12), session([0] * 12, drift=0.2, seed=2))
     assert any(
         re.search(r"while the contender .* kernel took (19|20|21) % longer at the end", doubt)
@@ -119,13 +119,13 @@ def test_drift_within_one_of_two_runs_is_told_with_its_size() -> None:
     assert not any("while the baseline" in doubt for doubt in about_machine(found))
 
 
-def test_a_slower_machine_in_the_second_run_is_told_with_its_size() -> None:
+def test_a_slower_machine_in_the_second_run_is_reported_with_its_size() -> None:
     found = about_machine(apart(session([0] * 12), session([0] * 12, speed=1.08, seed=2)))
     assert any("not the same: the calibration kernel took 8 % longer" in doubt for doubt in found)
     assert any("the processors' clock was 7 % lower" in doubt for doubt in found)
 
 
-def test_neighbours_of_one_side_are_told() -> None:
+def test_neighbours_of_one_side_are_reported() -> None:
     found = about_machine(the(build_report(session(INTERLEAVED, others=(0.02, 0.4)))))
     (doubt,) = found
     assert doubt == (
@@ -134,7 +134,7 @@ def test_neighbours_of_one_side_are_told() -> None:
     )
 
 
-def test_a_restless_machine_is_told_with_who_else_used_it() -> None:
+def test_a_restless_machine_is_reported_with_who_else_used_it() -> None:
     """What changes from trial to trial is noise that no pairing takes out."""
     restless = session([0] * 12, noise=0.3, seed=3)
     assert any("restless" in doubt for doubt in about_machine(apart(session([0] * 12), restless)))
@@ -181,7 +181,7 @@ def test_a_healthy_gpu_of_ours_gives_no_doubt(order: list[int], seed: int) -> No
         ("power-brake", "an external power brake"),
     ],
 )
-def test_a_throttled_gpu_is_told_whichever_side_it_met(reason: str, words: str) -> None:
+def test_a_throttled_gpu_is_reported_whichever_side_it_met(reason: str, words: str) -> None:
     hot = {reason: 0.1}
     for order in (INTERLEAVED, ONE_AFTER_THE_OTHER):
         run = session(order, gpus=lambda at, _: (gpu(at), gpu(at, throttled=hot if at < 3 else {})))
@@ -206,7 +206,7 @@ def test_the_power_limit_alone_is_no_doubt_unless_it_met_one_side() -> None:
     )
 
 
-def test_a_shared_gpu_is_told_with_how_much_others_held() -> None:
+def test_a_shared_gpu_is_reported_with_how_much_others_held() -> None:
     held = 3 * 1024**3
     run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=held if at > 20 else 0),))
     (doubt,) = about_machine(the(build_report(run)))
@@ -216,12 +216,12 @@ def test_a_shared_gpu_is_told_with_how_much_others_held() -> None:
     )
 
 
-def test_what_a_driver_keeps_is_not_somebody_else() -> None:
+def test_what_a_driver_keeps_is_not_someone_else() -> None:
     run = session(INTERLEAVED, gpus=lambda at, _: (gpu(at, others_bytes=4 * 1024**2),))
     assert about_machine(the(build_report(run))) == []
 
 
-def test_another_clock_of_the_gpu_is_told_with_its_size() -> None:
+def test_another_clock_of_the_gpu_is_reported_with_its_size() -> None:
     slow = session(INTERLEAVED, gpus=lambda at, side: (gpu(at, clock=1.755e9 - 1.8e8 * side),))
     (doubt,) = about_machine(the(build_report(slow)))
     assert re.search(r"not the same: the GPU's clock was 1[01] % lower around the cont", doubt)
@@ -239,7 +239,7 @@ def test_the_slowest_of_several_gpus_counts() -> None:
     assert "the GPU's clock was" in about_machine(the(build_report(run)))[0]
 
 
-def test_a_clock_of_the_gpu_that_falls_is_told_unless_both_sides_share_it() -> None:
+def test_a_clock_of_the_gpu_that_falls_is_reported_unless_both_sides_share_it() -> None:
     def falling(at: int, _side: int) -> tuple[GpuState, ...]:
         return (gpu(at, clock=1.755e9 * (1 - 0.01 * at)),)
 

@@ -260,7 +260,7 @@ def test_rare_slow_starts_open_no_alert_each_time(starts: Starts, monkeypatch) -
 
 
 @pytest.mark.parametrize("starts", [LUCK, MODES])
-def test_luck_of_starts_opens_no_alert_and_a_step_is_told(starts: Starts) -> None:
+def test_luck_of_starts_opens_no_alert_and_a_step_is_reported(starts: Starts) -> None:
     seeds = range(4)
     found = [told_of(seed, starts, STEP) for seed in seeds]
     assert sum(one.false for one in found) == 0
@@ -287,7 +287,7 @@ def test_answers_lost_by_chance_open_no_alert(asked: Questions) -> None:
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_lost_answers_are_told(asked: Questions) -> None:
+def test_lost_answers_are_reported(asked: Questions) -> None:
     found = [lost_of(seed, replace(asked, lost=0.13)) for seed in range(20)]
     assert all(0 < one.nights <= 7 for one in found)
 

@@ -87,7 +87,7 @@ def runs(kind, seed, n=60, trials=6):
 
 @pytest.mark.parametrize("kind", ["start", "trial"])
 @pytest.mark.parametrize("seed", range(5))
-def test_two_levels_are_told_with_both_and_with_what_chooses(kind, seed) -> None:
+def test_two_levels_are_reported_with_both_and_with_what_chooses(kind, seed) -> None:
     found = two_levels(runs(kind, seed).tolist(), History())
     assert found is not None
     assert (found.low, found.high) == pytest.approx((1.0, 1.06), abs=0.01)
@@ -99,7 +99,7 @@ def test_two_levels_are_told_with_both_and_with_what_chooses(kind, seed) -> None
 
 
 @pytest.mark.parametrize("kind", ["start", "trial"])
-def test_two_levels_are_told_in_forty_noisy_nights_of_which_some_are_slow(kind) -> None:
+def test_two_levels_are_reported_in_forty_noisy_nights_of_which_some_are_slow(kind) -> None:
     found = []
     for seed in range(40):
         slow = np.random.default_rng(seed).random((40, 1)) < 0.03

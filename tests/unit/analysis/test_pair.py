@@ -78,7 +78,7 @@ def test_a_failed_trial_takes_its_block_along_and_no_other(lost) -> None:
     assert (found.baseline, found.contender, found.planned) == ((1.0, 3.0), (10.0, 30.0), 3)
 
 
-def test_left_out_blocks_are_told() -> None:
+def test_left_out_blocks_are_reported() -> None:
     run = failing(two_sides(12), 5)
     found = judged(run)
     assert found.pairs == 11

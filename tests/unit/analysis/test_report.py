@@ -504,7 +504,7 @@ def test_expectation_of_what_a_probe_cannot_watch_is_broken_with_the_reason() ->
     )
 
 
-def test_patched_and_restored_trees_of_one_label_are_told_apart() -> None:
+def test_patched_and_restored_trees_of_one_label_are_distinguished() -> None:
     """Wheel and lock say the same of both: only the files that the engine imported differ."""
     run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
     restored, patched = (a_build("adopted", code_digest=c * 64) for c in "ab")

@@ -34,7 +34,7 @@ def closed(results: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_whoever_shows_nothing_is_asked_for_a_token(closed) -> None:
+def test_who_shows_nothing_is_asked_for_a_token(closed) -> None:
     refused = closed.get("/v1/runs")
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == 'Bearer realm="hybridwatch"'
@@ -60,7 +60,7 @@ def test_a_right_token_reads_and_two_are_none(closed, results) -> None:
     assert closed.get("/v1/runs", headers=twice).status_code == 401
 
 
-def test_a_token_for_something_else_is_told_what_it_lacks(closed, results) -> None:
+def test_a_token_for_something_else_learns_what_it_lacks(closed, results) -> None:
     refused = closed.get("/v1/runs", headers=token_for(results, Scope.INGEST, Scope.TRIAGE))
     assert refused.status_code == 403
     assert refused.headers["www-authenticate"] == (
@@ -68,7 +68,7 @@ def test_a_token_for_something_else_is_told_what_it_lacks(closed, results) -> No
     )
 
 
-def test_where_anybody_may_read_a_wrong_token_is_told_all_the_same(results) -> None:
+def test_where_anybody_may_read_a_wrong_token_is_reported_all_the_same(results) -> None:
     shown = token_for(results, Scope.INGEST)
     with serving(app_over(results)) as client:
         assert client.get("/v1/runs").status_code == 200
@@ -226,7 +226,7 @@ def test_whatever_is_asked_counts(tmp_path, path, headers, status) -> None:
     assert tries == [status, 429]
 
 
-def test_whoever_asks_too_often_waits_and_others_do_not(tmp_path) -> None:
+def test_who_asks_too_often_waits_and_others_do_not(tmp_path) -> None:
     add(tmp_path, 1)
     shown = token_for(tmp_path, Scope.READ)
     with serving(app_over(tmp_path, per_s=0.01)) as client:

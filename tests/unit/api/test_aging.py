@@ -71,7 +71,7 @@ def held(monkeypatch) -> Held:
     return made
 
 
-def test_who_asks_while_it_is_made_anew_gets_the_one_before(held) -> None:
+def test_who_asks_while_it_is_made_again_gets_the_one_before(held) -> None:
     value = Aging[int](held.make, 2.0)
     assert value.get() == 1
     held.clock = 3.0
@@ -100,7 +100,7 @@ def test_one_that_was_forgotten_or_is_much_too_old_is_waited_for(held, forgotten
         assert (making.result(), waiting.result()) == (2, 2)
 
 
-def test_a_forgotten_one_is_made_anew() -> None:
+def test_a_forgotten_one_is_made_again() -> None:
     made = count(1)
     value = Aging[int](lambda _: next(made), FOR_EVER)
     assert (value.get(), value.get()) == (1, 1)
@@ -108,7 +108,7 @@ def test_a_forgotten_one_is_made_anew() -> None:
     assert value.get() == 2
 
 
-def test_one_that_is_forgotten_while_it_is_made_is_made_anew() -> None:
+def test_one_that_is_forgotten_while_it_is_made_is_made_again() -> None:
     made = count(1)
 
     def make(_: int | None) -> int:

@@ -187,14 +187,14 @@ def test_a_new_record_changes_answer_and_tag(young, tmp_path) -> None:
         ("alerts?status=bad", "status", "bad"),
     ],
 )
-def test_a_wrong_question_is_told_what_is_wrong(client, path, field, found) -> None:
+def test_a_wrong_question_learns_what_is_wrong(client, path, field, found) -> None:
     said_so = problem(client.get(f"/v1/{path}"), 400)
     assert (said_so.field, said_so.found) == (field, found)
     assert said_so.expected
 
 
 @pytest.mark.parametrize("cursor", ["AAAA", "_w", "A"])
-def test_a_cursor_of_another_list_is_told(client, cursor) -> None:
+def test_a_cursor_of_another_list_is_reported(client, cursor) -> None:
     assert problem(client.get("/v1/runs", params={"cursor": cursor}), 404).field == "cursor"
 
 

@@ -127,7 +127,7 @@ def answering(client: Client, *answers: httpx.Response) -> list[httpx.Request]:
     return seen
 
 
-def test_it_waits_as_long_as_it_is_told_and_no_longer(results, monkeypatch) -> None:
+def test_it_waits_as_long_as_it_is_reported_and_no_longer(results, monkeypatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr("hybridwatch.client.sleep", waits.append)
     with speaking(results, Scope.READ) as client:

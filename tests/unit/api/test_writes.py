@@ -112,7 +112,7 @@ def changed(record: bytes, **keys: Any) -> bytes:
         (lambda record: record.replace(b"10.0", b"99.0"), "sha256"),
     ],
 )
-def test_what_is_no_record_is_told_where(robot, results, made, field) -> None:
+def test_what_is_no_record_is_reported_where(robot, results, made, field) -> None:
     before = list_records(results)
     refused = post(robot, made(encode(one()).record))
     assert refused.status_code == 422
@@ -174,7 +174,7 @@ def test_a_store_that_cannot_be_written_says_so(robot, results) -> None:
     assert str(results) not in refused.text
 
 
-def test_whoever_has_no_such_scope_adds_and_answers_nothing(results) -> None:
+def test_who_has_no_such_scope_adds_and_answers_nothing(results) -> None:
     shown = token_for(results, Scope.READ)
     with serving(app_over(results)) as client:
         for path in ("/v1/runs", "/v1/alerts/x/decisions"):
@@ -237,7 +237,7 @@ def test_every_kind_of_answer_is_that_of_the_dashboard(robot, monkeypatch, said,
         ({"action": "note", "text": "x", "who": "eve"}, "who"),
     ],
 )
-def test_an_answer_that_is_none_is_told_where(robot, results, said, field) -> None:
+def test_an_answer_that_is_none_is_reported_where(robot, results, said, field) -> None:
     refused = answer(robot, the_alert(robot), **said)
     assert (refused.status_code, refused.json()["field"]) == (422, field)
     assert refused.json()["expected"]
@@ -251,7 +251,7 @@ def test_an_alert_is_no_duplicate_of_itself(robot) -> None:
     assert answer(robot, alert, action="duplicate", text=alert["key"]).status_code == 422
 
 
-def test_whoever_was_overtaken_is_told(robot, results) -> None:
+def test_who_was_overtaken_is_reported(robot, results) -> None:
     alert = the_alert(robot)
     answer(robot, alert, action="note", text="first")
     late = answer(robot, alert, action="note", text="second")

@@ -54,9 +54,9 @@ def test_page_says_how_it_was_made_and_is_the_same_again():
 def test_bayesect_doubts_a_commit_that_answers_now_so_now_so():
     rng = np.random.default_rng(1)
 
-    def ask(at):
+    def measure(at):
         return bool(rng.random() < (0.9 if at >= 20 else 0.2))
 
-    belief = find_by_bayesect([1.0] * 40, ask)
+    belief = find_by_bayesect([1.0] * 40, measure)
     assert belief.best().mass >= 0.95
     assert abs(belief.best().bad - 20) <= 1

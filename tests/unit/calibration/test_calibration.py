@@ -51,7 +51,7 @@ HISTORIES = {
 
 @pytest.fixture
 def lab() -> Laboratory:
-    return Laboratory(seed=3, quick=True, tell=lambda _: None)
+    return Laboratory(seed=3, quick=True, on_progress=lambda _: None)
 
 
 def on_real_noise(lab: Laboratory) -> LabSection:
@@ -304,7 +304,7 @@ def test_command_writes_both_files_and_tells_broken_promises(tmp_path, monkeypat
     seen = {}
 
     def perform(lab, histories):
-        lab.tell("at work")
+        lab.on_progress("at work")
         seen.update(histories)
         return (LabSection("Title", "Text.", (broken,)),)
 
@@ -346,7 +346,7 @@ def test_rules_for_whole_series_name_a_step_and_no_other(rule: Detector) -> None
         ("series,value\na\n", ":2: value: expected a positive number, found None"),
     ],
 )
-def test_histories_that_cannot_be_used_are_told(tmp_path, text, told) -> None:
+def test_histories_that_cannot_be_used_are_reported(tmp_path, text, told) -> None:
     file = tmp_path / "real.csv"
     file.write_text(text)
     with pytest.raises(HistoryError, match=told):

@@ -44,7 +44,7 @@ def test_verdicts_are_those_of_whole_reports(trials, known) -> None:
 def test_a_rule_that_trusts_trials_alone_is_caught(monkeypatch) -> None:
     """As the rules were once: noise between runs unknown, and the trials believed."""
     monkeypatch.setattr(reports, "learned_noise", lambda _: 0.0)
-    lab = Laboratory(seed=3, quick=True, tell=lambda _: None)
+    lab = Laboratory(seed=3, quick=True, on_progress=lambda _: None)
     refuted = {one.id for one in reports.of_two_runs(lab).figures if one.refuted}
     assert {
         f"two_runs.stopped.noise_{noise}.trials_{trials}"

@@ -68,7 +68,7 @@ def test_cost_of_a_fix_has_its_ratio_its_waits_and_its_file(answer):
     ]
 
 
-def test_cost_of_the_probe_and_of_a_read_are_told(answer):
+def test_cost_of_the_probe_and_of_a_read_are_reported(answer):
     answer("probe_cost", PROBE)
     costs = costs_in(answer("is_prefilling_cost", READ))
     assert [(one.subject, one.batch, one.forms) for one in costs] == [

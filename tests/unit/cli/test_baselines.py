@@ -114,7 +114,7 @@ def test_a_pin_that_names_the_wrong_run_is_no_baseline(store, call, tmp_path) ->
         (("", ""), "expected one baseline of smoke/padded-graph-rows on epyc-4c, found two"),
     ],
 )
-def test_a_wrong_file_is_told_by_its_key(tmp_path, change, told) -> None:
+def test_a_wrong_file_is_reported_by_its_key(tmp_path, change, told) -> None:
     text = PIN.replace(*change) if change[0] else PIN + PIN
     (tmp_path / "baselines.toml").write_text(text)
     with pytest.raises(RecordError, match=r"baselines\.toml") as error:
@@ -122,7 +122,7 @@ def test_a_wrong_file_is_told_by_its_key(tmp_path, change, told) -> None:
     assert told in str(error.value)
 
 
-def test_testbeds_are_compared_only_when_asked_and_the_difference_is_told(
+def test_testbeds_are_compared_only_when_asked_and_the_difference_is_reported(
     store, call, tmp_path
 ) -> None:
     run = store("1f0a9c3e", GOOD)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli import controls
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
-from hybridwatch.measurement.session import Progress
+from hybridwatch.measurement.session_request import Progress
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
@@ -52,7 +52,7 @@ def answer_with(monkeypatch, *sides):
 
     def run_session(request):
         asked.append(request)
-        request.tell(Progress(1, 2, "half way"))
+        request.on_progress(Progress(1, 2, "half way"))
         return a_run(*sides, builds=(BASELINE, CONTENDER, BASELINE))
 
     monkeypatch.setattr(controls, "run_session", run_session)

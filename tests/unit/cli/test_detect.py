@@ -92,7 +92,7 @@ def test_a_drift_is_told_with_its_rate_and_blames_no_commit(detect) -> None:
     assert (drift["end"], drift["end_time"]) == (89, "89")
 
 
-def test_an_unsure_place_is_told_as_a_range_of_times(detect) -> None:
+def test_an_unsure_place_is_reported_as_a_range_of_times(detect) -> None:
     rng = random.Random(5)
     rows = [f"{at},{rng.gauss(10, 0.3) + (at >= 40) * 0.5!r}" for at in range(80)]
     [point] = json.loads(detect("time,value", rows, "--json").stdout)["series"][0]["points"]
@@ -103,7 +103,7 @@ def test_an_unsure_place_is_told_as_a_range_of_times(detect) -> None:
     assert f"came from {point['first']} to {point['last']} (95 %)" in words
 
 
-def test_two_levels_of_starts_are_told_with_both(detect) -> None:
+def test_two_levels_of_starts_are_reported_with_both(detect) -> None:
     rng = random.Random(3)
     levels = [rng.choice((0.04, 0.05)) for _ in range(60)]
     rows = [
@@ -129,7 +129,7 @@ def test_nothing_in_a_steady_series(detect) -> None:
     assert (answer.exit_code, answer.output) == (0, "No change point in 1 series.\n")
 
 
-def test_each_series_is_told_apart_and_the_rest_is_counted(detect) -> None:
+def test_each_series_is_distinguished_and_the_rest_is_counted(detect) -> None:
     rows = [*a_csv(1.1, name="slow"), *a_csv(1.0, name="steady"), *a_csv(1.0, 7, name="short")]
     random.Random(3).shuffle(rows)
     rows.sort(key=lambda row: int(row.split(",")[1]))  # series alternate, times ascend
@@ -208,7 +208,7 @@ def test_hostile_names_do_not_steer_the_terminal(detect) -> None:
     assert "[red]x" in answer.output
 
 
-def test_series_that_are_too_short_are_told_once(detect) -> None:
+def test_series_that_are_too_short_are_reported_once(detect) -> None:
     rows = [f"{name},{at},1.0" for name in "abc" for at in range(2)]
     answer = detect("series,time,value", rows)
     assert answer.exit_code == 0

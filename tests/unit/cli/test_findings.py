@@ -185,7 +185,7 @@ def test_a_fix_that_no_patched_build_has_is_not_owed(checkout: Path) -> None:
     assert cells(text, "`gpu/padded`", "0.33.0 with the fix") == ["owed"] * 4
 
 
-def test_a_control_that_sees_nothing_is_told_in_bold(checkout: Path) -> None:
+def test_a_control_that_sees_nothing_is_reported_in_bold(checkout: Path) -> None:
     of_patched(checkout, accuracy=(0.97, 0.97), flagged_rows=(0, 0))
     (told,) = cells(page(checkout), "`gpu/padded`", "0.21.0", "known-bad told apart")
     assert told.startswith("**no**: no contract is broken in every seed without the fix")

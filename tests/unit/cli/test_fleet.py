@@ -130,7 +130,7 @@ def test_a_matrix_for_a_pipeline_fills_no_queue(plan, tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("words", [["status"], ["hosts"]])
-def test_an_empty_queue_is_told(call, words) -> None:
+def test_an_empty_queue_is_reported(call, words) -> None:
     told = call(*words)
     assert told.exit_code == 0
     assert "hybridwatch fleet" in told.output
@@ -145,13 +145,13 @@ def test_an_empty_queue_is_told(call, words) -> None:
         (["run", "--address", "auto", "--gpus", "1"], "only --address local takes them"),
     ],
 )
-def test_a_wrong_call_is_told(call, words, told) -> None:
+def test_a_wrong_call_is_reported(call, words, told) -> None:
     answer = call(*words)
     assert answer.exit_code == 2
     assert told in answer.output
 
 
-def test_a_job_that_is_not_there_is_told(call, plan) -> None:
+def test_a_job_that_is_not_there_is_reported(call, plan) -> None:
     plan()
     assert "expected a key of 16 digits" in call("logs", "zzz").output
 

@@ -154,7 +154,7 @@ def test_measurements_without_the_file_that_they_belong_to_are_named(
     assert list_records(results) == []
 
 
-def test_requests_of_another_run_than_the_report_beside_them_are_named(ingest, tmp_path) -> None:
+def test_requests_of_another_run_than_the_report_next_to_them_are_named(ingest, tmp_path) -> None:
     folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
     requests = folder / "profile_export.jsonl"
     requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
@@ -164,7 +164,7 @@ def test_requests_of_another_run_than_the_report_beside_them_are_named(ingest, t
     assert "1 added, 0 already there, 1 not taken" in answer.output
 
 
-def test_requests_beside_the_report_of_a_failed_run_are_not_missed(ingest, tmp_path) -> None:
+def test_requests_next_to_the_report_of_a_failed_run_are_not_missed(ingest, tmp_path) -> None:
     folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
     report = folder / "profile_export_aiperf.json"
     report.write_text(json.dumps(json.loads(report.read_text()) | {"was_cancelled": True}))
@@ -173,7 +173,7 @@ def test_requests_beside_the_report_of_a_failed_run_are_not_missed(ingest, tmp_p
     assert ingest(folder).exit_code == 0
 
 
-def test_a_list_for_the_hud_beside_its_result_is_left_alone(ingest, tmp_path) -> None:
+def test_a_list_for_the_hud_next_to_its_result_is_left_alone(ingest, tmp_path) -> None:
     shutil.copy(SERVE, tmp_path)
     shutil.copy(FOREIGN / "made-up/hud/serve.pytorch.json", tmp_path)
     answer = ingest(tmp_path)
@@ -237,7 +237,7 @@ def test_a_reason_does_not_flood_the_terminal(ingest, tmp_path) -> None:
     assert len(ingest(tmp_path).output) < 1000
 
 
-def test_an_empty_folder_beside_a_good_one_is_bad_news(ingest, tmp_path) -> None:
+def test_an_empty_folder_next_to_a_good_one_is_bad_news(ingest, tmp_path) -> None:
     answer = ingest(SERVE, tmp_path, "--json")
     assert answer.exit_code == 1
     told = json.loads(answer.stdout)

@@ -85,7 +85,7 @@ def test_json_of_a_gate_tells_what_a_control_showed(call, store) -> None:
     assert control["report"]["bad_news"] is True
 
 
-def test_a_control_beside_a_regression_does_not_hide_it(call, store) -> None:
+def test_a_control_next_to_a_regression_does_not_hide_it(call, store) -> None:
     store(GOOD, BAD)
     other = replace(SCENARIO, id="x/y")
     store(GOOD, BAD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
@@ -94,7 +94,7 @@ def test_a_control_beside_a_regression_does_not_hide_it(call, store) -> None:
     assert answer.output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
 
 
-def test_a_control_is_no_measurement_of_an_expected_scenario_beside_comparisons(
+def test_a_control_is_no_measurement_of_an_expected_scenario_next_to_comparisons(
     call, store, own_policy
 ) -> None:
     policy = own_policy(f'expected = ["smoke/padded-graph-rows"]\n{RULE}')

@@ -191,6 +191,6 @@ def test_a_module_is_called_as_a_module(binary_there, monkeypatch) -> None:
     assert program() == ".venv/bin/python -m hybridwatch"
 
 
-def test_whoever_else_calls_gets_the_plain_name(binary_there, monkeypatch) -> None:
+def test_who_else_calls_gets_the_plain_name(binary_there, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/pytest"])
     assert program() == "hybridwatch"

@@ -121,7 +121,7 @@ def test_what_the_policy_does_not_expect_may_grow_old_in_silence(store, judge) -
     assert judge(Policy(expected=("smoke/padded-graph-rows",))).gate.passed
 
 
-def test_a_build_that_is_no_longer_measured_beside_others_is_a_warning(store, judge) -> None:
+def test_a_build_that_is_no_longer_measured_next_to_others_is_a_warning(store, judge) -> None:
     old = store(4, new=a_build("pr-12"))
     store(0.2)
     result = judge().gate
@@ -138,7 +138,7 @@ def test_a_control_makes_up_for_no_comparison_that_went_silent(store, judge) -> 
     assert any("not measured since 2026-11-18" in line for line in judge().gate.reasons)
 
 
-def test_a_pinned_baseline_is_not_judged_beside_what_is_compared_with_it(
+def test_a_pinned_baseline_is_not_judged_next_to_what_is_compared_with_it(
     store, judge, tmp_path
 ) -> None:
     baseline = store(1.5, GOOD, new=BASELINE)
@@ -166,7 +166,7 @@ def test_each_record_of_a_folder_is_read_once(store, judge, tmp_path, monkeypatc
     assert reads == {path.name: 1 for path in list_records(tmp_path)}
 
 
-def test_the_age_of_each_record_is_told(store, call, own_policy) -> None:
+def test_the_age_of_each_record_is_reported(store, call, own_policy) -> None:
     present = datetime.now(UTC)
     run = store(1.5, now=present)
     policy = own_policy()
@@ -213,7 +213,7 @@ def test_bad_news_of_an_example_stays_bad_news(store, judge, tmp_path) -> None:
     assert not judge().gate.passed
 
 
-def test_beside_what_was_measured_no_example_is_judged_expected_or_overdue(
+def test_next_to_what_was_measured_no_example_is_judged_expected_or_overdue(
     store, judge, tmp_path
 ) -> None:
     note_examples(tmp_path, store(20, GOOD, BAD, at="somebody-elses"))
@@ -223,7 +223,7 @@ def test_beside_what_was_measured_no_example_is_judged_expected_or_overdue(
     assert (found.gate.passed, found.gate.warnings) == (True, ())
 
 
-def test_what_was_measured_grows_old_beside_examples(store, judge, tmp_path) -> None:
+def test_what_was_measured_grows_old_next_to_examples(store, judge, tmp_path) -> None:
     note_examples(tmp_path, store(400))
     mine = store(4)
     (reason,) = judge().gate.reasons

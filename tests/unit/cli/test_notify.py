@@ -127,7 +127,7 @@ def test_a_missing_secret_keeps_the_news_of_its_channel_alone(call, services, mo
     assert len(services.slack) == 1
 
 
-def test_what_waits_for_a_channel_that_left_the_file_is_told(call, services, file) -> None:
+def test_what_waits_for_a_channel_that_left_the_file_is_reported(call, services, file) -> None:
     services.weather.share = 1.0
     call(status=1)
     file.write_text(FILE.replace('name = "team"', 'name = "others"'))
@@ -152,7 +152,7 @@ def test_a_file_and_a_folder_that_are_not_there_are_named(own_home, file, tmp_pa
     assert "nothing: expected a results folder, found none" in answer.stderr
 
 
-def test_the_policy_decides_what_is_told(call, tmp_path, services) -> None:
+def test_the_policy_decides_what_is_reported(call, tmp_path, services) -> None:
     policy = tmp_path / "gate.toml"
     policy.write_text('[[rule]]\nmetric = "*"\naction = "watch"\n')
     assert "0 new" in call("--dry-run", "--policy", str(policy)).stdout

@@ -183,7 +183,7 @@ def test_trials_set_the_first_look(call, checkout):
     assert record_of(checkout).looks == InterimAnalyses(schedule(20), (20,))
 
 
-def test_no_time_for_a_single_trial_is_told_and_is_status_1(call, checkout):
+def test_no_time_for_a_single_trial_is_reported_and_is_status_1(call, checkout):
     result = call(Machine(), *TWO, "--until-decided", "--max-minutes", "0.000001")
     assert result.exit_code == 1
     assert "no timed trial fitted into the time" in result.output
@@ -445,7 +445,7 @@ def test_a_run_until_decided_goes_on_with_its_contracts_alone(call, checkout):
     assert is_decided(build_report(whole))
 
 
-def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_told(call, monkeypatch):
+def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_reported(call, monkeypatch):
     asked = []
 
     class Asked(MadeUpBench):

@@ -23,7 +23,7 @@ from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
 from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.measurement.session import Progress, is_stopped
+from hybridwatch.measurement.session_request import Progress, is_stopped
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find
@@ -190,7 +190,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_others_alone(call, checkout,
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/padded"]
 
 
-def test_what_keeps_an_engine_from_starting_ahead_is_told_in_its_own_turn(
+def test_what_keeps_an_engine_from_starting_ahead_is_reported_in_its_own_turn(
     call, checkout, monkeypatch
 ):
     class Draftless(ControlBench):
@@ -387,7 +387,7 @@ def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(call, checkou
     assert "2 of 2 bugs caught" in result.output
 
 
-def test_without_the_option_a_stopped_run_is_made_anew(call):
+def test_without_the_option_a_stopped_run_is_made_again(call):
     call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     machine = BadMachine()
     call(machine)

@@ -18,7 +18,7 @@ from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds, parse_label
 from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.history.known_bad import with_known_bad
-from hybridwatch.measurement.session import SessionRequest
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.orchestration.nightly.checkout import find_policy, load_policy
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import find, survey
@@ -113,7 +113,7 @@ def test_without_root_the_checkout_is_listed(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_a_model_that_is_not_there_is_told_before_anything_is_measured(root, line, wrong, key):
+def test_a_model_that_is_not_there_is_reported_before_anything_is_measured(root, line, wrong, key):
     assert line in EXAMPLE
     text = EXAMPLE.replace(line, wrong, 1)
     (root / "smoke" / "of-nothing.toml").write_text(text)
@@ -176,7 +176,7 @@ def test_of_a_group_what_does_not_apply_is_left_out_aloud(checkout, capsys):
 
 
 @pytest.mark.usefixtures("checkout")
-def test_a_name_of_nothing_is_told_before_builds_are_asked():
+def test_a_name_of_nothing_is_reported_before_builds_are_asked():
     with pytest.raises(ScenarioError, match="names no scenario"):
         ids(("gpus",), "tiny-1.0")
 
@@ -287,7 +287,7 @@ def test_the_files_are_named_and_the_next_commands(tmp_path):
     assert f"engine install {DEFAULT_BUILD}" in outcome.output
 
 
-def test_the_scenario_that_it_starts_with_is_valid_beside_those_shipped(own_home):
+def test_the_scenario_that_it_starts_with_is_valid_next_to_those_shipped(own_home):
     (mine,) = find(own_home / "scenarios", ["mine/first"])
     assert mine.fix == "none"
     found = survey(own_home / "scenarios")

@@ -12,7 +12,7 @@ import rich.console
 
 from hybridwatch.cli.main import IN_ASCII, NOBODY_READS
 from hybridwatch.cli.terminal import Console, TimeLeft, progress
-from hybridwatch.measurement.session import Progress
+from hybridwatch.measurement.session_request import Progress
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.sentence import MARKS
 from tests.builders import RECENT, a_comparison, noisy

@@ -27,7 +27,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).parents[3]
 
 
-def test_it_lies_beside_the_records_and_readers_do_not_wait(tmp_path):
+def test_it_lies_next_to_the_records_and_readers_do_not_wait(tmp_path):
     add(tmp_path, 1)
     index = opened(tmp_path).index
     with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as writer:

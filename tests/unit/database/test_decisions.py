@@ -120,7 +120,7 @@ def test_a_nameless_act_is_not_kept(triage) -> None:
     assert triage.decisions() == {}
 
 
-def test_whoever_did_not_see_the_last_act_is_told(triage) -> None:
+def test_who_did_not_see_the_last_act_is_reported(triage) -> None:
     stale = alert_of(BAD)
     first = triage.decide(stale, acknowledge("noise"), "Ann", noon(0))
     with pytest.raises(TriageConflict, match=r"Ann \(2026-11-16 12:00 UTC\): acknowledge") as told:
@@ -132,7 +132,7 @@ def test_whoever_did_not_see_the_last_act_is_told(triage) -> None:
     assert triage.decisions()[SUBJECT.key].version == 2
 
 
-def test_whoever_saw_acts_that_are_gone_is_told(triage, place, tmp_path) -> None:
+def test_who_saw_acts_that_are_gone_is_reported(triage, place, tmp_path) -> None:
     known = triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
     ahead = replace(known, entries=(*known.entries, *known.entries))
     with pytest.raises(TriageConflict, match="look at it again"):
@@ -176,7 +176,7 @@ def race(place: str, rounds: int, *planted: str) -> list[list[str]]:
     return outcomes
 
 
-def test_two_processes_at_once_one_wins_and_the_other_is_told(place, tmp_path) -> None:
+def test_two_processes_at_once_one_wins_and_the_other_is_reported(place, tmp_path) -> None:
     right = (["won", "told of Ann"], ["told of Bob", "won"])
     assert [outcome for outcome in race(place, 10) if outcome not in right] == []
     with open_triage(tmp_path, place) as triage:
@@ -211,7 +211,7 @@ def test_looking_makes_no_file(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_lies_beside_the_records(tmp_path) -> None:
+def test_it_lies_next_to_the_records(tmp_path) -> None:
     with open_triage(tmp_path) as triage:
         triage.decide(alert_of(BAD), note("x"), "Ann", noon(0))
     assert [path.name for path in tmp_path.iterdir()] == [DATABASE_FILE]

@@ -128,7 +128,7 @@ def test_a_run_of_one_build_with_itself_hides_no_comparison(tmp_path: Path) -> N
     assert [stored.path for stored in read_newest(tmp_path).runs] == paths
 
 
-def test_a_broken_record_is_told_unless_a_newer_one_of_its_scenario_is_whole(tmp_path) -> None:
+def test_a_broken_record_is_reported_unless_a_newer_one_of_its_scenario_is_whole(tmp_path) -> None:
     superseded, good, newest, nameless = (
         write_run(tmp_path, of(name, hour))
         for name, hour in (("smoke/a", 0), ("smoke/a", 1), ("smoke/b", 2), ("smoke/a", -1))

@@ -198,7 +198,7 @@ def test_a_wrong_label_names_what_is_known(checkout, text, message):
         ),
     ],
 )
-def test_a_wrong_file_is_told_key_by_key(checkout, old, new, line):
+def test_a_wrong_file_is_reported_key_by_key(checkout, old, new, line):
     path = checkout / "engine" / "builds.toml"
     path.write_text(BUILDS.replace(old, new, 1))
     with pytest.raises(BuildError) as caught:
@@ -227,7 +227,7 @@ def test_a_file_of_its_owner_needs_no_last_line_but_a_line_end(checkout):
         load_builds(checkout)
 
 
-def test_what_stands_below_the_last_line_is_told(checkout):
+def test_what_stands_below_the_last_line_is_reported(checkout):
     path = checkout / "engine" / "builds.toml"
     path.write_text(f'last_line = "# end"\n{BUILDS}# end\n')
     assert load_builds(checkout)
@@ -238,7 +238,7 @@ def test_what_stands_below_the_last_line_is_told(checkout):
         load_builds(checkout)
 
 
-def test_an_unknown_fix_in_the_file_is_told(checkout):
+def test_an_unknown_fix_in_the_file_is_reported(checkout):
     path = checkout / "engine" / "builds.toml"
     path.write_text(BUILDS.replace("stale-block-table", "stale-blocks"))
     with pytest.raises(BuildError) as caught:

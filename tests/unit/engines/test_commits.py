@@ -194,7 +194,7 @@ def test_command_names_the_other_way_where_there_is_no_wheel(home, index):
     assert str(done.exception).endswith("; add a checkout of it with --source")
 
 
-def test_index_that_fails_is_told_from_one_that_lacks_the_commit(home, index):
+def test_index_that_fails_is_distinguished_from_one_that_lacks_the_commit(home, index):
     index.files[f"/{COMMIT}/vllm/"] = 503, b"busy"
     with pytest.raises(BuildError, match=r"/vllm/: expected status 200, found 503$") as raised:
         add_commit(home, "theirs", COMMIT, index=index.template)

@@ -49,7 +49,7 @@ def test_count_that_one_worker_cannot_watch_is_known_of_none(monkeypatch):
     }
 
 
-def test_every_worker_is_told_what_is_planted(monkeypatch):
+def test_every_worker_learns_what_is_planted(monkeypatch):
     asked = []
 
     def call(_control, *words):
@@ -61,7 +61,7 @@ def test_every_worker_is_told_what_is_planted(monkeypatch):
     assert asked == [("plant", ["slow-step"])]
 
 
-def test_a_fault_that_a_worker_refuses_is_told(monkeypatch):
+def test_a_fault_that_a_worker_refuses_is_reported(monkeypatch):
     answers = [{"planted": ["x"]}, {"error": "no fault 'x' to plant; known: slow-step"}]
     monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
     with pytest.raises(BuildError, match="no fault 'x' to plant"):

@@ -56,7 +56,7 @@ def test_made_up_weights_have_a_configuration_and_a_tokenizer_of_bytes():
 
 
 @pytest.mark.parametrize(("scenario", "where"), [(OURS, ""), (MADE_UP, "configs/")])
-def test_a_model_that_is_nowhere_is_told(scenario, where, tmp_path):
+def test_a_model_that_is_nowhere_is_reported(scenario, where, tmp_path):
     with pytest.raises(BuildError) as caught:
         find_checkpoint(scenario, BUILD, tmp_path)
     assert str(caught.value) == (

@@ -143,7 +143,7 @@ def test_an_interrupted_installation_is_stale(build):
         ("import time; time.sleep(600)", 1, "gave no answer in 1 s"),
     ],
 )
-def test_a_check_that_fails_is_told(build, checkout, code, limit_s, message):
+def test_a_check_that_fails_is_reported(build, checkout, code, limit_s, message):
     answer(checkout, code)
     try:
         with pytest.raises(BuildError, match=message):
@@ -195,7 +195,9 @@ def test_an_index_that_does_not_answer_is_not_asked_by_pip(nobody_names_an_index
     assert line.startswith(f"{index.base} does not answer: torch comes with CUDA's packages")
 
 
-def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, checkout, monkeypatch):
+def test_a_failing_step_is_reported_and_its_rest_is_removed_next_time(
+    tmp_path, checkout, monkeypatch
+):
     root = copy(checkout, tmp_path)
     builds = BUILDS.replace('torch = "six==1.17.0"', 'torch = "./nothing-here"')
     (root / "engine" / "builds.toml").write_text(builds)
@@ -212,7 +214,7 @@ def test_a_failing_step_is_told_and_its_rest_is_removed_next_time(tmp_path, chec
     assert said[0] == "removing what is left of another tiny-1.0"
 
 
-def test_too_old_a_python_is_told_before_anything_is_made(tmp_path, checkout):
+def test_too_old_a_python_is_reported_before_anything_is_made(tmp_path, checkout):
     root = copy(checkout, tmp_path)
     (root / "engine" / "builds.toml").write_text(BUILDS.replace("3.11", "3.99"))
     spec = named_build("tiny-1.0", root)
@@ -262,7 +264,7 @@ def test_a_build_written_by_hand_may_be_like_one_that_is_shipped(own_home):
     assert build.environment == model.environment == own_home / ".engines" / "cpu-0.27.1"
 
 
-def test_a_lock_lies_beside_the_file_that_names_it(own_home):
+def test_a_lock_lies_next_to_the_file_that_names_it(own_home):
     (own_home / "builds.toml").write_text(LOCKED)
     with pytest.raises(BuildError, match=r'builds.toml: builds."mine-locked".lock: no file mine'):
         load_builds(own_home)

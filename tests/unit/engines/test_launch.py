@@ -295,7 +295,7 @@ def start(tmp_path, monkeypatch):
         ("kill -9 $$", "the engine ended while starting (signal 9)"),
     ],
 )
-def test_an_engine_that_ends_is_told_with_its_cause(start, script, said):
+def test_an_engine_that_ends_is_reported_with_its_cause(start, script, said):
     with pytest.raises(EngineError) as caught:
         start(script)
     assert str(caught.value) == said

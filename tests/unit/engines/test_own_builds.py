@@ -186,7 +186,7 @@ def test_label_with_another_code_is_refused_before_an_engine_starts(home, tmp_pa
 
 
 @pytest.mark.parametrize("plugin", [True, False])
-def test_environment_of_somebody_else_gets_variables_and_if_need_be_the_plugin(
+def test_environment_of_someone_else_gets_variables_and_if_need_be_the_plugin(
     home, tmp_path, plugin
 ):
     site = an_environment(tmp_path / "env", plugin=plugin)

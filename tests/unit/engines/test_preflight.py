@@ -105,7 +105,7 @@ def test_without_a_driver_nothing_is_made_measured_or_hidden(build, monkeypatch,
     assert not (build.home / ".engines").exists()
 
 
-def test_a_driver_that_is_too_old_is_told_with_its_number(build, monkeypatch):
+def test_a_driver_that_is_too_old_is_reported_with_its_number(build, monkeypatch):
     pretend(monkeypatch, Card())
     with pytest.raises(BuildError) as caught:
         require_gpu(build)
@@ -118,7 +118,7 @@ def test_a_driver_of_the_same_major_version_or_a_later_one_will_do(build, monkey
     require_gpu(build)
 
 
-def test_a_driver_that_shows_no_gpu_is_told(build, monkeypatch):
+def test_a_driver_that_shows_no_gpu_is_reported(build, monkeypatch):
     have_gpu(monkeypatch, Card())
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(BuildError, match=r"needs an NVIDIA GPU; driver \S+ shows none to this p"):
@@ -140,7 +140,7 @@ def test_a_build_for_cpus_asks_for_no_driver(build, monkeypatch):
     require_gpu(named_build("tiny-1.0", build.home))
 
 
-def test_with_a_gpu_it_is_the_missing_environment_that_is_told(build, monkeypatch):
+def test_with_a_gpu_it_is_the_missing_environment_that_is_reported(build, monkeypatch):
     have_gpu(monkeypatch, Card())
     with pytest.raises(BuildError, match="is missing; run: hybridwatch engine install huge-1"):
         require_installed(build)
@@ -153,7 +153,7 @@ def test_with_a_gpu_it_is_the_missing_environment_that_is_told(build, monkeypatc
         ("3.10", "3.10", r"3\.10 to 3\.10"),
     ],
 )
-def test_another_python_is_told(build, monkeypatch, oldest, newest, expected):
+def test_another_python_is_reported(build, monkeypatch, oldest, newest, expected):
     have_gpu(monkeypatch, Card())
     unfit = build.model_copy(update={"python": oldest, "newest_python": newest})
     with pytest.raises(BuildError, match=rf"^huge-1\.0 needs Python {expected}; this is 3\.\d"):
@@ -161,7 +161,7 @@ def test_another_python_is_told(build, monkeypatch, oldest, newest, expected):
     require_python(build)
 
 
-def test_a_folder_that_lacks_a_wheel_is_told_with_its_name(build, monkeypatch, tmp_path):
+def test_a_folder_that_lacks_a_wheel_is_reported_with_its_name(build, monkeypatch, tmp_path):
     have_gpu(monkeypatch, Card())
     folder = wheels(
         tmp_path / "wheels",
@@ -178,7 +178,7 @@ def test_a_folder_that_lacks_a_wheel_is_told_with_its_name(build, monkeypatch, t
     assert not build.environment.exists()
 
 
-def test_a_torch_for_cpus_is_told_before_anything_is_made(build, monkeypatch, tmp_path):
+def test_a_torch_for_cpus_is_reported_before_anything_is_made(build, monkeypatch, tmp_path):
     have_gpu(monkeypatch, Card())
     folder = wheels(
         tmp_path / "wheels",
@@ -205,7 +205,7 @@ def test_every_cuda_build_of_ours_says_what_its_torch_is_made_for():
     assert None not in found.values()
 
 
-def test_of_many_other_versions_the_newest_are_told(build, tmp_path):
+def test_of_many_other_versions_the_newest_are_reported(build, tmp_path):
     names = (f"six-1.{minor}-py3-none-any" for minor in range(8))
     folder = wheels(tmp_path / "wheels", *names)
     with pytest.raises(BuildError, match=r"there is 1\.3, 1\.4, 1\.5, 1\.6, 1\.7$"):
@@ -262,7 +262,7 @@ def test_no_engine_needs_ipv6() -> None:
     assert in_namespace(UP, NO_IPV6) == ""
 
 
-def test_missing_loopback_is_told() -> None:
+def test_missing_loopback_is_reported() -> None:
     (line,) = in_namespace("true").splitlines()
     assert 'expected to reach 127.0.0.1, found "Network is unreachable"' in line
     assert "ip link set lo up" in line
@@ -274,34 +274,34 @@ def test_few_ports_are_counted() -> None:
     assert "net.ipv4.ip_local_port_range is 60000 to 60003" in line
 
 
-def test_small_shared_memory_is_told_with_both_sizes() -> None:
+def test_small_shared_memory_is_reported_with_both_sizes() -> None:
     (line,) = in_namespace(UP, "mount -t tmpfs -o size=64k none /dev/shm").splitlines()
     assert f"{SHARED_MEMORY}: expected " in line
     assert "free, found 64 KiB" in line
     assert "--shm-size=" in line
 
 
-def test_full_shared_memory_is_told() -> None:
+def test_full_shared_memory_is_reported() -> None:
     fill = "head -c 32M /dev/zero > /dev/shm/filler || true"
     said = in_namespace(UP, "mount -t tmpfs -o size=32m none /dev/shm", fill)
     assert f"{SHARED_MEMORY}: expected " in said
     assert "found 0 KiB" in said
 
 
-def test_full_temporary_folder_is_told(tmp_path: Path) -> None:
+def test_full_temporary_folder_is_reported(tmp_path: Path) -> None:
     mount = f"mount -t tmpfs -o size=1m none {tmp_path}"
     (line,) = in_namespace(UP, mount, TMPDIR=str(tmp_path)).splitlines()
     assert f"temporary folder {tmp_path}: expected " in line
     assert "TMPDIR" in line
 
 
-def test_everything_that_is_missing_is_told_at_once() -> None:
+def test_everything_that_is_missing_is_reported_at_once() -> None:
     said = in_namespace("mount -t tmpfs -o size=64k none /dev/shm")
     told = [line.split(": ")[1] for line in said.splitlines()]
     assert told == ["loopback interface", str(SHARED_MEMORY)]
 
 
-def test_memory_that_is_missing_is_told_with_both_sizes() -> None:
+def test_memory_that_is_missing_is_reported_with_both_sizes() -> None:
     with pytest.raises(MachineError, match=r"memory: expected 999999\.0 GiB free .*found .* GiB"):
         require_machine(Needs(ports=1, memory=999999 * GIB, shared=1, temporary=1))
 

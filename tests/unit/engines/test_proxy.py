@@ -345,7 +345,7 @@ def test_health_of_a_pair_that_is_not_there():
     assert asyncio.run(run()) == (503, {"prefill": True, "decode": False})
 
 
-def test_models_and_stats_are_told():
+def test_models_and_stats_are_reported():
     async def run():
         async with pair_of(prefiller(), decoder()) as pair:
             await pair.ask()

@@ -22,23 +22,23 @@ from tests.unit.fuzz.targets import RuledTarget, search
 
 def test_requests_come_at_the_step_that_was_reached():
     builder = CaseBuilder()
-    builder.ask(5, 2, 0)
+    builder.add_request(5, 2, 0)
     builder.make_steps(3)
-    builder.ask(80, 1, 0)
+    builder.add_request(80, 1, 0)
     (phase,) = builder.case().acts
     assert phase.requests == (CaseRequest(0, 5, 2), CaseRequest(3, 80, 1))
 
 
 def test_a_prompt_has_at_least_one_token_of_its_own():
     builder = CaseBuilder()
-    builder.ask(80, 1, 320)
+    builder.add_request(80, 1, 320)
     assert builder.case().requests[0].shared_prefix_tokens == 79
 
 
 def test_an_abort_counts_from_the_newest_request_and_happens_once():
     builder = CaseBuilder()
-    builder.ask(5, 2, 0)
-    builder.ask(6, 2, 0)
+    builder.add_request(5, 2, 0)
+    builder.add_request(6, 2, 0)
     builder.make_steps(2)
     builder.abort(1)
     builder.make_steps(1)
@@ -49,10 +49,10 @@ def test_an_abort_counts_from_the_newest_request_and_happens_once():
 
 def test_a_rest_ends_the_act_and_the_next_one_has_its_budget():
     builder = CaseBuilder(dummy_batches=3)
-    builder.ask(5, 2, 0)
+    builder.add_request(5, 2, 0)
     builder.rest(16)
     builder.make_steps(8)
-    builder.ask(6, 2, 0)
+    builder.add_request(6, 2, 0)
     case = builder.case()
     assert [phase.token_budget for phase in case.acts] == [None, 16]
     assert [request.at_step for request in case.requests] == [0, 0]
@@ -69,10 +69,10 @@ def test_acts_without_requests_and_steps_before_the_first_request_are_left_out()
 
 def test_what_was_asked_is_known_the_newest_first():
     builder = CaseBuilder()
-    builder.ask(5, 2, 0)
+    builder.add_request(5, 2, 0)
     builder.rest(None)
-    builder.ask(6, 2, 0)
-    assert [one.input_tokens for one in builder.asked] == [6, 5]
+    builder.add_request(6, 2, 0)
+    assert [one.input_tokens for one in builder.sent] == [6, 5]
 
 
 def test_where_a_hit_may_end_within_a_block_texts_part_there_too():
@@ -119,16 +119,16 @@ def test_the_file_has_the_story_and_the_engine_it_was_told_to(scenario, tmp_path
 
 def test_the_file_asks_the_story_s_own_requests(scenario, tmp_path):
     read = written(scenario, CASE, tmp_path)
-    asked = expand(read.workload.waves, read.workload.seed)
-    assert asked == planned(CASE, scenario.workload.seed)
-    first, second = asked
+    sent = expand(read.workload.waves, read.workload.seed)
+    assert sent == planned(CASE, scenario.workload.seed)
+    first, second = sent
     assert first.requests[0].prompt[:80] == first.requests[1].prompt[:80]
     assert first.requests[1].abort_at_step == 3
     assert [request.at_step for request in second.requests] == [0, 5]
     assert second.token_budget == 16
 
 
-def test_every_story_that_is_told_can_be_written(scenario, tmp_path):
+def test_every_story_that_is_reported_can_be_written(scenario, tmp_path):
     target = RuledTarget(lambda _story: False)
     made = search(target, cases=40)
     made.space = compute_space(scenario)

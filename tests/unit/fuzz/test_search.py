@@ -130,7 +130,7 @@ CASE = FuzzCase(
 )
 
 
-def test_a_story_is_told_step_by_step():
+def test_a_story_is_reported_step_by_step():
     assert list(case_lines(CASE)) == [
         "from an engine at rest:",
         "  before step 0: request 0 comes, 160 tokens, for an answer of 8",

@@ -297,7 +297,7 @@ def test_pieces_may_come_in_several_deliveries(pack, machine, carried, tmp_path)
             assert f"still missing: {', '.join(pieces[number:])}" in done.stderr
 
 
-def test_an_interrupted_environment_is_made_anew_and_a_whole_one_is_not(
+def test_an_interrupted_environment_is_made_again_and_a_whole_one_is_not(
     pack, machine, carried, tmp_path
 ) -> None:
     pack()

@@ -101,7 +101,7 @@ def test_an_example_is_never_overdue(tmp_path, expected):
     assert find_gaps(tmp_path, opened(tmp_path).index, checkout, NOW) == ()
 
 
-def test_beside_an_example_what_was_measured_is(tmp_path):
+def test_next_to_an_example_what_was_measured_is(tmp_path):
     for number in range(2):
         add(tmp_path, number)
     (tmp_path / "examples.txt").write_text("00000000\n")

@@ -130,7 +130,7 @@ def test_notes_join_equal_doubts_and_name_their_metrics() -> None:
         (8_640_000, "100 d ago"),
     ],
 )
-def test_age_is_told_in_the_largest_unit(seconds: int, said: str) -> None:
+def test_age_is_reported_in_the_largest_unit(seconds: int, said: str) -> None:
     assert age(STARTED, STARTED + timedelta(seconds=seconds)) == said
 
 

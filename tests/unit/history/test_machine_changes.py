@@ -155,7 +155,7 @@ def test_with_a_new_fact_it_takes_one_night(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("screen", ["overview", "alerts"])
-def test_whoever_looks_for_what_is_bad_reads_it(changed, screen) -> None:
+def test_who_looks_for_what_is_bad_reads_it(changed, screen) -> None:
     source = source_of(changed)
     (found,) = machine_changes(source.index)
     (notice,) = (
@@ -198,7 +198,7 @@ def test_channels_hear_of_it_once_and_of_no_recovery(changed) -> None:
 
 
 @pytest.mark.parametrize("name", ["quiet", "usual"])
-def test_a_change_of_five_per_cent_is_told_in_time_and_no_noise_is(name) -> None:
+def test_a_change_of_five_per_cent_is_reported_in_time_and_no_noise_is(name) -> None:
     seeds = range(20)
     assert sum(is_told(seed, 0.05, NOISE[name]) for seed in seeds) >= 18
     assert sum(bool(told_nights(seed, 0.0, NOISE[name])) for seed in seeds) <= 1

@@ -128,7 +128,7 @@ def test_a_planted_fault_in_a_nightly_is_no_night_of_it(tmp_path) -> None:
     assert index.counts["runs"] == NIGHTS
 
 
-def test_last_nights_build_beside_tonights_is_no_second_point_of_the_line(tmp_path) -> None:
+def test_last_nights_build_next_to_tonights_is_no_second_point_of_the_line(tmp_path) -> None:
     for number in range(1, NIGHTS):
         factors = [1.3 if at >= FAULT_AT else 1.0 for at in (number - 1, number)]
         run = a_run(

@@ -31,7 +31,7 @@ def scenario():
     return load_scenario(root / "smoke" / "padded-graph-rows.toml", root)
 
 
-def test_missing_model_is_told_before_anything_starts(scenario, tmp_path):
+def test_missing_model_is_reported_before_anything_starts(scenario, tmp_path):
     said: list[str] = []
     pool = EnginePool(scenario, (parse_label("cpu-0.27.1"),), tmp_path, tmp_path, said.append)
     with pytest.raises(BuildError, match=r"model: expected a folder 'tiny-hybrid' in"), pool:
@@ -343,7 +343,7 @@ def test_engines_share_a_gpu_when_there_are_two_of_them(pool, sides, shares):
         assert [made.client(side).launch.memory_share for side in (0, 1)] == shares
 
 
-def test_a_cpu_engine_beside_one_on_a_gpu_gets_nothing_of_it(pool):
+def test_a_cpu_engine_next_to_one_on_a_gpu_gets_nothing_of_it(pool):
     with pool(shipped("smoke/dummy-run"), CPU, CUDA, gpus=("0",)) as made:
         launches = [made.client(side).launch for side in (0, 1)]
         flags = made.identify(0).flags

@@ -22,7 +22,7 @@ def look(monkeypatch):
     return lambda: {one.name: one for one in list_facts(build, scenario, home() / "models")}
 
 
-def test_missing_environment_is_told_by_each_fact_that_needs_it_and_by_no_other(look):
+def test_missing_environment_is_reported_by_each_fact_that_needs_it_and_by_no_other(look):
     facts = look()
     assert list(facts) == ["machine", "driver", "gpus", "imports", "code", "engine"]
     for name in ("machine", "driver", "gpus"):
@@ -32,7 +32,7 @@ def test_missing_environment_is_told_by_each_fact_that_needs_it_and_by_no_other(
         assert facts[name].error, name
 
 
-def test_gpu_is_told_with_its_clocks_and_memory(look):
+def test_gpu_is_reported_with_its_clocks_and_memory(look):
     (gpu,) = look()["gpus"].found.values()
     assert gpu["name"]
     assert gpu["memory_bytes"] > 0

@@ -137,7 +137,7 @@ def test_builds_of_the_processor_ask_no_driver(monkeypatch: pytest.MonkeyPatch) 
         Gpus.of([side("cpu"), side("cuda")])
 
 
-def test_no_gpu_left_to_see_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_gpu_left_to_see_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, Card())
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(GpuError, match=r"^cuda-0.23.0 computes on a GPU: CUDA_VISIBLE_DEVICES"):

@@ -51,7 +51,7 @@ def test_sites_of_as_many_reads_are_in_one_order():
     assert [site.place for site in compute_host_work(seen, {}).sites] == ["a", "b"]
 
 
-def test_waits_for_the_device_are_told_with_their_share_of_the_step():
+def test_waits_for_the_device_are_reported_with_their_share_of_the_step():
     time, share = samples_of_waits(WAITS)
     assert time == Sample("host_sync_time", (0.003, 0.0))
     assert share == Sample("host_sync_share", (0.25, 0.0))

@@ -185,7 +185,7 @@ def test_run_ends_at_the_first_look_that_leaves_nothing_open() -> None:
     ]
 
 
-def test_judge_is_told_which_look_it_is() -> None:
+def test_judge_is_reported_which_look_it_is() -> None:
     session = Session()
     session.run(minutes=60)
     assert [run.looks for run in session.judged] == [

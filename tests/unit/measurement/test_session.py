@@ -16,7 +16,8 @@ from hybridwatch.errors import BuildError, EngineError, MeasurementError
 from hybridwatch.measurement import session as session_module
 from hybridwatch.measurement.phase import TrialResult
 from hybridwatch.measurement.plan import Barrier, PlannedTrial, made_at_once, plan, require_duet
-from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.measurement.session import Session
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.codec import encode
 from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.run import Phase, Sample
@@ -97,7 +98,8 @@ import os, signal, sys
 from pathlib import Path
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import EngineError
-from hybridwatch.measurement.session import Session, SessionRequest
+from hybridwatch.measurement.session import Session
+from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.system.stopping import stoppable
 from hybridwatch.scenarios.load import load_scenario
 
@@ -171,7 +173,7 @@ def made(tmp_path, monkeypatch):
     scenario = scenario.model_copy(update={"trials": counts})
 
     def run(missing, labels=("cpu-0.27.1", "cpu-0.27.1"), **wish):
-        shown: list[session_module.Progress] = []
+        shown: list[Progress] = []
         sides = [parse_label(label) for label in labels]
         request = SessionRequest(
             scenario, sides, Path("models"), shown.append, missing=missing, **wish

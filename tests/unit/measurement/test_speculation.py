@@ -56,11 +56,11 @@ def config_of(scenario):
     return None if said is None else json.loads(said)
 
 
-def test_an_engine_without_speculation_is_told_nothing_of_it(scenario):
+def test_an_engine_without_speculation_is_reported_nothing_of_it(scenario):
     assert config_of(scenario) is None
 
 
-def test_ngram_is_told_how_far_it_looks_back(scenario):
+def test_ngram_is_reported_how_far_it_looks_back(scenario):
     assert config_of(with_speculation(scenario, NGRAM)) == {
         "method": "ngram",
         "num_speculative_tokens": 3,
@@ -69,7 +69,7 @@ def test_ngram_is_told_how_far_it_looks_back(scenario):
     }
 
 
-def test_a_draft_lies_beside_the_target(scenario):
+def test_a_draft_lies_next_to_the_target(scenario):
     assert config_of(with_speculation(scenario, EAGLE)) == {
         "method": "eagle",
         "num_speculative_tokens": 2,
@@ -77,7 +77,7 @@ def test_a_draft_lies_beside_the_target(scenario):
     }
 
 
-def test_a_draft_that_is_missing_is_told_before_anything_starts(scenario, tmp_path):
+def test_a_draft_that_is_missing_is_reported_before_anything_starts(scenario, tmp_path):
     (tmp_path / "tiny-hybrid").mkdir()
     sides = (parse_label("cpu-0.27.1"),)
     pool = EnginePool(with_speculation(scenario, EAGLE), sides, tmp_path, tmp_path, print)

@@ -17,12 +17,12 @@ from hybridwatch_lab.mutants.table import (
     MutantState,
     append_cell,
     catalogue,
-    cell_words,
     compute_score,
     false_alarms,
     halves,
     markdown,
     read_cells,
+    render_kill,
     score_lines,
     table_file,
 )
@@ -84,7 +84,7 @@ def test_harness_and_plugin_read_the_same_mutants():
         assert header.target == ours[name].target
 
 
-def test_an_engine_that_is_told_of_none_has_none(monkeypatch):
+def test_an_engine_that_has_none_named_has_none(monkeypatch):
     monkeypatch.delenv("HYBRIDWATCH_ENGINE")
     mutant_headers.cache_clear()
     assert mutant_headers() == {}
@@ -263,9 +263,9 @@ def test_what_is_found_without_a_mutant_at_work_is_a_false_alarm():
 
 
 def test_a_cell_says_what_killed_and_in_how_many_seconds():
-    assert cell_words(a_cell("a", seconds=3.4)) == "wrong_tokens, 3 s"
-    assert cell_words(a_cell("a", MutantState.NOT_REACHED)) == "not reached"
-    assert cell_words(None) == ""
+    assert render_kill(a_cell("a", seconds=3.4)) == "wrong_tokens, 3 s"
+    assert render_kill(a_cell("a", MutantState.NOT_REACHED)) == "not reached"
+    assert render_kill(None) == ""
 
 
 def test_the_page_has_a_row_for_each_measured_mutant():

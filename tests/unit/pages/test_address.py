@@ -44,7 +44,7 @@ def test_a_default_is_left_out_of_the_address_and_a_first_option_pinned() -> Non
     assert reader.resolved() == address("runs", y="a")
 
 
-def test_what_is_gone_is_told_and_replaced() -> None:
+def test_what_is_gone_is_reported_and_replaced() -> None:
     reader = asked("x=zzz")
     assert reader.one("Run", "x", OPTIONS, "a").value == "a"
     assert reader.complaints() == ("The link asks for run 'zzz', which is not in this store.",)
@@ -64,20 +64,20 @@ def test_many_keep_the_valid_once_and_tell_of_the_others() -> None:
     assert reader.resolved() == address("runs", x=["b", "a"])
 
 
-def test_a_parameter_that_nobody_asked_for_is_told_once() -> None:
+def test_a_parameter_that_nobody_asked_for_is_reported_once() -> None:
     reader = asked("foo=1&foo=2&x=a")
     reader.one("Letter", "x", OPTIONS, "b")
     assert reader.complaints() == ("The link says 'foo', which this view does not know.",)
 
 
-def test_a_single_parameter_said_twice_is_told() -> None:
+def test_a_single_parameter_said_twice_is_reported() -> None:
     reader = asked("x=a&x=b")
     assert reader.one("Letter", "x", OPTIONS).value == "b"
     assert reader.complaints() == ("The link says x more than once; the last holds.",)
 
 
 @pytest.mark.parametrize("text", ["0", "6", "x", "-1", "1.5", "\u0661", "9" * 5000, ""])
-def test_a_number_out_of_range_is_told(text: str) -> None:
+def test_a_number_out_of_range_is_reported(text: str) -> None:
     reader = ViewQuery(address("runs", page=text))
     assert reader.page(5) == 1
     [complaint] = reader.complaints()

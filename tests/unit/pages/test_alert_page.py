@@ -171,7 +171,7 @@ def test_without_a_good_run_the_baseline_is_what_it_is_compared_with(tmp_path: P
     assert "v0.27.1...v0.28.0" in links(document)
 
 
-def test_a_record_that_broke_since_it_was_indexed_is_told(tmp_path: Path) -> None:
+def test_a_record_that_broke_since_it_was_indexed_is_reported(tmp_path: Path) -> None:
     keep(tmp_path, 1, slow_contender(1.2))
     source, key = source_of(tmp_path), of(tmp_path, Area.SPEED).subject.key
     (record,) = (tmp_path / "records").rglob("*.json")

@@ -76,7 +76,7 @@ def test_worst_comes_first_with_its_change_its_run_and_its_builds(tmp_path: Path
     assert "4 open, 4 of them would block" in said(document)
 
 
-def test_the_policy_says_what_is_told(tmp_path: Path) -> None:
+def test_the_policy_says_what_is_reported(tmp_path: Path) -> None:
     put(tmp_path, 2, slower=1.5, builds=UPGRADE)
     watch = Checkout(policy=Policy((Rule("ttft", action=Action.WATCH),)))
     warn = Checkout(policy=Policy((Rule("ttft", action=Action.WARN),)))
@@ -198,7 +198,7 @@ def test_a_long_story_is_folded(tmp_path: Path) -> None:
     assert getattr(folded, "title", "") == "What happened (10)"
 
 
-def test_an_alert_that_is_gone_is_told_with_the_way_to_the_list(tmp_path: Path) -> None:
+def test_an_alert_that_is_gone_is_reported_with_the_way_to_the_list(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     document = view(tmp_path, "alerts", alert="0" * 32)
     assert document.title == "No such alert"
@@ -209,7 +209,7 @@ def test_an_alert_that_is_gone_is_told_with_the_way_to_the_list(tmp_path: Path) 
     assert listed(source_of(tmp_path), document.address) == (), "nothing is answered unseen"
 
 
-def test_decisions_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_decisions_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=1.0, builds=UPGRADE)
     (tmp_path / DATABASE_FILE).write_bytes(b"no database" * 100)
     notice = notices(view(tmp_path, "alerts"))[-1]
@@ -227,6 +227,6 @@ def test_a_long_list_is_paged(tmp_path: Path) -> None:
     assert f"Page 2 of 2, {found} alerts" in said(second)
 
 
-def test_times_are_told_from_now_on(tmp_path: Path) -> None:
+def test_times_are_reported_from_now_on(tmp_path: Path) -> None:
     put(tmp_path, 30, broken=1.0, builds=UPGRADE)
     assert rows(view(tmp_path, "alerts"), "Alerts")[0][4].startswith("3 h ago")

@@ -58,7 +58,7 @@ def test_states_are_as_probed_and_switched_builds_wait_for_a_choice(tmp_path: Pa
     assert [switched, "0.27.1", f"reverted: {FIX}"] == rows(document, "Builds")[1][:3]
 
 
-def test_every_state_is_told(tmp_path: Path) -> None:
+def test_every_state_is_reported(tmp_path: Path) -> None:
     for number, state in enumerate(FixState):
         build = a_build(f"cpu-{number}", fixes={FIX: state}, release=f"0.{number}.0")
         put(tmp_path, number, builds=(build, build))
@@ -135,7 +135,7 @@ def test_hostile_labels_stay_text_and_unknown_fixes_are_shown(tmp_path: Path) ->
     assert table(document, "Fixes by build").columns[2].name == HOSTILE
 
 
-def test_a_checkout_that_cannot_be_read_is_told_and_the_rest_shown(
+def test_a_checkout_that_cannot_be_read_is_reported_and_the_rest_shown(
     tmp_path: Path, monkeypatch
 ) -> None:
     home = tmp_path / "home"
@@ -153,7 +153,7 @@ def test_a_checkout_that_cannot_be_read_is_told_and_the_rest_shown(
     assert "gate.toml" in told
 
 
-def test_no_checkout_is_told(tmp_path: Path, monkeypatch) -> None:
+def test_no_checkout_is_reported(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(tmp_path / "none"))
     (problem,) = checkout_here().problems
     assert "HYBRIDWATCH_HOME" in problem

@@ -54,7 +54,7 @@ def test_commits_are_those_from_the_last_run_before_the_range_to_the_run_at_its_
     assert all(f"release 0.28.1.dev{at}+" in words for at in (4, 5, 6, 7))
 
 
-def test_a_drift_is_told_without_commits() -> None:
+def test_a_drift_is_reported_without_commits() -> None:
     words = told(History(drifts=(Drift(9, 6, 11, 19, 0.08),)))
     assert "drifts, worse" in words
     assert "no single commit" in words

@@ -176,7 +176,7 @@ def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
 
 
 @pytest.mark.parametrize("asked", ["gone#0", "0#7", "#", HOSTILE])
-def test_a_side_that_is_not_there_is_told(tmp_path, asked):
+def test_a_side_that_is_not_there_is_reported(tmp_path, asked):
     write_run(tmp_path, run(WORSE))
     document = view(tmp_path, contender=asked)
     assert (document.title, len(document.complaints)) == ("No such contender", 1)
@@ -194,7 +194,7 @@ def test_changed_answers_stand_side_by_side_and_text_stays_text(tmp_path):
     }
 
 
-def test_what_differs_is_told_fact_by_fact_and_what_does_not_is_folded(tmp_path):
+def test_what_differs_is_reported_fact_by_fact_and_what_does_not_is_folded(tmp_path):
     write_run(tmp_path, run(REGRESSED))
     document = view(tmp_path, contender=f"{run(REGRESSED).id}#1")
     differing = table(document, "What differs between the two sides")
@@ -212,7 +212,7 @@ def test_both_runs_are_a_click_away(tmp_path):
     }
 
 
-def test_a_record_that_broke_since_is_told_beside_the_choices(tmp_path):
+def test_a_record_that_broke_since_is_reported_next_to_the_choices(tmp_path):
     write_run(tmp_path, run(WORSE))
     source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
     list_records(tmp_path)[0].write_bytes(b"{")

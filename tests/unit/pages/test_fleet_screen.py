@@ -72,7 +72,7 @@ def test_a_job_shows_its_attempts_and_the_end_of_its_log(tmp_path, world):
     assert log.text == "made up\n"
 
 
-def test_a_job_that_is_not_there_is_told(tmp_path, world):
+def test_a_job_that_is_not_there_is_reported(tmp_path, world):
     world.plan([a_job()])
     assert not notices(view(tmp_path, "job", job="none"))[0].quiet
     assert notices(view(tmp_path, "job"))[0].quiet

@@ -130,7 +130,7 @@ def test_only_https_leads_out(to: str) -> None:
     assert 'href="https://example.org/1"' in line_html(Link("c", "https://example.org/1"), PEN)
 
 
-def test_verdicts_are_told_by_word_symbol_and_colour() -> None:
+def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
     looks = set()
     for verdict in Verdict:
         said = str(line_html(verdict, PEN))
@@ -248,7 +248,7 @@ def test_the_page_says_how_it_was_made() -> None:
     assert "hybridwatch page runs --query x=a%27b" in page("a'b")
 
 
-def test_a_moment_is_written_in_utc_or_as_it_is_told() -> None:
+def test_a_moment_is_written_in_utc_or_as_it_is_reported() -> None:
     assert When(MOMENT).text == "2026-11-21 09:15 UTC"
     assert When(MOMENT, "3 h ago").text == "3 h ago"
     assert When(MOMENT, "3 h ago").utc == "2026-11-21 09:15 UTC"

@@ -195,7 +195,7 @@ def opened_later(results: Path, policy: Policy = STRICT) -> Document:
     return open_view(later, read_query("overview", ""))
 
 
-def test_what_was_not_measured_lately_is_loud_and_not_without_trouble(tmp_path: Path) -> None:
+def test_what_was_not_measured_recently_is_loud_and_not_without_trouble(tmp_path: Path) -> None:
     write_run(tmp_path, candidate(Plan(seed=5)))
     document = opened_later(tmp_path)
     (notice,) = loud(document)
@@ -211,7 +211,7 @@ def test_what_the_policy_no_longer_expects_is_silent(tmp_path: Path) -> None:
     assert loud(opened_later(tmp_path, Policy(max_age_days=30.0))) == []
 
 
-def test_a_control_is_no_measurement_of_its_scenario_beside_comparisons(tmp_path: Path) -> None:
+def test_a_control_is_no_measurement_of_its_scenario_next_to_comparisons(tmp_path: Path) -> None:
     write_run(tmp_path, run(REGRESSED))
     control = loud(opened_later(tmp_path))
     other = candidate(Plan(seed=5))
@@ -277,7 +277,7 @@ def test_the_head_names_the_folder_and_its_whole_path_on_hover(tmp_path: Path) -
     assert pieces(lead)[-1] == Short(tmp_path.name, str(tmp_path))
 
 
-def test_filters_keep_what_they_say_and_wrong_ones_are_told(tmp_path: Path) -> None:
+def test_filters_keep_what_they_say_and_wrong_ones_are_reported(tmp_path: Path) -> None:
     write_run(tmp_path, candidate(SLOW))
     write_run(tmp_path, candidate(replace(SLOW, scenario=scenario("curated/else"), seed=4)))
     document = opened(tmp_path, "group=curated")

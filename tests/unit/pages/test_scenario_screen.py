@@ -8,7 +8,8 @@ import pytest
 
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.database.queries import Index, open_index
-from hybridwatch.history.lines import MOST_POINTS, Line, build_lines, releases_in_order
+from hybridwatch.history.line_names import releases_in_order
+from hybridwatch.history.lines import MOST_POINTS, Line, build_lines
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (
@@ -87,7 +88,7 @@ def test_one_record_is_drawn_without_a_change_point(tmp_path: Path) -> None:
     assert [t.caption for t in of_kind(document, Table)] == ["Other metrics", "Runs"]
 
 
-def test_a_broken_record_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
+def test_a_broken_record_is_reported_and_the_rest_is_drawn(tmp_path: Path) -> None:
     write_run(tmp_path, run(Plan()))
     (tmp_path / "records" / "epyc-9654-2c-linux" / "20261121T000000Z-x-1.json").write_text("{")
     document = opened(tmp_path)
@@ -180,7 +181,7 @@ def test_nightly_builds_stand_in_the_order_of_their_nights() -> None:
 
 
 @pytest.mark.parametrize("along", ["time", "release"])
-def test_names_of_nightly_releases_do_not_touch_and_each_is_told_on_hover(
+def test_names_of_nightly_releases_do_not_touch_and_each_is_reported_on_hover(
     tmp_path: Path, along: str
 ) -> None:
     releases = [f"0.28.1.dev{night}+g{night:07x}" for night in range(NIGHTS)]
@@ -224,7 +225,7 @@ def test_a_control_is_no_verdict_among_the_runs(tmp_path: Path) -> None:
     assert plain(build_cell(runs.rows[0][0]).content) == "control"
 
 
-def test_wrong_values_are_told_and_something_valid_is_shown(stepped: Path) -> None:
+def test_wrong_values_are_reported_and_something_valid_is_shown(stepped: Path) -> None:
     query = "testbed=y&version=9&metric=z&build=w&along=v&runs=1&page=2"
     document = opened(stepped, query)
     assert len(document.complaints) == 6  # all but the version, which has no page of its own

@@ -104,7 +104,7 @@ def test_testbeds_say_in_what_they_differ(store: Path) -> None:
     assert plain(paragraph.line).startswith("They differ in cores.")
 
 
-def test_gpus_of_a_testbed_are_told_by_kind(tmp_path: Path) -> None:
+def test_gpus_of_a_testbed_are_reported_by_kind(tmp_path: Path) -> None:
     whole = replace(
         TESTBED,
         id="nvidia-h200-x3",

@@ -85,7 +85,7 @@ def test_runs_that_counted_no_reads_are_not_offered(tmp_path):
     assert list(choices(view(tmp_path))["scenario"].options) == ["smoke/other"]
 
 
-def test_waits_for_a_device_are_told_with_their_kind(tmp_path):
+def test_waits_for_a_device_are_reported_with_their_kind(tmp_path):
     sample = replace(NEW.sites[0], kind="event")
     released = CallSite("(allocator)", 1, 0.0, "allocator")
     write_run(tmp_path, watched(run(), OLD, work(sample, released)))
@@ -97,7 +97,7 @@ def test_waits_for_a_device_are_told_with_their_kind(tmp_path):
     assert notes[PREPARE] == f"{file}:2051"
 
 
-def test_reads_are_told_per_step_by_place_the_largest_change_first(tmp_path):
+def test_reads_are_reported_per_step_by_place_the_largest_change_first(tmp_path):
     write_run(tmp_path, watched(run(), OLD, NEW))
     document = view(tmp_path)
     # 3 trials a side, each of 3 steps.
@@ -127,7 +127,7 @@ def test_phases_of_both_builds_are_drawn_and_told(tmp_path):
     ]
 
 
-def test_steps_are_told_one_by_one(tmp_path):
+def test_steps_are_reported_one_by_one(tmp_path):
     write_run(tmp_path, watched(run(), OLD, NEW))
     document = view(tmp_path)
     reads = chart(document, "Host reads, step by step")
@@ -164,7 +164,7 @@ def test_a_side_alone_still_tells_of_itself(tmp_path):
     assert sites(document) == [["GPUModelRunner._prepare_inputs", "4.00", "1.00 ms"]]
 
 
-def test_machines_are_laid_beside_each_other_only_when_the_reader_chooses_so(tmp_path):
+def test_machines_are_laid_next_to_each_other_only_when_the_reader_chooses_so(tmp_path):
     old, new = one_side(run()), replace(one_side(run(Plan(seed=8))), id="0badcafe")
     new = replace(new, testbed=replace(TESTBED, id="xeon-8c"), started_at=NOW)
     for each in (old, new):

@@ -37,7 +37,7 @@ def test_clean_tree_is_known_by_its_commit(package):
     assert read_revision(package) == {"revision": git(package, "rev-parse", "HEAD")}
 
 
-def test_edited_restored_and_otherwise_edited_trees_are_told_apart(package):
+def test_edited_restored_and_otherwise_edited_trees_are_distinguished(package):
     clean = read_revision(package)
     (package / "engine.py").write_text("a = 2\n")
     edited = read_revision(package)
@@ -105,7 +105,7 @@ def test_same_code_at_two_places_has_one_digest(tmp_path):
     assert tree(tmp_path / "there") == here
 
 
-def test_patched_and_restored_trees_are_told_apart(tmp_path):
+def test_patched_and_restored_trees_are_distinguished(tmp_path):
     released = tree(tmp_path)
     assert tree(tmp_path, engine="a = 3\n") != released
     assert tree(tmp_path) == released

@@ -107,7 +107,7 @@ def test_unsupported_counts_are_named_with_the_reason_and_not_told_as_zero(probe
     assert probe.stop() == {"unsupported": {"steps": reason, "long_steps": reason}}
 
 
-def test_unforeseen_error_is_told_in_one_line_with_its_place(probe):
+def test_unforeseen_error_is_reported_in_one_line_with_its_place(probe):
     Engine().step(SimpleNamespace(rows="nine\nrows"))
     told = probe.stop()["unsupported"]["steps"]
     assert told.startswith("TypeError: ")

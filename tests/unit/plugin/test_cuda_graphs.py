@@ -97,7 +97,7 @@ def seen() -> list[Any]:
     return told
 
 
-def test_observers_see_what_was_captured_beside_what_is_fresh(diary):
+def test_observers_see_what_was_captured_next_to_what_is_fresh(diary):
     model, told = Wrapper(Mode.FULL, diary), seen()
     old, new, attention = Mamba(), Mamba(), object()
     step(mamba=old, attention=attention)

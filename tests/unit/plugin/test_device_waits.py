@@ -238,7 +238,7 @@ def test_other_warnings_are_shown_as_ever(world, probe):
     assert [str(one.message) for one in shown] == ["of another kind"]
 
 
-def test_a_second_start_counts_anew_and_a_stopped_probe_tells_the_same(world, probe):
+def test_a_second_start_counts_again_and_a_stopped_probe_tells_the_same(world, probe):
     def counts_of(waits):
         probe.start()
         step(world, lambda: [world.Tensor().item() for _ in range(waits)])

@@ -258,7 +258,7 @@ def test_a_drafts_builder_is_found_under_each_of_its_names(monkeypatch, module, 
     assert draft_build() == (getattr(holder, owner), name)
 
 
-def test_a_drafts_builder_of_an_unknown_name_is_told(monkeypatch):
+def test_a_drafts_builder_of_an_unknown_name_is_reported(monkeypatch):
     drafting(monkeypatch, "speculator", "DraftModelSpeculator", "_build_something")
     with pytest.raises(AttributeError, match="DraftModelSpeculator does not build"):
         draft_build()

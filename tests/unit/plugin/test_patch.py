@@ -84,7 +84,7 @@ def test_patches_of_one_name_come_out_in_any_order():
     assert vars(Engine)["step"] is before
 
 
-def test_a_name_that_somebody_else_has_patched_is_left_alone(monkeypatch):
+def test_a_name_that_someone_else_has_patched_is_left_alone(monkeypatch):
     patch = Patch(Engine, "step", louder)
     patch.install()
     with monkeypatch.context() as theirs:

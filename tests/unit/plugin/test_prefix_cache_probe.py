@@ -298,7 +298,7 @@ def test_without_a_connector_it_is_both(probe):
     assert told["cached_states_off"] == 2
 
 
-def test_keys_that_the_engine_was_to_have_are_missing_beside_a_connector_too(probe):
+def test_keys_that_the_engine_was_to_have_are_missing_next_to_a_connector_too(probe):
     assert restored(probe, 4, keys=0)["prefix_hit_uncached"] == 4
 
 

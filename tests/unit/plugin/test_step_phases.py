@@ -92,7 +92,7 @@ def test_what_is_no_step_is_not_timed(probe):
     assert probe.stop() == {"phases": {phase: [] for phase in PHASES}}
 
 
-def test_every_step_has_a_time_of_each_phase_and_a_second_start_begins_anew(probe):
+def test_every_step_has_a_time_of_each_phase_and_a_second_start_begins_again(probe):
     runner = Runner()
     for steps in (3, 2):
         probe.start()

@@ -165,7 +165,7 @@ def test_forms_take_turns_and_none_stays_in(made):
     assert step_time_ratio(found, "ours", "stock") == {"ratio": 2.0, "low": 2.0, "high": 2.0}
 
 
-def test_costs_are_told_for_every_pair_that_there_is(made, monkeypatch):
+def test_costs_are_reported_for_every_pair_that_there_is(made, monkeypatch):
     per_step = {"stock": 3.0, "upstream": 4.0, "ours": 4.0}
     monkeypatch.setattr(fix_cost, "count_syncs", lambda *_: per_step)
     forms = {"stock": PatchSet(), "upstream": SlowEngine.patch(), "ours": SlowEngine.patch()}
@@ -197,7 +197,7 @@ def test_only_fixes_of_the_model_runner_in_use_are_measured(monkeypatch, chosen,
     assert ("padded-rows-prefilling" in found) is not is_v2
 
 
-def test_reads_of_the_site_are_told_per_step_and_no_others():
+def test_reads_of_the_site_are_reported_per_step_and_no_others():
     told = {
         "reads_per_step": [3, 4, 3, 4],
         "sites": {

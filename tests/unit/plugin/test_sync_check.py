@@ -21,7 +21,7 @@ def trace():
     return json.loads(TRACE.read_text(encoding="utf-8"))
 
 
-def test_waits_are_told_by_step_and_call(trace):
+def test_waits_are_reported_by_step_and_call(trace):
     first, second = read_steps(trace)
     assert first.waits == {
         "cudaStreamSynchronize": 2,

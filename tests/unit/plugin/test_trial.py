@@ -31,7 +31,7 @@ def not_built():
         ("present", "cannot be taken out of this release"),
     ],
 )
-def test_what_cannot_be_switched_is_told_and_is_no_fault(monkeypatch, tmp_path, state, unseen):
+def test_what_cannot_be_switched_is_reported_and_is_no_fault(monkeypatch, tmp_path, state, unseen):
     stuck = replace(FIXES[FIX], probe=lambda _: Finding(state, "seen"), apply=None, revert=None)
     monkeypatch.setitem(FIXES, FIX, stuck)
     outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(unobservable))
@@ -47,7 +47,7 @@ def test_a_fix_that_can_be_switched_is_looked_at(monkeypatch, tmp_path):
     assert not outcome.ok
 
 
-def test_what_is_not_built_is_told_and_is_no_fault(monkeypatch, tmp_path):
+def test_what_is_not_built_is_reported_and_is_no_fault(monkeypatch, tmp_path):
     monkeypatch.setitem(FIXES, FIX, replace(FIXES[FIX], probe=lambda _: Finding("lacking", "seen")))
     outcome = attempt(Switchboard(SourceTree(tmp_path)), FIX, seen_by(not_built))
     assert outcome == ExerciseOutcome("lacking", ok=True, unseen="this engine has no kernel")

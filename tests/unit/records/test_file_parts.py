@@ -215,7 +215,7 @@ def test_a_value_that_was_changed_is_named_by_the_digest() -> None:
         decode(swapped('"cores": 2', '"cores": 3'), None)
 
 
-def test_a_damaged_value_that_is_refused_by_itself_is_told_with_the_damage() -> None:
+def test_a_damaged_value_that_is_refused_by_itself_is_reported_with_the_damage() -> None:
     with pytest.raises(RecordError, match=r"^testbed\.cores: .*; sha256: the file is not as it wa"):
         decode(swapped('"cores": 2', '"cores": "2"'), None)
 
@@ -230,7 +230,7 @@ def test_a_new_record_does_not_pass_without_its_digest_or_as_an_old_one(version:
 
 
 @pytest.mark.parametrize("change", [b"\r\n", b"\n\n", b" \n"])
-def test_a_record_that_was_laid_out_anew_is_refused(change: bytes) -> None:
+def test_a_record_that_was_laid_out_again_is_refused(change: bytes) -> None:
     with pytest.raises(RecordError, match="sha256: expected"):
         decode(RECORD.replace(b"\n", change), None)
 

@@ -75,7 +75,7 @@ def test_a_line_may_be_stated(text) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "two words", "a/b", "nightly\n", "ü", "x" * 65, "a~b"])
-def test_what_is_no_line_is_told_with_what_was_expected(text) -> None:
+def test_what_is_no_line_is_reported_with_what_was_expected(text) -> None:
     with pytest.raises(ValueError, match="expected 1 to 64 letters, digits and any of"):
         checked_line(text)
 

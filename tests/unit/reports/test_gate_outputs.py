@@ -230,7 +230,7 @@ def test_what_is_missing_is_an_error_and_what_stops_nothing_is_skipped() -> None
     }
 
 
-def test_the_verb_writes_the_file_beside_its_answer(tmp_path) -> None:
+def test_the_verb_writes_the_file_next_to_its_answer(tmp_path) -> None:
     run = replace(a_comparison(GOOD, BAD), started_at=RECENT)
     record, file = str(write_run(tmp_path, run)), tmp_path / "gate.xml"
     answer = CliRunner().invoke(cli, ["gate", record, "--junit", str(file)])

@@ -209,7 +209,7 @@ def test_a_slow_down_of_ten_rows_is_one_row() -> None:
     assert len(rows) == 1
 
 
-def test_a_cause_in_many_scenarios_is_told_once_and_listed_five_times() -> None:
+def test_a_cause_in_many_scenarios_is_reported_once_and_listed_five_times() -> None:
     first, *rows = before_the_fold("dead_in_many")
     assert first.startswith("**The engine died in all 7 scenarios: CUDA error")
     assert rows[5:] == ["and 2 more, in the reports below"]
@@ -269,7 +269,7 @@ def test_the_command_makes_the_trials_that_the_sentence_speaks_of(case) -> None:
             assert max(made) == told
 
 
-def test_the_range_of_commits_is_told_with_its_size_and_a_link() -> None:
+def test_the_range_of_commits_is_reported_with_its_size_and_a_link() -> None:
     text = CASES["nightly"]().page().text
     link = "(https://github.com/vllm-project/vllm/compare/1a2b3c4d5...ffff00001), 7 of them"
     assert text.count(link) == 2, "in the comment, and in the report that is folded away"

@@ -190,7 +190,7 @@ def a_factor(name: str, effect: float, share: float, *, moved: bool) -> Factor:
         ((0.1, 0.0, 0.0), (), "rose by 10.0 %: the cause cannot be told from these trials ("),
     ],
 )
-def test_the_cause_of_a_change_is_told_in_every_form(effects, moved, said) -> None:
+def test_the_cause_of_a_change_is_reported_in_every_form(effects, moved, said) -> None:
     steps, length, occupancy = effects
     whole = (1 + steps) * (1 + length) * (1 + occupancy) - 1
     names = ("engine_step_rate", "acceptance_length", "batch_occupancy")
@@ -286,7 +286,7 @@ def pairs_against_medians() -> Report:
     return build_report(a_comparison({"output_throughput": old}, {"output_throughput": new}))
 
 
-def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> None:
+def test_a_change_that_is_not_of_the_medians_next_to_it_says_of_what_it_is() -> None:
     report = pairs_against_medians()
     (found,) = report.comparisons
     assert format_centers(found) == ("257 tok/s", "256 tok/s")
@@ -301,7 +301,7 @@ def test_a_change_that_is_not_of_the_medians_beside_it_says_of_what_it_is() -> N
     assert PAIRED in narrow
 
 
-def test_a_change_of_the_medians_beside_it_needs_no_words() -> None:
+def test_a_change_of_the_medians_next_to_it_needs_no_words() -> None:
     (found,) = build_report(
         a_comparison({"ttft": noisy(0.04, 12, 0.001)}, {"ttft": noisy(0.05, 12, 0.001, 2)})
     ).comparisons[:1]

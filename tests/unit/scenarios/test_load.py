@@ -194,7 +194,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("right", "wrong", "line"), MISTAKES, ids=[m[2][:60] for m in MISTAKES])
-def test_each_mistake_is_told_in_one_line(tmp_path, right, wrong, line):
+def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     assert right in GOOD
     path, root = write(tmp_path, GOOD.replace(right, wrong, 1))
     with pytest.raises(ScenarioError) as caught:
@@ -202,7 +202,7 @@ def test_each_mistake_is_told_in_one_line(tmp_path, right, wrong, line):
     assert str(caught.value) == f"scenarios/smoke/x.toml: {line}"
 
 
-def test_every_wrong_key_is_told_at_once(tmp_path):
+def test_every_wrong_key_is_reported_at_once(tmp_path):
     text = GOOD.replace("seed = 7", "sed = 7").replace("version = 1", "version = 0")
     path, root = write(tmp_path, text)
     with pytest.raises(ScenarioError) as caught:
@@ -214,7 +214,7 @@ def test_every_wrong_key_is_told_at_once(tmp_path):
     ]
 
 
-def test_every_disagreement_is_told_at_once(tmp_path):
+def test_every_disagreement_is_reported_at_once(tmp_path):
     text = GOOD.replace("max_num_seqs = 16", "max_num_seqs = 2").replace("[1, 2, 4]", "[2, 1]")
     path, root = write(tmp_path, text)
     with pytest.raises(ScenarioError) as caught:
@@ -222,14 +222,14 @@ def test_every_disagreement_is_told_at_once(tmp_path):
     assert len(str(caught.value).splitlines()) == 3
 
 
-def test_a_file_that_is_no_text_is_told(tmp_path):
+def test_a_file_that_is_no_text_is_reported(tmp_path):
     path, root = write(tmp_path, "")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ScenarioError, match=r"^scenarios/smoke/x.toml: expected UTF-8 text"):
         load_scenario(path, root)
 
 
-def test_an_odd_file_name_is_told(tmp_path):
+def test_an_odd_file_name_is_reported(tmp_path):
     path, root = write(tmp_path, GOOD, "smoke/My Case.toml")
     with pytest.raises(ScenarioError, match="lower-case words joined by hyphens"):
         load_scenario(path, root)
@@ -343,7 +343,7 @@ def test_what_changes_in_the_model_changes_here(tmp_path):
         ('"gpu/c"', 'expected a scenario that says everything itself, found "gpu/c"'),
     ],
 )
-def test_who_cannot_be_meant_is_told(tmp_path, named, said):
+def test_who_cannot_be_meant_is_reported(tmp_path, named, said):
     write(tmp_path, GOOD, "smoke/a.toml")
     write(tmp_path, 'like = "smoke/a"\n', "gpu/c.toml")
     path, root = write(tmp_path, f"like = {named}\n", "gpu/b.toml")
@@ -352,7 +352,7 @@ def test_who_cannot_be_meant_is_told(tmp_path, named, said):
     assert str(caught.value) == f"scenarios/gpu/b.toml: like: {said}"
 
 
-def test_what_is_wrong_in_the_model_is_told_once_and_of_its_file(tmp_path):
+def test_what_is_wrong_in_the_model_is_reported_once_and_of_its_file(tmp_path):
     with pytest.raises(ScenarioError) as caught:
         like(tmp_path, "", GOOD.replace("max_num_seqs", "max_num_sequences"))
     lines = str(caught.value).splitlines()
@@ -361,7 +361,7 @@ def test_what_is_wrong_in_the_model_is_told_once_and_of_its_file(tmp_path):
     assert survey(tmp_path / "scenarios").problems == tuple(lines)
 
 
-def test_what_is_wrong_together_is_told_of_the_file_that_says_so(tmp_path):
+def test_what_is_wrong_together_is_reported_the_file_that_says_so(tmp_path):
     with pytest.raises(ScenarioError) as caught:
         like(tmp_path, "[engine]\nmax_num_seqs = 2\n")
     lines = str(caught.value).splitlines()

@@ -148,7 +148,7 @@ def test_a_scenario_may_need_a_gpu(tmp_path, accelerator, cpu):
         ),
     ],
 )
-def test_each_mistake_is_told(tmp_path, text, said):
+def test_each_mistake_is_reported(tmp_path, text, said):
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, text)
     assert str(caught.value).partition("x.toml: ")[2] == said

@@ -336,7 +336,7 @@ ELSEWHERE = [
     [*((right, wrong, f"{KEY}.{line}") for right, wrong, line in MISTAKES), *ELSEWHERE],
     ids=[line[:60] for _, _, line in (*MISTAKES, *ELSEWHERE)],
 )
-def test_each_mistake_is_told_in_one_line(tmp_path, right, wrong, line):
+def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     edited = WAVE.replace(right, wrong, 1) if right in WAVE else WAVE
     text = GOOD.replace(WAVE, edited) if edited != WAVE else GOOD.replace(right, wrong, 1)
     assert text != GOOD
@@ -345,7 +345,7 @@ def test_each_mistake_is_told_in_one_line(tmp_path, right, wrong, line):
     assert str(caught.value) == f"scenarios/x.toml: {line}"
 
 
-def test_no_wave_at_all_is_told(tmp_path):
+def test_no_wave_at_all_is_reported(tmp_path):
     text = GOOD.replace(WAVE, "").replace("seed = 5\n", "seed = 5\nwaves = []\n")
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, text)

@@ -116,7 +116,7 @@ def test_an_excerpt_begins_with_the_root_and_ends_as_the_log_ends() -> None:
 
 
 @pytest.mark.parametrize("ahead", [LAST - 1, LAST, LAST + 1, LAST + 12, LAST + 13])
-def test_no_line_is_told_twice(ahead) -> None:
+def test_no_line_is_reported_twice(ahead) -> None:
     log = "\n".join([f"{CORE}ValueError: shape", *map(str, range(ahead))])
     told = [line for line in excerpt(log, LAST).splitlines() if line != "..."]
     assert len(told) == len(set(told))
@@ -124,6 +124,6 @@ def test_no_line_is_told_twice(ahead) -> None:
     assert told[-1] == str(ahead - 1)
 
 
-def test_a_log_without_an_error_is_told_by_its_end() -> None:
+def test_a_log_without_an_error_is_reported_by_its_end() -> None:
     assert excerpt("".join(f"{n}\n" for n in range(50)), 2) == "48\n49\n"
     assert excerpt("", 2) == ""

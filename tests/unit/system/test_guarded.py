@@ -146,7 +146,7 @@ def test_questions_are_answered(tmp_path):
     process.stop()
 
 
-def test_an_end_without_an_answer_is_told(tmp_path):
+def test_an_end_without_an_answer_is_reported(tmp_path):
     process = ConversingProcess([sys.executable, "-c", "pass"], tmp_path / "log", {})
     with pytest.raises(EOFError):
         process.answer(LIMIT_S)

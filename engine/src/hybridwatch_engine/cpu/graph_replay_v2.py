@@ -2,7 +2,7 @@
 
 V2 captures a closure of its own making: the model over the runner's persistent buffers, under the
 metadata that were built for the capture. So a graph here *is* that closure, called again: it reads
-the same buffers and the same branch structure, whatever the host has built meanwhile. Which batch
+the same buffers and the same branch structure, not what the host has built since. Which batch
 gets which graph, and what is padded, is the release's own code.
 
 One field is the host's on every backend and not the graph's: the plan by which the CPU's attention

@@ -3,7 +3,7 @@
 V2 keeps its books (block tables, slot mappings, positions, drafts) by Triton kernels, and Triton
 has no compiler for CPUs. The interpreter runs the same kernels one program after the other over
 host memory, slowly but to the same end; most launches ``runner_kernels`` takes over. Attention and
-Mamba layers are not touched: on a CPU they call other kernels whatever Triton can do.
+Mamba layers are not touched: on a CPU they do not call Triton kernels.
 
 vLLM asks once whether there is a Triton, while ``vllm.triton_utils`` is imported: a back end called
 ``cpu``, and a distribution called ``vllm`` that says "cpu" in its version. Both are shown to it
@@ -124,7 +124,7 @@ def _compute_log1p() -> None:
 
 
 def _known_as_vllm(original: Callable[[str], str]) -> Callable[[str], str]:
-    """Give the engine's distribution, whatever its own name, a version under the name ``vllm``."""
+    """Give the engine's distribution a version under the name ``vllm``, also under another name."""
 
     def version(distribution_name: str) -> str:
         found = engine_distribution()

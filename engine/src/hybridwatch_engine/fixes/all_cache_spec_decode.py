@@ -30,16 +30,16 @@ def _find_parts(tree: SourceTree) -> dict[str, FunctionNode | None]:
     }
 
 
-def _found(
-    tree: SourceTree, part: str, path: str, tells: Callable[[FunctionNode], bool]
+def _make_finding(
+    tree: SourceTree, part: str, path: str, is_present: Callable[[FunctionNode], bool]
 ) -> Finding:
-    """One part, told by one function, in a release that knows the cache mode ``all`` at all."""
+    """The finding of one part, from one function, in a release that has the cache mode ``all``."""
     function = _find_parts(tree)[part]
     if function is None or not _knows_mode(tree):
         return Finding("not-applicable", f"{_BUILDER} knows no cache mode 'all'")
-    present = tells(function)
-    word = "has" if present else "lacks"
-    return Finding("present" if present else "lacking", f"{path}:{function.lineno} {word} {part}")
+    present = is_present(function)
+    verb = "has" if present else "lacks"
+    return Finding("present" if present else "lacking", f"{path}:{function.lineno} {verb} {part}")
 
 
 def _knows_mode(tree: SourceTree) -> bool:
@@ -62,19 +62,19 @@ def _counts_drafts(function: FunctionNode) -> bool:
 
 def _probe_slots(tree: SourceTree) -> Finding:
     """Look for the speculative blocks in the width of the graph's buffer."""
-    return _found(tree, "slots", _BUILDER, _counts_drafts)
+    return _make_finding(tree, "slots", _BUILDER, _counts_drafts)
 
 
 def _probe_graph_rows(tree: SourceTree) -> Finding:
     """Look for a cut that does not go by tokens."""
-    return _found(
+    return _make_finding(
         tree, "graph rows", _BUILDER, lambda update: not mentions(update, "num_decode_tokens")
     )
 
 
 def _probe_memory(tree: SourceTree) -> Finding:
     """Look for the speculative blocks in the memory of mode ``all``."""
-    return _found(tree, "memory", _SPEC, _counts_drafts)
+    return _make_finding(tree, "memory", _SPEC, _counts_drafts)
 
 
 def _probe_anchor(tree: SourceTree) -> Finding:
@@ -129,7 +129,7 @@ def _cut(rows_of: Callable[[Any], int]) -> Patch:
     """Cut the block indices of a graph's batch to a number of rows.
 
     Args:
-        rows_of: Gets the metadata, tells how many.
+        rows_of: Gets the metadata, returns how many.
     """
     from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
 

@@ -20,7 +20,7 @@ _STEP: ContextVar[tuple[Any, Any] | None] = ContextVar(
 
 
 def probe(tree: SourceTree) -> Finding:
-    """Look at what tells a batch of decodes: its shape alone, or whether it holds a prompt."""
+    """Look at how a batch of decodes is recognized: by its shape alone, or by having no prompt."""
     runner = tree.module(_RUNNER)
     if runner is None:
         return Finding("not-applicable", f"no {_RUNNER}")
@@ -66,7 +66,7 @@ def _holds_prompt(runner: Any, output: Any) -> bool:
 
 
 def _revert() -> PatchSet:
-    """Go by the shape alone, whatever this release calls the last argument."""
+    """Go by the shape alone; releases name the last argument differently."""
     from vllm.v1.worker.gpu import model_runner
 
     def by_shape(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,7 +40,7 @@ def _probe_target(tree: SourceTree) -> Finding:
     ]
     whole = [value for value in passed if isinstance(value, ast.Attribute)]
     state: State = "lacking" if whole or not passed else "present"
-    return Finding(state, f"{_HYBRID}:{prepare.lineno} {_says(state)}")
+    return Finding(state, f"{_HYBRID}:{prepare.lineno} {_describe(state)}")
 
 
 def _probe_draft(tree: SourceTree) -> Finding:
@@ -51,10 +51,10 @@ def _probe_draft(tree: SourceTree) -> Finding:
     parsed = [tree.module(path) for path in files]
     own = any(mentions(module, "draft_max_seq_len") for module in parsed if module is not None)
     state: State = "present" if own else "lacking"
-    return Finding(state, f"{_DRAFT} {_says(state)}")
+    return Finding(state, f"{_DRAFT} {_describe(state)}")
 
 
-def _says(state: State) -> str:
+def _describe(state: State) -> str:
     return f"hands on {'the maximum of the batch' if state == 'present' else 'max_model_len'}"
 
 
@@ -97,10 +97,12 @@ def _apply_draft() -> PatchSet:
         return propose
 
     def longest(speculator: Any, *_: Any, **__: Any) -> int:
-        known = _LONGEST.get()
-        if known is None:  # a graph is captured, for any batch
+        target_length = _LONGEST.get()
+        if target_length is None:  # a graph is captured, for any batch
             return _max_model_len(speculator)
-        return min(known + int(speculator.num_speculative_steps), _max_model_len(speculator))
+        return min(
+            target_length + int(speculator.num_speculative_steps), _max_model_len(speculator)
+        )
 
     return PatchSet(Patch(owner, "propose", remember), *_build_patches(longest, (owner, name)))
 

@@ -64,7 +64,7 @@ class Exercise:
     Attributes:
         observe: ``module:function``, imported when it is called and not by an engine that serves.
             Drives the engine's functions; sees the same again as long as nothing is switched.
-        with_fix: What it must see when the fix is in, whoever put it there.
+        with_fix: What it must see when the fix is in, by the release or by our patch.
         without_fix: What it must see when the fix is out.
     """
 
@@ -79,7 +79,7 @@ class Fix:
 
     Attributes:
         header: For readers.
-        probe: Tells whether a source tree has it.
+        probe: Finds out whether a source tree has it.
         apply: Patches that put it into a release that lacks it; ``None`` when we cannot.
         revert: Patches that take it out of a release that has it; ``None`` when we cannot.
         exercise: How to see it; ``None`` for one that cannot be switched, or by its parts alone.

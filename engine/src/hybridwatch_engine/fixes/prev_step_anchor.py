@@ -25,16 +25,16 @@ _UTILS = "v1/worker/mamba_utils.py"
 _CURRENT: ContextVar[Any] = ContextVar("runner of the metadata build in progress", default=None)
 
 
-def _told_always(tree: SourceTree) -> bool | None:
-    """Whether the counts go to the builder whatever this step has; ``None`` without such code."""
+def _always_passes_counts(tree: SourceTree) -> bool | None:
+    """Whether the counts go to the builder in every step; ``None`` without such code."""
     build = tree.function(_RUNNER, _BUILD)
     if build is None or not mentions(build, "num_accepted_tokens"):
         return None
-    return not mentions(build, "use_spec_decode") or not _asks_for_drafts(tree)
+    return not mentions(build, "use_spec_decode") or not _requires_drafts(tree)
 
 
-def _asks_for_drafts(tree: SourceTree) -> bool:
-    """Whether a step is one of speculation only when it has drafts; 0.32.0 does not ask."""
+def _requires_drafts(tree: SourceTree) -> bool:
+    """Whether only a step with drafts counts as speculation; 0.32.0 does not require drafts."""
     step = tree.function(_RUNNER, _EXECUTE)
     nodes = ast.walk(step) if step else ()
     answers = [node for node in nodes if isinstance(node, ast.Assign)]
@@ -43,8 +43,8 @@ def _asks_for_drafts(tree: SourceTree) -> bool:
 
 
 def _probe_counts(tree: SourceTree) -> Finding:
-    """Look for a hand-over that does not ask whether this step has drafts."""
-    always = _told_always(tree)
+    """Look for a hand-over that does not depend on drafts in this step."""
+    always = _always_passes_counts(tree)
     if always is None:
         return Finding("not-applicable", f"{_RUNNER} tells no accepted counts to Mamba layers")
     when = "in every step" if always else "in steps with drafts alone"
@@ -58,13 +58,13 @@ def _probe_anchor(tree: SourceTree) -> Finding:
         return Finding("not-applicable", f"{_RUNNER} hands over no block of the previous step")
     after = tree.function(_UTILS, "postprocess_mamba_all")
     forgets = after is not None and bool(calls(after, "pop"))
-    if _told_always(tree) and not forgets:
+    if _always_passes_counts(tree) and not forgets:
         return Finding("present", f"{_RUNNER} hands over the block in every step")
     return Finding("lacking", f"{_RUNNER} hands over the block in steps with drafts alone")
 
 
-def _handing_on(*, by_block: bool) -> PatchSet:
-    """Give the Mamba2 builder what it is not told in a step without drafts.
+def _pass_in_every_step(*, by_block: bool) -> PatchSet:
+    """Pass the Mamba2 builder the counts that a step without drafts leaves out.
 
     Args:
         by_block: For mode ``all``, with the block of the previous step; else for the others.
@@ -82,14 +82,14 @@ def _handing_on(*, by_block: bool) -> PatchSet:
 
         return build
 
-    def tell(original: Callable[..., Any]) -> Callable[..., Any]:
+    def pass_counts(original: Callable[..., Any]) -> Callable[..., Any]:
         def build(
             builder: Any, common_prefix_len: int, common_attn_metadata: Any, **kwargs: Any
         ) -> Any:
             runner = _CURRENT.get()
             mode = builder.vllm_config.cache_config.mamba_cache_mode
-            untold = builder.use_spec_decode and kwargs.get("num_accepted_tokens") is None
-            if runner is not None and untold and (mode == "all") == by_block:
+            is_missing = builder.use_spec_decode and kwargs.get("num_accepted_tokens") is None
+            if runner is not None and is_missing and (mode == "all") == by_block:
                 rows = slice(0, common_attn_metadata.num_reqs)
                 kwargs["num_accepted_tokens"] = runner.num_accepted_tokens.gpu[rows]
                 if by_block:
@@ -101,7 +101,7 @@ def _handing_on(*, by_block: bool) -> PatchSet:
 
     return PatchSet(
         Patch(GPUModelRunner, "_build_attention_metadata", remember_runner),
-        Patch(Mamba2AttentionMetadataBuilder, "build", tell),
+        Patch(Mamba2AttentionMetadataBuilder, "build", pass_counts),
     )
 
 
@@ -131,13 +131,13 @@ def _apply_anchor() -> PatchSet:
 
         return postprocess
 
-    hand_on = _handing_on(by_block=True)
-    return PatchSet(*hand_on.patches, Patch(mamba_utils, "postprocess_mamba_all", remember))
+    patches = _pass_in_every_step(by_block=True)
+    return PatchSet(*patches.patches, Patch(mamba_utils, "postprocess_mamba_all", remember))
 
 
 def _apply_counts() -> PatchSet:
     """Hand the counts on in every step."""
-    return _handing_on(by_block=False)
+    return _pass_in_every_step(by_block=False)
 
 
 FIX = Fix(

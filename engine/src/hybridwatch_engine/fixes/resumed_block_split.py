@@ -18,13 +18,13 @@ def probe(tree: SourceTree) -> Finding:
     if split is None:
         return Finding("not-applicable", f"{_SCHEDULER} has no {_SPLIT}")
     for_prompts = mentions(split, "num_output_tokens") or not mentions(split, "num_tokens")
-    word = "prompts" if for_prompts else "whatever is computed"
-    evidence = f"{_SCHEDULER}:{split.lineno} cuts {word} at the ends of blocks"
+    part = "prompts" if for_prompts else "whatever is computed"
+    evidence = f"{_SCHEDULER}:{split.lineno} cuts {part} at the ends of blocks"
     return Finding("lacking" if for_prompts else "present", evidence)
 
 
 def _revert() -> PatchSet:
-    """Leave the chunks of a request that has said something already as the budget makes them."""
+    """Leave the chunks of a request that has output tokens as the budget makes them."""
     from vllm.v1.core.sched.scheduler import Scheduler
 
     def wrap(original: Callable[..., int]) -> Callable[..., int]:

@@ -38,7 +38,7 @@ def probe(tree: SourceTree) -> Finding:
 def _apply() -> PatchSet:
     """Clear the flag of rows of one token behind at least one computed token.
 
-    All tensors read here live in host memory, and nothing is asked of them but the new flags.
+    All tensors read here live in host memory, and only the new flags are computed from them.
     """
     from vllm.v1.attention.backends.mamba_attn import BaseMambaAttentionMetadataBuilder
 

@@ -193,10 +193,10 @@ def _revert_dummy() -> PatchSet:
     """Give dummy runs the rows of the batch before."""
     from vllm.v1.worker.gpu.block_table import BlockTables
 
-    def kept(_: Callable[..., Any]) -> Callable[..., Any]:
+    def make_stale_tables(_: Callable[..., Any]) -> Callable[..., Any]:
         return lambda tables, rows: tuple(table[:rows] for table in tables.input_block_tables)
 
-    return PatchSet(Patch(BlockTables, "get_dummy_block_tables", kept))
+    return PatchSet(Patch(BlockTables, "get_dummy_block_tables", make_stale_tables))
 
 
 def _clear_row(table: Any, row: int) -> None:

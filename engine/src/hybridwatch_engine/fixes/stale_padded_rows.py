@@ -25,7 +25,7 @@ def _revert() -> PatchSet:
     """Leave in a padded row what the batch before had there."""
     from vllm.v1.worker.gpu.block_table import BlockTables
 
-    def kept(original: Callable[..., Any]) -> Callable[..., Any]:
+    def keep_stale_rows(original: Callable[..., Any]) -> Callable[..., Any]:
         def gather(
             tables: Any, requests: Any, num_reqs_padded: int, *args: Any, **kwargs: Any
         ) -> Any:
@@ -38,7 +38,7 @@ def _revert() -> PatchSet:
 
         return gather
 
-    return PatchSet(Patch(BlockTables, "gather_block_tables", kept))
+    return PatchSet(Patch(BlockTables, "gather_block_tables", keep_stale_rows))
 
 
 FIX = Fix(

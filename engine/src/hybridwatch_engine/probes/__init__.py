@@ -1,1 +1,1 @@
-"""Probes: what an engine tells about itself while it works. Each costs nothing while it is off."""
+"""Probes: counts and times of an engine while it works. Each costs nothing while it is off."""

@@ -7,7 +7,7 @@ dummy run, whatever lengths it makes up, must keep no key and no state. Metadata
 just built would be no second opinion: model runner V2 writes them in place, and a row that was not
 cleared is then the same in both.
 
-What is known by name is counted beside it: padded rows that say "prefilling" while Mamba's metadata
+What is known by name is counted as well: padded rows that say "prefilling" while Mamba's metadata
 are built, prompts in a graph of decodes, and the occasions. A rule that had none to break proves
 nothing.
 """
@@ -127,7 +127,7 @@ class ContractProbe(CountingProbe[ContractCounts]):
             REPLAYS.observers.append(self._see_replay)
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell."""
+        """Stop counting and return the counts."""
         if self._see_replay in REPLAYS.observers:
             REPLAYS.observers.remove(self._see_replay)
         return super().stop()

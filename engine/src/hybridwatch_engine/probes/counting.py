@@ -85,7 +85,7 @@ class CountingProbe(Generic[C]):
         self._watch(self._install)
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell.
+        """Stop counting and return the counts.
 
         Returns:
             Each count by its name; or, when the engine could not be watched, ``unsupported`` alone:
@@ -105,10 +105,10 @@ class CountingProbe(Generic[C]):
         self._hooks.install()
 
     def _watch(self, look: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
-        """Look at something of the engine's; what a look raises ends the watch, never the step.
+        """Call ``look``; an error in it ends this probe's counting, never the engine's step.
 
         Returns:
-            What the look gives, ``None`` once the watch has ended.
+            The value of ``look``, ``None`` once counting has ended.
         """
         if self._unsupported is not None:
             return None
@@ -116,16 +116,16 @@ class CountingProbe(Generic[C]):
             return look(*args, **kwargs)
         except UnsupportedError as error:
             self._unsupported = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
+        except Exception as error:  # noqa: BLE001 - the engine must go on
             self._unsupported = _reason(error)
         return None
 
     def _make_hooks(self) -> PatchSet:
-        """What has to be watched; made when the probe is first used, for it needs vLLM."""
+        """The hooks to install; made when the probe is first used, since they need vLLM."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Let go of whatever belongs to the steps seen so far."""
+        """Drop the state of the steps seen so far."""
 
 
 def _reason(error: Exception) -> str:

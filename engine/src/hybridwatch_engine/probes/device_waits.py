@@ -1,14 +1,14 @@
 """Host synchronisations on CUDA: calls in which the host waits for the device, per engine step.
 
-Three ways of seeing them, and no wait is seen by two:
+Three ways of detection, and no wait is counted twice:
 
-- **wrapped calls**: reads, copies, waits for events, streams and devices. Whether one waits is
-  told beforehand from where its tensors live (``wait_rules.py``); how long is measured.
+- **wrapped calls**: reads, copies, waits for events, streams and devices. Whether one waits
+  follows from where its tensors live (``wait_rules.py``); how long is measured.
 - **torch's sync debug mode**: warns of every wait that torch itself begins, with the line of
-  Python that asked for it. It is off inside a wrapped call that counts, and so tells of all
-  others: masks used as an index, ``torch.unique``, and whatever else reads a size from the device.
-  Their time is not known, but for those wrapped to be timed. It does not tell of waits for events
-  and devices, of copies into pageable memory that shall not block, and of other libraries.
+  Python that caused it. It is off inside a wrapped call that counts, and so warns of all others:
+  masks used as an index, ``torch.unique``, and other reads of a size from the device. Their time
+  is not known, except for those wrapped to be timed. It does not warn of waits for events and
+  devices, of non-blocking copies into pageable memory, and of other libraries.
 - **the allocator's statistics**: it waits for all streams before it gives memory back.
 
 ``python -m hybridwatch_engine_lab.studies.sync_check`` holds the counts against the profiler's.
@@ -32,13 +32,14 @@ WARNING: Final = "called a synchronizing CUDA operation"
 """How torch's warning begins (``c10/cuda/CUDAFunctions.cpp``)."""
 
 ALLOCATOR_EVERY: Final = 32
-"""Steps after which the allocator is asked, since its statistics cost tens of microseconds: the
-step that its waits are put down to may be up to 31 steps too late."""
+"""Steps between two reads of the allocator's statistics, which cost tens of microseconds: its waits
+may be attributed to a step up to 31 steps too late."""
 
 _SILENT, _WARN = 0, 1
-_UNHEARD: Final = frozenset({"event", "device"})
-"""Kinds of waits that the debug mode never warns of. It is one for all threads, and a thread that
-waits for an event, as one beside the engine's may for most of a step, must not silence others."""
+_UNWARNED: Final = frozenset({"event", "device"})
+"""Kinds of waits that the debug mode never warns of. The mode is one for all threads, and a thread
+that waits for an event, as another than the engine's may for most of a step, must not silence
+others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Wrapped:
     Attributes:
         function: Where it is.
         kind: What a wait in it is called.
-        rule: Tells beforehand whether a call waits; ``None`` when only the debug mode can tell.
+        rule: Decides beforehand whether a call waits; ``None`` when only the debug mode knows.
     """
 
     function: Function
@@ -106,11 +107,11 @@ class DeviceWaitsProbe:
             self._hooks = self._make_hooks(self._surface)
         self._hooks.install()
         if self._mode == _SILENT:
-            self._listen(self._surface)
+            self._watch_warnings(self._surface)
         self._allocator_syncs = self._surface.allocator_syncs()
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell.
+        """Stop counting and return the counts.
 
         Returns:
             ``reads_per_step``: number of waits of each engine step, in order; ``sites``: number of
@@ -122,7 +123,7 @@ class DeviceWaitsProbe:
             that make no steps, in none of the others.
         """
         if self._surface is not None and self._mode == _WARN:
-            self._ask_allocator()
+            self._read_allocator()
             self._mode = _SILENT
             self._surface.warn_on_sync(_SILENT)
             self._caught.__exit__(None, None, None)
@@ -130,24 +131,24 @@ class DeviceWaitsProbe:
             self._hooks.remove()
         return self._times.summary()
 
-    def _listen(self, surface: Surface) -> None:
+    def _watch_warnings(self, surface: Surface) -> None:
         """Hear torch's warnings, every one of them, and leave other warnings alone."""
         self._caught = warnings.catch_warnings()
         self._caught.__enter__()
         warnings.filterwarnings("always", message=WARNING)
-        warnings.showwarning = self._heard(warnings.showwarning)
+        warnings.showwarning = self._note_warning(warnings.showwarning)
         self._mode = _WARN
         surface.warn_on_sync(_WARN)
 
-    def _heard(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _note_warning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def showwarning(message: Any, category: Any, file: str, line: int, *more: Any) -> None:
             if not str(message).startswith(WARNING):
                 original(message, category, file, line, *more)
                 return
             thread = get_ident()
             if thread in self._inside:
-                heard = self._inside[thread]
-                self._inside[thread] = None if heard is None else heard + 1
+                warned = self._inside[thread]
+                self._inside[thread] = None if warned is None else warned + 1
             elif self._times.counts:
                 caller = _frame_at(sys._getframe(1), file, line)  # noqa: SLF001
                 self._times.add(name_site(caller), "other", None)
@@ -156,8 +157,10 @@ class DeviceWaitsProbe:
 
     def _make_hooks(self, surface: Surface) -> PatchSet:
         waits = [
-            Patch(*one.function, self._counted(one) if one.rule else self._timed(one))
-            for one in surface.wrapped
+            Patch(
+                *wrapped.function, self._counted(wrapped) if wrapped.rule else self._timed(wrapped)
+            )
+            for wrapped in surface.wrapped
         ]
         begin = [Patch(*function, self._step) for function in surface.steps]
         return PatchSet(*begin, *(Patch(*end, self._end) for end in surface.ends), *waits)
@@ -167,7 +170,7 @@ class DeviceWaitsProbe:
             if not is_step(scheduled, kwargs):
                 return original(runner, scheduled, *args, **kwargs)
             if len(self._times.counts) % ALLOCATOR_EVERY == ALLOCATOR_EVERY - 1:
-                self._ask_allocator()
+                self._read_allocator()
             self._times.begin_step(self._clock())
             return self._of_step(original, runner, scheduled, *args, **kwargs)
 
@@ -185,9 +188,9 @@ class DeviceWaitsProbe:
         finally:
             self._times.extend_step(self._clock())
 
-    def _counted(self, one: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Wrap what is known beforehand to wait or not to."""
-        kind, rule, heard = one.kind, one.rule, one.kind not in _UNHEARD
+    def _counted(self, wrapped: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Wrap a function of which a rule says beforehand whether a call waits."""
+        kind, rule, warned = wrapped.kind, wrapped.rule, wrapped.kind not in _UNWARNED
         assert rule is not None  # noqa: S101 - what has none goes to the other wrapper
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,14 +200,14 @@ class DeviceWaitsProbe:
                     return original(*args, **kwargs)
                 site = name_site(sys._getframe(1))  # noqa: SLF001
                 self._inside[thread] = None
-                if heard:
+                if warned:
                     self._warn(_SILENT)  # a warning costs more than many a wait
                 begin = self._clock()
                 try:
                     return original(*args, **kwargs)
                 finally:
                     end = self._clock()
-                    if heard:
+                    if warned:
                         self._warn(self._mode)
                     del self._inside[thread]
                     self._times.add(site, kind, end - begin)
@@ -214,9 +217,9 @@ class DeviceWaitsProbe:
 
         return wrap
 
-    def _timed(self, one: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Wrap what waits or not for reasons of its own, to time it should it be warned of."""
-        kind = one.kind
+    def _timed(self, wrapped: Wrapped) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Wrap a function without a rule, to time the calls that the debug mode warns of."""
+        kind = wrapped.kind
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
@@ -230,8 +233,8 @@ class DeviceWaitsProbe:
                     return original(*args, **kwargs)
                 finally:
                     end = self._clock()
-                    if heard := self._inside.pop(thread):
-                        self._times.add(name_site(caller), kind, end - begin, heard)
+                    if warned := self._inside.pop(thread):
+                        self._times.add(name_site(caller), kind, end - begin, warned)
                         self._times.extend_step(end)
 
             return call
@@ -242,8 +245,8 @@ class DeviceWaitsProbe:
         if self._surface is not None:
             self._surface.warn_on_sync(mode)
 
-    def _ask_allocator(self) -> None:
-        """Put down what the allocator has waited for since it was last asked."""
+    def _read_allocator(self) -> None:
+        """Count the allocator's waits since its statistics were last read."""
         if self._surface is None or not self._times.counts:
             return
         known, self._allocator_syncs = self._allocator_syncs, self._surface.allocator_syncs()

@@ -1,9 +1,8 @@
-"""Host synchronisations: what an engine step waits for, or on a CPU what it reads of tensors.
+"""Host synchronisations: an engine step's waits for the device, or on a CPU its reads of tensors.
 
-On a GPU each read waits for the device when the tensor lives there (``device_waits.py``). A CPU
-engine cannot tell which would, so every read counts, wherever the tensor lives; the count is exact,
-and its call site and how long it took are kept. What Python code does is seen; kernels and compiled
-extensions are not.
+On a GPU a read waits if the tensor lives on the device (``device_waits.py``). On a CPU it is not
+known which reads would wait, so every read counts; the count is exact, with call sites and times.
+Reads by Python code are seen, those by kernels and compiled extensions are not.
 """
 
 import sys
@@ -40,7 +39,7 @@ class HostReadsProbe:
         self._hooks.install()
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell.
+        """Stop counting and return the counts.
 
         Returns:
             ``reads_per_step``: a count for each engine step, in order; ``sites``: number of reads
@@ -105,7 +104,7 @@ class HostSyncProbe:
         self._form.start()
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell what the form tells."""
+        """Stop counting and return the counts of the device's form."""
         return (self._form or HostReadsProbe()).stop()
 
 

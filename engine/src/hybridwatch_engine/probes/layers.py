@@ -5,7 +5,7 @@ of several kinds share the memory of a block, and each of them sees its own part
 
 On a CPU a graph replays what was captured of its recurrent layers and nothing else
 (``cpu/graph_replay.py``). One that captured none runs as an engine without graphs does, and says
-the same tokens whatever is wrong.
+the same tokens, right or wrong.
 
 Layers of a draft and Mamba layers of the target share their memory, block by block; the cache
 groups keep apart only because each has block ids of its own. Every pass of the drafter is looked at
@@ -120,7 +120,7 @@ class ReplayedLayersProbe(CountingProbe[ReplayedLayerCounts]):
             REPLAYS.observers.append(self._see)
 
     def stop(self) -> dict[str, int]:
-        """Stop counting and tell."""
+        """Stop counting and return the counts."""
         if self._see in REPLAYS.observers:
             REPLAYS.observers.remove(self._see)
         return super().stop()
@@ -179,7 +179,7 @@ class DraftWritesProbe(CountingProbe[DraftWriteCounts]):
     def _see_slots(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def get_slot_mapping(drafter: Any, *args: Any, **kwargs: Any) -> Any:
             slots_of_layers = original(drafter, *args, **kwargs)
-            # A dummy run drafts for nobody.
+            # A dummy run drafts for no request.
             if self._runner is not None and slots_of_layers:
                 self._watch(self._count, self._runner, drafter, slots_of_layers)
             return slots_of_layers

@@ -1,10 +1,10 @@
 """The contract probe of model runner V2: metadata speaks of no longer sequence than the batch has.
 
-``max_seq_len`` tells an attention backend how far it may have to read: to the end of the longest
+``max_seq_len`` is how far an attention backend may have to read: to the end of the longest
 sequence of the batch for the target, and as many tokens further as there are speculative steps for
 the draft, never behind the longest sequence that the engine takes. What goes beyond is counted in
 tokens, exactly, each time metadata is built. How long a sequence is the host knows from above only:
-drafts that will be rejected count until the device has told.
+drafts that will be rejected count until the device reports them.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class _Need:
 
 
 class MaxSeqLenProbe(CountingProbe[MaxSeqLenCounts]):
-    """Counts tokens that nobody has, while it is on."""
+    """Counts tokens beyond the longest sequence, while it is on."""
 
     def __init__(self) -> None:
         super().__init__(MaxSeqLenCounts)
@@ -64,7 +64,7 @@ class MaxSeqLenProbe(CountingProbe[MaxSeqLenCounts]):
         return PatchSet(
             *(Patch(*function, self._see_target) for function in target_builds()),
             Patch(*draft_build(), self._see_draft),
-            # Behind whatever a fix does to the metadata on its way here.
+            # Innermost, so that a fix has changed the metadata before.
             Patch(attn_utils, "CommonAttentionMetadata", self._see_metadata),
         )
 

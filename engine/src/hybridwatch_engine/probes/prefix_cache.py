@@ -1,17 +1,17 @@
-"""The probe of the prefix cache: what prompts ask of it, what it has, and what it hands out.
+"""The probe of the prefix cache: lookups, hits, and the states behind them.
 
-It looks on at the scheduler, where the books of the cache are kept: both model runners are alike to
-it. Three rules:
+It watches the scheduler, which manages the cache, so it is the same for both model runners. Three
+rules:
 
-* what a request is spared is in the cache for every kind of layer: the keys of all attention blocks
-  and one Mamba state at the end (``prefix_hit_uncached``);
-* a Mamba state that is kept for the end of a block was written there (``cached_states_off``);
-* a prompt that is asked word for word once more finds a Mamba state wherever attention finds its
-  keys (``repeats_missed``).
+* a hit is in the cache for every kind of layer: the keys of all attention blocks and one Mamba
+  state at its end (``prefix_hit_uncached``);
+* a Mamba state that is cached for the end of a block was written there (``cached_states_off``);
+* the same prompt sent again hits a Mamba state wherever attention hits its keys
+  (``repeats_missed``).
 
-The last one holds as long as nothing was thrown out, and before 0.32.0 not for prompts that end
-with a block: a repeat goes on from the block before the last one, and no step ended there. Releases
-before 0.26.0 cannot ask one kind of layer by itself; of them the counts that need it are left out.
+The last one holds as long as nothing was evicted, and before 0.32.0 not for prompts that end with a
+block: a repeat continues from the block before the last one, and no step ended there. Releases
+before 0.26.0 have no lookup by kind of layer; for them the counts that need it are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
 
 _BY_KIND: Final = ("prefix_tokens_attention", "prefix_tokens_mamba", "repeats_missed")
-"""Counts that need each kind of layer to be asked by itself."""
+"""Counts that need a lookup for each kind of layer."""
 
 
 @dataclass(slots=True)
@@ -38,9 +38,9 @@ class PrefixCacheCounts:
             do without the last block that they find: it is computed again for the head.
         prefix_tokens_mamba: Tokens up to the deepest Mamba state that is kept.
         prefix_hit_uncached: Tokens of hits that some kind of layer does not have. Where a KV
-            connector has more of a prompt it brings the state, and the keys alone are asked for.
+            connector has more of a prompt it brings the state, and only the keys must be cached.
         external_tokens: Tokens that a KV connector restores.
-        repeats: Prompts that another request had computed before, word for word.
+        repeats: Prompts that another request had computed before, token for token.
         repeats_missed: Tokens of these whose keys were found, and that are computed all the same.
         states_cached: Mamba states that the cache began to keep in mode ``align``, of each group.
         cached_states_off: Of these, states that were not written at the end of their block.
@@ -62,9 +62,9 @@ class PrefixCacheCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """What one request was told: the counts of this name, of this request alone."""
+    """The last lookup of one request; its counts are those of ``PrefixCacheCounts``."""
 
-    asked: int
+    prompt_tokens: int
     hit: int
     attention: int
     mamba: int
@@ -89,18 +89,20 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
         self._restored = 0
 
     def stop(self) -> dict[str, Any]:
-        """Stop counting and tell; each request counts as it was looked up last."""
+        """Stop counting and return the counts; of each request the last lookup counts."""
         counts, lookups = self._counts, self._lookups.values()
-        counts.prefix_tokens_asked = sum(one.asked for one in lookups)
-        counts.prefix_tokens_hit = sum(one.hit for one in lookups)
-        counts.prefix_tokens_attention = sum(one.attention for one in lookups)
-        counts.prefix_tokens_mamba = sum(one.mamba for one in lookups)
-        counts.prefix_hit_uncached = sum(one.uncached for one in lookups)
-        counts.repeats = sum(one.is_repeat for one in lookups)
-        counts.repeats_missed = sum(one.missed for one in lookups)
+        counts.prefix_tokens_asked = sum(lookup.prompt_tokens for lookup in lookups)
+        counts.prefix_tokens_hit = sum(lookup.hit for lookup in lookups)
+        counts.prefix_tokens_attention = sum(lookup.attention for lookup in lookups)
+        counts.prefix_tokens_mamba = sum(lookup.mamba for lookup in lookups)
+        counts.prefix_hit_uncached = sum(lookup.uncached for lookup in lookups)
+        counts.repeats = sum(lookup.is_repeat for lookup in lookups)
+        counts.repeats_missed = sum(lookup.missed for lookup in lookups)
         counts.resumed_chunks = len(self._resumed)
-        told = super().stop()
-        return told if _asks_by_kind() else {k: told[k] for k in told if k not in _BY_KIND}
+        totals = super().stop()
+        return (
+            totals if _has_hits_by_kind() else {k: totals[k] for k in totals if k not in _BY_KIND}
+        )
 
     def _forget(self) -> None:
         self._lookups, self._first, self._resumed, self._evicted = {}, {}, set(), False
@@ -110,7 +112,7 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
         from vllm.v1.core.kv_cache_manager import KVCacheManager
         from vllm.v1.core.single_type_kv_cache_manager import MambaManager
 
-        # With a KV connector another one is asked first, from 0.27.1 on.
+        # With a KV connector another one is called first, from 0.27.1 on.
         lookups = ("get_computed_blocks", "get_computed_blocks_for_connector")
         return PatchSet(
             *(
@@ -165,13 +167,15 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
             self._lookups[request.request_id] = replace(found, uncached=uncached)
 
     def _note_lookup(self, coordinator: Any, request: Any, answer: Sequence[Any]) -> None:
-        """Note what a request was told; it is looked up again until there is room for it."""
+        """Note a request's lookup; it is looked up again until there is room for it."""
         if request.num_preemptions or not hasattr(coordinator, "attention_groups"):
             return  # without a prefix cache, or with one kind of layer, no groups are reconciled
         blocks, hit = answer[0].blocks, int(answer[1])
-        attention, mamba = _found_by_kind(coordinator, request) if _asks_by_kind() else (0, 0)
+        attention, mamba = (
+            _find_hits_by_kind(coordinator, request) if _has_hits_by_kind() else (0, 0)
+        )
         self._lookups[request.request_id] = _Lookup(
-            asked=request.num_prompt_tokens,
+            prompt_tokens=request.num_prompt_tokens,
             hit=hit,
             attention=attention,
             mamba=mamba,
@@ -218,7 +222,7 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
         for index in range(before, min(after, len(blocks))):
             if blocks[index].is_null or blocks[index].block_hash is None:
                 continue
-            # From 0.32.0 on a block may be kept for an end that its place does not tell.
+            # From 0.32.0 on a block may be cached for an end that does not follow from its place.
             named = getattr(blocks[index], "block_hash_num_tokens", None)
             last = named or (index + 1) * manager.block_size
             passed = start < last < end and last != _stored_amid(manager, request)
@@ -226,7 +230,7 @@ class PrefixCacheProbe(CountingProbe[PrefixCacheCounts]):
             self._counts.cached_states_off += passed
 
 
-def _asks_by_kind() -> bool:
+def _has_hits_by_kind() -> bool:
     from vllm.v1.core.kv_cache_coordinator import HybridKVCacheCoordinator
 
     return hasattr(HybridKVCacheCoordinator, "find_longest_cache_hit_per_group")
@@ -235,8 +239,8 @@ def _asks_by_kind() -> bool:
 def _keeps_block_before_last() -> bool:
     """Whether a state is kept where a repeat of a prompt that ends with a block goes on.
 
-    The scheduler asks one function where that is; what it says of a prompt of two blocks with a
-    draft head, for which attention does without one of the two, tells the releases apart.
+    The scheduler gets this position from one function. Its answer for a prompt of two blocks with
+    a draft head, where attention does without one of the two, distinguishes the releases.
     """
     from vllm.v1 import kv_cache_interface
 
@@ -244,8 +248,8 @@ def _keeps_block_before_last() -> bool:
     return position is not None and position(2, 1, True) == 1
 
 
-def _found_by_kind(coordinator: Any, request: Any) -> tuple[int, int]:
-    """What attention and Mamba layers have of a prompt, each asked by itself."""
+def _find_hits_by_kind(coordinator: Any, request: Any) -> tuple[int, int]:
+    """Tokens of a prompt that attention layers and Mamba layers have in the cache."""
     from vllm.v1.kv_cache_interface import FullAttentionSpec, MambaSpec
 
     _, hits = coordinator.find_longest_cache_hit_per_group(

@@ -1,8 +1,8 @@
-"""Whether requests get on: who loses blocks, stalls or starves, and what is cached unwritten.
+"""The probe of progress: requests that are preempted, stall or starve, and unwritten cached blocks.
 
-It looks at the scheduler, so it runs where that is, maybe in another process than the workers
-(``scheduler_side``). Nothing of it hangs on the clock: a request that waits for others is in
-order, however long; one that is computed again and again and never gets further is not.
+It watches the scheduler, so it runs in the scheduler's process, which may be another than the
+workers' (``scheduler_side``). It does not depend on the clock: a request may wait for others for
+any time; one that is computed again and again without getting further has stalled.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ class ProgressCounts:
         preemptions: Times that a running request lost its cache blocks and had to begin again.
         requests_stalled: Requests that got tokens computed in ``STUCK_AFTER`` steps and had no more
             of them at the end than ever before; and those that were waiting or running when as many
-            steps in a row computed nothing for anybody. (One that was preempted computes its tokens
+            steps in a row computed nothing for any request. (A preempted one computes its tokens
             again, in as many steps as before; no scenario's prompt needs so many.)
         requests_starved: Requests that ``STUCK_AFTER`` steps in a row gave no token, though tokens
             of the budget were left over, a row was free and so were blocks for all of it, while
@@ -60,7 +60,7 @@ class _Course:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _StepState:
     """What belongs to the steps seen so far.
 
     Attributes:
@@ -80,10 +80,10 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
 
     def __init__(self) -> None:
         super().__init__(ProgressCounts)
-        self._seen = _Seen()
+        self._state = _StepState()
 
     def _forget(self) -> None:
-        self._seen = _Seen()
+        self._state = _StepState()
 
     def _make_hooks(self) -> PatchSet:
         from vllm.v1.core.block_pool import BlockPool
@@ -97,7 +97,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
 
     def _see_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            self._seen.registered.clear()
+            self._state.registered.clear()
             before = self._watch(_computed, scheduler)
             scheduled = original(scheduler, *args, **kwargs)
             self._watch(self._count, scheduler, scheduled, before)
@@ -122,7 +122,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
     def _note(
         self, request: Any, blocks: Any, num_cached_blocks: int, num_full_blocks: int, **_: Any
     ) -> None:
-        noted = self._seen.registered.setdefault(request.request_id, [])
+        noted = self._state.registered.setdefault(request.request_id, [])
         for block in blocks[num_cached_blocks:num_full_blocks]:
             if block.block_hash is not None and not block.is_null:
                 noted.append((block, block.block_hash))
@@ -135,7 +135,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
                 self._advance(name, request.num_computed_tokens)
             elif before.get(name) and not request.num_computed_tokens:
                 # Preempted by this step: what it registered for the request is not computed.
-                registered = self._seen.registered.get(name, ())
+                registered = self._state.registered.get(name, ())
                 self._counts.unwritten_blocks_cached += sum(
                     block.block_hash == hash_ for block, hash_ in registered
                 )
@@ -143,7 +143,7 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
         self._count_left_out(scheduler, tokens)
 
     def _advance(self, name: str, computed: int) -> None:
-        course = self._seen.courses.setdefault(name, _Course())
+        course = self._state.courses.setdefault(name, _Course())
         if computed > course.best:
             course.best, course.idle = computed, 0
             return
@@ -156,18 +156,18 @@ class ProgressProbe(CountingProbe[ProgressCounts]):
 
         names = [name for name, request in _requests(scheduler) if _could_go_on(request)]
         if computed or not names or scheduler.pause_state != PauseState.UNPAUSED:
-            self._seen.empty = 0
+            self._state.empty = 0
             return
-        self._seen.empty += 1
+        self._state.empty += 1
         for name in names:
-            self._stall(self._seen.courses.setdefault(name, _Course()), self._seen.empty)
+            self._stall(self._state.courses.setdefault(name, _Course()), self._state.empty)
 
     def _count_left_out(self, scheduler: Any, tokens: dict[str, int]) -> None:
         """Count those that others' tokens kept from theirs, step by step."""
         has_left = 0 < sum(tokens.values()) < scheduler.max_num_scheduled_tokens
         passed_over = {one.request_id for one in _next_ones(scheduler)} if has_left else set()
         for name, request in _requests(scheduler):
-            course = self._seen.courses.setdefault(name, _Course())
+            course = self._state.courses.setdefault(name, _Course())
             is_left_out = name in passed_over - tokens.keys() and _has_blocks(scheduler, request)
             course.left_out = course.left_out + 1 if is_left_out else 0
             if course.left_out >= STUCK_AFTER and not course.starved:
@@ -211,7 +211,7 @@ def _next_ones(scheduler: Any) -> Iterator[Any]:
 
 
 def _has_blocks(scheduler: Any, request: Any) -> bool:
-    """Whether there is a free block for every block of a request, whatever it holds already."""
+    """Whether there are free blocks for a whole request, those that it holds already included."""
     sizes = [group.kv_cache_spec.block_size for group in scheduler.kv_cache_config.kv_cache_groups]
     most = request.num_tokens_with_spec + scheduler.num_spec_tokens
     needed = sum(most // size + 1 + scheduler.num_spec_tokens for size in sizes)

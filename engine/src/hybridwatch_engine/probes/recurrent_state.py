@@ -2,9 +2,9 @@
 
 A step leaves each request's recurrent state in some slot, with speculation one slot for each token.
 How many drafts were accepted says which of them counts; where the next step reads follows from
-rebuilt metadata. The two are compared by content, for every recurrent layer, so whatever
-comes between (a wrong slot, a wrong column of the block table, another request's write) is seen, in
-any cache mode and whatever the text.
+rebuilt metadata. The two are compared by content, for every recurrent layer. So every fault between
+them (a wrong slot, a wrong column of the block table, another request's write) is seen, in any
+cache mode and for any text.
 
 Two more rules with ``mamba_cache_mode="all"``: a block that is full holds the state at its end, for
 that is what the prefix cache hands out; and no request needs more slots than are reserved for it.
@@ -88,8 +88,8 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
             ):  # V2's; those of V1, which build metadata too, come not here
                 return original(runner, scheduler_output, *args, **kwargs)
             self._runner, self._groups = runner, []
-            # What the builders are told says the same up to 0.31.0; from 0.32.0 on it is the same
-            # in every step of an engine that speculates.
+            # The builders' arguments say the same up to 0.31.0; from 0.32.0 on they are the same in
+            # every step of an engine that speculates.
             self._drafts = bool(scheduler_output.scheduled_spec_decode_tokens)
             try:
                 return original(runner, scheduler_output, *args, **kwargs)

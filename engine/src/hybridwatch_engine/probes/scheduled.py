@@ -85,7 +85,7 @@ class ScheduledRequests:
                 prompt = self._rows[request].prompt if request in self._rows else 0
                 self._rows[request] = ScheduledRow(_added((), blocks), computed, prompt)
             elif request in self._rows:
-                self._rows[request] = _gone_on(self._rows[request], blocks, computed)
+                self._rows[request] = _advance(self._rows[request], blocks, computed)
         drafts = output.scheduled_spec_decode_tokens
         for request, tokens in output.num_scheduled_tokens.items():
             if request in self._rows:
@@ -98,7 +98,7 @@ class ScheduledRequests:
         }
 
 
-def _gone_on(
+def _advance(
     row: ScheduledRow, blocks: Iterable[Iterable[int]] | None, computed: int
 ) -> ScheduledRow:
     rejected = row.length - computed

@@ -1,4 +1,4 @@
-"""Recurrent layers that share a block table, and where their states lie, whatever their family.
+"""Recurrent layers that share a block table, and where their states lie, for every family.
 
 Each family has metadata of its own. The rules of Mamba and of short convolutions are those of
 ``model_executor/layers/mamba/mamba_mixer2.py conv_ssm_forward``. In mode
@@ -31,7 +31,7 @@ def builder_classes() -> tuple[type, type]:
 
 
 def require_known_builders(runner: Any) -> None:
-    """Refuse an engine that has recurrent layers whose metadata nobody here can read.
+    """Refuse an engine that has recurrent layers whose metadata cannot be read here.
 
     Raises:
         UnsupportedError: With a layer and what builds its metadata.

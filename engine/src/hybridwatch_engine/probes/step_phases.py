@@ -28,7 +28,7 @@ class MetadataTimeProbe:
         self._hooks.install()
 
     def stop(self) -> dict[str, list[float]]:
-        """Stop and tell: ``seconds``, one value per build, in order."""
+        """Stop timing and return ``seconds``, one value per build, in order."""
         if self._hooks is not None:
             self._hooks.remove()
         return {"seconds": [time / 1e9 for time in self._times_ns]}
@@ -45,14 +45,14 @@ class MetadataTimeProbe:
 
 
 PHASES = ("prepare", "metadata", "forward", "sample", "draft", "rest")
-"""In the order in which a step goes through them; "rest" is whatever is none of the others."""
+"""In the order of a step; "rest" is the time of no other phase."""
 
 
 class StepPhasesProbe:
     """Times the phases of every engine step while it is on.
 
     Args:
-        clock: Tells the time, in nanoseconds.
+        clock: Returns the time, in nanoseconds.
     """
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
@@ -70,7 +70,7 @@ class StepPhasesProbe:
         self._hooks.install()
 
     def stop(self) -> dict[str, dict[str, list[float]]]:
-        """Stop and tell: ``phases``, by name the seconds of each step, in order."""
+        """Stop timing and return ``phases``, by name the seconds of each step, in order."""
         if self._hooks is not None:
             self._hooks.remove()
         seconds = {phase: [step[phase] / 1e9 for step in self._steps] for phase in PHASES}

@@ -3,12 +3,12 @@
 A rule gets the arguments of a call beforehand. A read of one value, ``nonzero`` and every blocking
 copy between host and device go through ``memcpy_and_sync``, which waits for the stream
 (``c10/cuda/CUDAFunctions.h``, as in torch 2.13; pytorch#62092 lists what calls it). A tensor that
-lives on the host is read without waiting for anybody.
+lives on the host is read without a wait.
 
-``torch.Event`` is a static type of C, whose methods nobody can replace, and a wait for one of its
-events is told by nothing else: torch's sync debug mode leaves events out. So on a CUDA engine the
-name stands for a subclass that adds nothing, as ``torch.cuda.Event`` is one. Only events made
-afterwards are of it, so this comes before the engine makes its own.
+``torch.Event`` is a static type of C, whose methods cannot be replaced, and torch's sync debug mode
+does not report waits for events. So on a CUDA engine the name is replaced by a subclass that adds
+nothing, as ``torch.cuda.Event`` is one. Only events made afterwards are of the subclass, so this
+happens before the engine makes its own.
 """
 
 import sys
@@ -31,7 +31,7 @@ def name_site(caller: FrameType) -> str:
 
 @cache
 def _relative(file: str) -> str:
-    """Name a file from where it is imported: the same on every machine, and nobody's folders."""
+    """Name a file by its path of import, which is the same on every machine."""
     path = PurePath(file)
     folders = [PurePath(folder) for folder in sys.path if folder]
     inside = [path.relative_to(folder) for folder in folders if path.is_relative_to(folder)]
@@ -74,36 +74,36 @@ class WaitTimes:
         self._thread = 0
 
     def begin_step(self, now_ns: int) -> None:
-        """From now on whatever this thread waits for belongs to a new step."""
+        """Begin a step of this thread: its waits from now on belong to it."""
         self._thread = get_ident()
         self.counts.append(0)
         self._waited_ns.append(0)
         self._spans_ns.append((now_ns, now_ns))
 
     def extend_step(self, now_ns: int) -> None:
-        """Say that this thread has still worked on its step until now."""
+        """Extend this thread's step until now."""
         if self.counts and get_ident() == self._thread:
             self._spans_ns[-1] = self._spans_ns[-1][0], now_ns
 
-    def add(self, site: str, kind: str, taken_ns: int | None, number: int = 1) -> None:
-        """Write waits of this thread down.
+    def add(self, site: str, kind: str, duration_ns: int | None, number: int = 1) -> None:
+        """Count waits of this thread.
 
         Args:
-            site: Who waited.
-            kind: What for.
-            taken_ns: How long; ``None`` when nobody could tell.
-            number: How many waits that were.
+            site: Name of the line that waited.
+            kind: What it waited for.
+            duration_ns: How long; ``None`` if not known.
+            number: How many waits.
         """
         if get_ident() != self._thread:
             self._others += number
-            self._others_ns += taken_ns or 0
+            self._others_ns += duration_ns or 0
             return
         self.counts[-1] += number
-        self._waited_ns[-1] += taken_ns or 0
+        self._waited_ns[-1] += duration_ns or 0
         self._sites[site] += number
-        self._times_ns[site] += taken_ns or 0
+        self._times_ns[site] += duration_ns or 0
         self._kinds[site][kind] += number
-        self._untimed += number if taken_ns is None else 0
+        self._untimed += number if duration_ns is None else 0
 
     def summary(self) -> dict[str, Any]:
         """Everything, in seconds; the keys are explained at ``DeviceWaitsProbe.stop``."""
@@ -138,43 +138,41 @@ def finds_nonzero(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def converts(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """``Tensor.to`` waits when it crosses between host and device, unless told not to block.
+    """``Tensor.to`` waits when it crosses between host and device, unless it is non-blocking.
 
-    A copy to the host that shall not block gets pinned memory from torch.
+    A non-blocking copy to the host gets pinned memory from torch.
     """
     source, *rest = args
     target = _device_type(kwargs.get("device", kwargs.get("other", rest[0] if rest else None)))
     if target not in {"cpu", "cuda"} or (target == "cuda") == source.is_cuda:
         return False
-    return not _is_told_not_to_block(rest, kwargs) and source.numel() > 0
+    return not _is_non_blocking(rest, kwargs) and source.numel() > 0
 
 
 def uploads(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """``Tensor.cuda`` waits when the tensor is on the host, unless told not to block."""
+    """``Tensor.cuda`` waits when the tensor is on the host, unless it is non-blocking."""
     source, *rest = args
-    return (
-        not source.is_cuda and not _is_told_not_to_block(rest, kwargs) and bool(source.numel() > 0)
-    )
+    return not source.is_cuda and not _is_non_blocking(rest, kwargs) and bool(source.numel() > 0)
 
 
 def fills(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """``Tensor.copy_`` waits when it crosses; without blocking only into pageable memory.
+    """``Tensor.copy_`` waits when it crosses; a non-blocking one only into pageable memory.
 
-    The driver returns from a copy into pageable memory when it is done, whatever it was asked
-    (CUDA runtime API, "API synchronization behavior"). One out of pageable memory it takes over
-    into memory of its own, and returns before the device has it.
+    The driver returns from a copy into pageable memory when it is done, non-blocking or not (CUDA
+    runtime API, "API synchronization behavior"). A copy out of pageable memory it stages in memory
+    of its own, and returns before the device has it.
     """
     target = args[0]
     source = args[1] if len(args) > 1 else kwargs.get("src", kwargs.get("other"))
     if source is None or target.is_cuda == source.is_cuda or not target.numel():
         return False
-    if not _is_told_not_to_block(args[2:], kwargs):
+    if not _is_non_blocking(args[2:], kwargs):
         return True
     return bool(source.is_cuda) and not target.is_pinned()
 
 
 def waits(args: Sequence[Any], _kwargs: Mapping[str, Any]) -> bool:
-    """A wait is one; but for an event that nobody has recorded."""
+    """An explicit wait waits, except for an event that was never recorded."""
     if not args:
         return True
     handle = getattr(args[0], "cuda_event", None)  # of torch.cuda.Event; torch.Event has an id
@@ -193,7 +191,7 @@ def _device_type(target: Any) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _is_told_not_to_block(rest: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_non_blocking(rest: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """``non_blocking`` by name, else the first truth value among what was given by place."""
     given = next((value for value in rest if isinstance(value, bool)), False)
     return bool(kwargs.get("non_blocking", given))

@@ -167,7 +167,7 @@ def rows_of_graph() -> dict[str, Any]:
 
 
 def anchors_of_step() -> dict[str, Any]:
-    """The blocks that a step is told: of a request remembered, of one forgotten, of padding."""
+    """The blocks that a step gets: of a request remembered, of one forgotten, of padding."""
     import numpy as np
     from vllm.v1.worker import mamba_utils
 

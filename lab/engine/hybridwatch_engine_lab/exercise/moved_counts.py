@@ -1,4 +1,4 @@
-"""``python -m hybridwatch_engine_lab.exercise.moved_counts``: whose drafts a request is told of.
+"""``python -m hybridwatch_engine_lab.exercise.moved_counts``: whose draft count a request gets.
 
 With asynchronous scheduling and ``mamba_cache_mode="align"`` the numbers of accepted drafts are
 copied into rows of the batch while the step still runs, and looked up by the rows that the requests

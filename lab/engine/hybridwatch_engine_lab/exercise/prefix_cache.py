@@ -1,4 +1,4 @@
-"""The scheduler's books of the prefix cache, driven by stand-ins: lookups, chunks, kept states."""
+"""The scheduler's bookkeeping of the prefix cache, on stand-ins: lookups, chunks, kept states."""
 
 from types import SimpleNamespace
 from typing import Any, Final

@@ -102,7 +102,7 @@ def state_copied_in_a_step_that_loads() -> dict[str, Any]:
     now, seen = ["before"], list[str]()
 
     class Copies:
-        """Copies that are due; whoever makes them asks first how many there are."""
+        """Copies that are due; their count is read before they are made."""
 
         @property
         def offset(self) -> int:
@@ -296,7 +296,7 @@ _OWN_GROUP: Final = 1
 def blocks_of_draft_model() -> dict[str, Any]:
     """Block table and slots that a draft model gets whose layers are in the second group.
 
-    Two rows padded to three; what is a group's own is told by hundreds.
+    Two rows padded to three; the hundreds name the group.
     """
     import torch
     from vllm.v1.spec_decode.draft_model import DraftModelProposer

@@ -1,4 +1,4 @@
-"""Steps of a speculating engine: what they are told of the step before, and what they leave."""
+"""Steps of a speculating engine: their inputs from the step before, and what they leave."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ class _StepGroup:
 
 
 def accepted_without_drafts() -> dict[str, Any]:
-    """Accepted tokens that a step without drafts is told of two requests."""
+    """Accepted tokens of two requests that a step without drafts gets."""
     metadata = _build(_runner("none", [30, 50], tokens=1), 2, tokens=1, drafted=False)
     return {"accepted": _listed(metadata.num_accepted_tokens)}
 
@@ -39,7 +39,7 @@ def accepted_without_drafts() -> dict[str, Any]:
 def anchors_without_drafts() -> dict[str, Any]:
     """Blocks remembered after a step in which one request has fewer drafts than usual.
 
-    And what a step without drafts is told of two requests.
+    And what a step without drafts gets of two requests.
     """
     runner = _runner("all", [30, 50], tokens=1)
     metadata = _build(runner, 2, tokens=1, drafted=False)
@@ -154,7 +154,7 @@ def _remembered() -> dict[str, int]:
 
 
 def _cache(runner: Any, slots: int) -> tuple[Any, Any]:
-    """Give a runner a cache in which each slot tells its own number.
+    """Give a runner a cache in which each slot holds its own number.
 
     Returns:
         States, shape (slots, 1), and inputs of the convolution, shape (slots, inputs, 1).

@@ -1,5 +1,5 @@
-"""Functions that wrap functions of vLLM, by mechanism, for the mutants of ``*.toml`` beside them.
+"""Functions that wrap functions of vLLM, by mechanism, for the mutants of ``*.toml`` here.
 
-An engine is told this folder (``mutants`` in its settings) and loads each module from its file, so
-none imports what lies beside it.
+An engine's settings name this folder (``mutants``), and it loads each module from its file, so
+none imports its neighbours.
 """

@@ -9,7 +9,7 @@ from hybridwatch_engine.mutants.tally import Tally
 def block_before(original: Any, tally: Tally) -> Any:
     """Take the state that a hit goes on from out of the block before.
 
-    Of the cached ones before, the last; without any, the null block, in which nobody's state is.
+    Of the cached ones before, the last; without any, the null block, which holds no state.
     """
     find = original.__func__
 

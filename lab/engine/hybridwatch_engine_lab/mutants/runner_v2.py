@@ -96,7 +96,7 @@ def accepted_one(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 
 
 def never_prefilling(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Tell the layers that no row computes a prompt."""
+    """Mark no row as computing a prompt."""
 
     def arguments(metadata: Any, group: int, rows: int) -> Any:
         given = original(metadata, group, rows)

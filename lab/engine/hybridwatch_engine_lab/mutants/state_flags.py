@@ -1,4 +1,4 @@
-"""Mutants of what the layers are told of earlier state: does a row of a prompt have any?"""
+"""Mutants of the flags by which layers learn whether a row of a prompt has an earlier state."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -93,7 +93,7 @@ def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 
 
 def accepted(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callable[..., Any]:
-    """Miscount the accepted tokens that tell from which state a row goes on.
+    """Miscount the accepted tokens, which choose the state that a row goes on from.
 
     Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
     whose metadata have counts. ``plus``: added to each; no count falls below 1 or rises above what

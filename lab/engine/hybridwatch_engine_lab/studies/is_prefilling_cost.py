@@ -165,7 +165,7 @@ def _seen(engine: Any, probe: Probe, name: str, rows: int) -> float:
 
 
 def per_step(counts: Mapping[str, Any]) -> float:
-    """How often a step passes the site, of what a probe told."""
+    """How often a step passes the site, by a probe's counts."""
     passed = sum(count for site, count in counts["sites"].items() if f":{SITE}:" in site)
     return float(passed / len(counts["reads_per_step"]))
 

@@ -114,7 +114,7 @@ def give(answer: TextIO, content: Mapping[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell a person who waits."""
+    """Print progress."""
     sys.stderr.write(text + "\n")
 
 

@@ -109,7 +109,7 @@ def _step(waits: Sequence[_Wait]) -> TracedStep:
 
 
 def _read_calls(events: Sequence[Any], thread: tuple[Any, Any]) -> list[Any]:
-    """What a thread asked of the runtime, in order."""
+    """A thread's calls of the runtime, in order."""
     calls = [event for event in events if event.get("cat") in _CALLS]
     of_thread = [event for event in calls if (event["pid"], event["tid"]) == thread]
     return sorted(of_thread, key=lambda event: float(event["ts"]))
@@ -207,7 +207,7 @@ def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def agreement(probed: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[str, Any]:
-    """Hold what the probe told against the trace; the last step is left out of both.
+    """Compare the probe's counts with the trace; the last step is left out of both.
 
     A profiler that stops waits for the device, which falls into the last step.
 
@@ -236,7 +236,7 @@ def agreement(probed: Mapping[str, Any], traced: Sequence[TracedStep]) -> dict[s
         "steps_off": steps_off,
         "waits_off": waits_off,
         "time_off": time_off,
-        # Where nobody waited for anything there was nothing to agree on.
+        # Without any wait there was nothing to agree on.
         "agree": same_steps and within and waits[1] > 0,
     }
 

@@ -38,7 +38,7 @@ from hybridwatch_lab.calibration.simulated import Array
 EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     reports.of_equal_sides,
     comparisons.of_one_metric,
-    comparisons.beside_the_field,
+    comparisons.compare_with_field,
     comparisons.over_the_plane,
     comparisons.of_promises,
     reports.of_two_runs,
@@ -49,16 +49,16 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     synthetic.on_finished_series,
     places.of_places,
     places.of_onsets,
-    synthetic.of_telling,
+    synthetic.of_information,
 )
-"""Those that need nothing from outside and tell the same on any machine."""
+"""Experiments that need nothing from outside and give the same on any machine."""
 
 
 def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection, ...]:
     """Measure every rule.
 
     Args:
-        lab: Seed, effort, and whom to tell.
+        lab: Seed, effort, and where progress goes.
         histories: Real series by name, for their noise; none leaves that experiment out.
     """
     # First, in a process as fresh as that of a user: later ones have memory at hand.
@@ -70,7 +70,7 @@ def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection
 
 _SEED: Final = 1
 HISTORIES: Final = Path(__file__).parent / "histories" / "numpy-asv.csv"
-"""Real series of the checkout; where they come from stands beside them."""
+"""Real series of the checkout; files next to them name their sources."""
 _COMMAND: Final = "python -m hybridwatch_lab.calibration"
 
 
@@ -132,9 +132,9 @@ def main() -> int:
     except HybridwatchError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    with progress(Console(stderr=True)) as tell:
-        sections = perform(Laboratory(options.seed, options.quick, tell), histories)
-    command = shlex.join(_words(options))
+    with progress(Console(stderr=True)) as on_progress:
+        sections = perform(Laboratory(options.seed, options.quick, on_progress), histories)
+    command = shlex.join(_texts(options))
     document = to_markdown(sections, command)
     if options.write:
         options.write.write_text(document, encoding="utf-8")
@@ -149,7 +149,7 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def _words(options: argparse.Namespace) -> Iterator[str]:
+def _texts(options: argparse.Namespace) -> Iterator[str]:
     yield from _COMMAND.split()
     if options.histories != HISTORIES:
         # Where the file lies is the caller's business; the document names it alone.

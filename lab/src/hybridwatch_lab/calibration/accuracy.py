@@ -36,11 +36,11 @@ def two_sides(rng: Generator, n: int, churn: float, drop: float) -> list[Sequenc
 
 def of_answers(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """The promised power, and false alarms over numbers of questions and churn."""
-    lab.tell("accuracy: 1319 questions")
+    lab.on_progress("accuracy: 1319 questions")
     rng = lab.rng("accuracy")
     n, churn, times = 1319, 0.06, lab.times(1000, 40)
-    moved = [ask(rng, n, churn, 0.02, judge) for _ in range(times)]
-    still = [ask(rng, n, churn, 0.0, judge) for _ in range(times)]
+    moved = [simulate_accuracy(rng, n, churn, 0.02, judge) for _ in range(times)]
+    still = [simulate_accuracy(rng, n, churn, 0.0, judge) for _ in range(times)]
     setting = f"{n} questions, {percent(churn)} churn"
     nulls, rows = _nulls(lab, judge)
     figures = (
@@ -66,13 +66,13 @@ def of_answers(lab: Laboratory, judge: Judge = build_report) -> LabSection:
         "holds reports without any drop."
     )
     tables = (
-        _beside_the_field(lab, judge),
+        _compare_with_field(lab, judge),
         LabTable("No drop: called a regression / called equivalent", _HEADER, rows),
     )
     return LabSection("Accuracy", text, figures, tables)
 
 
-def ask(
+def simulate_accuracy(
     rng: Generator, n: int, churn: float, drop: float, judge: Judge = build_report
 ) -> Comparison:
     """Simulate one accuracy task and have it judged."""
@@ -81,15 +81,15 @@ def ask(
 
 
 def red(comparisons: Iterable[Comparison]) -> list[bool]:
-    """Tell which comparisons are regressions."""
+    """Whether each comparison is a regression."""
     return [one.verdict is Verdict.REGRESSION for one in comparisons]
 
 
-def _beside_the_field(lab: Laboratory, judge: Judge) -> LabTable:
+def _compare_with_field(lab: Laboratory, judge: Judge) -> LabTable:
     cells: dict[str, list[str]] = {name: [] for name in ("hybridwatch", *ANSWER_RULES)}
     settings = ((1319, 0.02), (250, 0.04))
     for n, drop in settings:
-        lab.tell(f"accuracy: the field, {n} questions")
+        lab.on_progress(f"accuracy: the field, {n} questions")
         for loss in (0.0, drop):
             rng = lab.rng(f"accuracy field {n} {loss}")
             drawn = [two_sides(rng, n, 0.06, loss) for _ in range(lab.times(200, 5))]
@@ -115,11 +115,13 @@ def _nulls(lab: Laboratory, judge: Judge) -> tuple[list[bool], tuple[tuple[str, 
     every: list[bool] = []
     rows = []
     for n in _QUESTIONS:
-        lab.tell(f"accuracy: {n} questions, no drop")
+        lab.on_progress(f"accuracy: {n} questions, no drop")
         rng = lab.rng(f"accuracy {n}")
         cells = [str(n)]
         for churn in _CHURNS:
-            answers = [ask(rng, n, churn, 0.0, judge) for _ in range(lab.times(200, 5))]
+            answers = [
+                simulate_accuracy(rng, n, churn, 0.0, judge) for _ in range(lab.times(200, 5))
+            ]
             same = [one.verdict is Verdict.EQUIVALENT for one in answers]
             cells.append(f"{part(red(answers))} / {part(same)}")
             every += red(answers)

@@ -1,4 +1,4 @@
-"""How often a search by times names the right commit, beside other ways to search.
+"""How often a search by times names the right commit, compared with other ways to search.
 
 ``python -m hybridwatch_lab.calibration.bisection --seed 1 --write docs/bisect-simulation.md``
 simulates histories whose culprit is known and writes the page.
@@ -43,20 +43,20 @@ _MOST: Final = 200
 
 def find_by_bayesect(
     weights: Sequence[float],
-    ask: Callable[[int], bool | None],
+    measure: Callable[[int], bool | None],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> Belief:
     """Search until one commit is likely enough.
 
-    This is the rule of git-bayesect, written from the description of its version 1.2. Nobody knows
-    how often a commit before the change says yes, nor one behind it; both shares have a Beta
+    This is the rule of git-bayesect, written from the description of its version 1.2. How often a
+    commit before the change says yes is not known, nor one behind it; both shares have a Beta
     distribution (Jeffreys' prior), which is integrated out. Next comes the commit whose answer is
     expected to leave the least entropy. One that gives no answer is no longer suspected.
 
     Args:
         weights: How likely each commit is before, from position 1; position 0 said no, and the last
             one yes.
-        ask: Whether a commit says yes; ``None`` when it says nothing.
+        measure: Whether a commit says yes; ``None`` when it says nothing.
         may_go_on: Whether there is time for another one.
     """
     last = len(weights)
@@ -68,7 +68,7 @@ def find_by_bayesect(
         if masses.max() >= CONFIDENCE or not may_go_on():
             break
         at = _least_entropy(masses, prior, yes, no)
-        answer = ask(at)
+        answer = measure(at)
         if answer is None:  # an end has an answer
             prior[at - 1] = 0.0
         else:
@@ -90,7 +90,7 @@ def _least_entropy(masses: Array, prior: Array, yes: Array, no: Array) -> int:
     behind = (_JEFFREYS + yes_behind) / (2 * _JEFFREYS + yes_behind + no_behind)
     before = (_JEFFREYS + yes_before) / (2 * _JEFFREYS + yes_before + no_before)
     positions = np.arange(len(masses) + 1)
-    # [commit that is asked, the good end too; commit that is the change]
+    # [commit that is measured, the good end too; commit that is the change]
     says_yes = np.where(positions[:, None] >= positions[1:], behind, before)
     left = np.zeros(len(positions))
     for share in (says_yes, 1 - says_yes):
@@ -116,7 +116,7 @@ HISTORIES: Final = 500
 NOISES: Final = (0.01, 0.03, 0.05)
 STEPS: Final = (0.03, 0.06, 0.12)
 SCATTERS: Final = (0.01, 0.02)
-"""Of sessions beside busy neighbours; with the middle noise, and all steps but the smallest."""
+"""Of sessions next to busy neighbours; with the middle noise, and all steps but the smallest."""
 DUET_NOISES: Final = (0.01, 0.02, 0.03)
 """Of duets; with all steps but the largest."""
 
@@ -147,7 +147,7 @@ def without_prior(history: MadeHistory, effect: Effect) -> NamedRange:
 
 
 def with_fixed_scatter(history: MadeHistory, effect: Effect) -> NamedRange:
-    """Take the scatter of a quiet machine for granted, and ask no pair."""
+    """Take the scatter of a quiet machine for granted, and measure no pair."""
     begin = effect.belief(history.weights)
     is_quiet = (effect.scatters == SESSION_SCATTER) & (effect.variations == 0)
     known = np.where(is_quiet, begin.joint, 0.0)
@@ -157,24 +157,24 @@ def with_fixed_scatter(history: MadeHistory, effect: Effect) -> NamedRange:
 def plainly(history: MadeHistory, effect: Effect) -> NamedRange:
     """Halving, where a session on the wrong side of half the effect decides for good."""
 
-    def ask(at: int) -> ProbeAnswer:
-        seen = history.ask(NextProbe(at, history.timing.blocks))
+    def measure(at: int) -> ProbeAnswer:
+        seen = history.measure(NextProbe(at, history.timing.blocks))
         if seen is None:
             return ProbeAnswer.SKIPPED
         return ProbeAnswer.CHANGED if effect.is_changed(seen) else ProbeAnswer.UNCHANGED
 
-    place = find_exact(len(history.weights), ask, history.may_go_on)
+    place = find_exact(len(history.weights), measure, history.may_go_on)
     return NamedRange(place.good, place.bad)
 
 
 def by_bayesect(history: MadeHistory, effect: Effect) -> NamedRange:
-    """As git-bayesect, told of each session on which side of half the effect it lies."""
+    """As git-bayesect, given of each session on which side of half the effect it lies."""
 
-    def ask(at: int) -> bool | None:
-        seen = history.ask(NextProbe(at, history.timing.blocks))
+    def measure(at: int) -> bool | None:
+        seen = history.measure(NextProbe(at, history.timing.blocks))
         return None if seen is None else effect.is_changed(seen)
 
-    return _named(find_by_bayesect(history.weights, ask, history.may_go_on))
+    return _named(find_by_bayesect(history.weights, measure, history.may_go_on))
 
 
 WAYS: Final[dict[str, Way]] = {
@@ -222,17 +222,17 @@ def simulated(way: Way, setting: HistorySetting, seed: int, number: int) -> Bise
     named = way(history, effect)
     width = named.bad - named.good
     holds = named.holds(history.culprit)
-    # What is named besides the culprit may only be what nobody could measure.
+    # Besides the culprit only commits that could not be measured may be named.
     others = {*range(named.good + 1, named.bad + 1)} - {history.culprit}
     alone = others <= history.broken
     return BisectionOutcome(holds and alone, holds, width, history.sessions, history.minutes)
 
 
-def page(seed: int, histories: int, tell: Callable[[str], None]) -> str:
+def page(seed: int, histories: int, on_progress: Callable[[str], None]) -> str:
     """Simulate everything and write the page."""
     rows = []
     for setting in SETTINGS:
-        tell(str(setting))
+        on_progress(str(setting))
         for name, way in WAYS.items():
             found = [simulated(way, setting, seed, number) for number in range(histories)]
             rows.append(_row(setting, name, found))
@@ -264,8 +264,8 @@ def _explanation(histories: int) -> list[str]:
         f"{histories} histories a row, each of {COMMITS} commits of which {BROKEN} do not start "
         "and one made a step slower. The noise is that of one block's log ratio; "
         f"{DISTURBED:.0%} of the blocks are {HOW_MUCH:g} times as noisy. *Sessions apart*: the "
-        f"standard deviation of sessions of the same builds. {_costs_words(IN_TURN)} "
-        f"{_costs_words(DUETS)} {BUDGET:g} minutes are the budget. "
+        f"standard deviation of sessions of the same builds. {_render_costs(IN_TURN)} "
+        f"{_render_costs(DUETS)} {BUDGET:g} minutes are the budget. "
         "Culprits are drawn by the weights that the first way knows."
     )
     columns = (
@@ -280,9 +280,9 @@ def _explanation(histories: int) -> list[str]:
     return [made, "", columns]
 
 
-def _costs_words(timing: Timing) -> str:
+def _render_costs(timing: Timing) -> str:
     name, start, block = timing.name, timing.costs.start, timing.costs.block
-    if timing.is_anew:
+    if timing.restarts:
         return f"Of {name} each block starts its engines again, and takes {block:g}."
     return f"A session {name} takes {start:g} minutes to start and {block:g} a block."
 
@@ -314,13 +314,13 @@ def _ours(history: MadeHistory, effect: Effect, weights: Sequence[float]) -> Nam
         if effect.is_changed(seen):
             break
         likelihoods = effect.log_likelihoods(seen)
-        belief = belief.after(best.bad, *likelihoods, beside=best.good)
+        belief = belief.after(best.bad, *likelihoods, reference=best.good)
         belief = _searched(history, effect, belief)
     return _named(belief)
 
 
 def _searched(history: MadeHistory, effect: Effect, begin: Belief) -> Belief:
-    return find_timed(begin, effect, history.timing.costs, history.ask, history.may_go_on)
+    return find_timed(begin, effect, history.timing.costs, history.measure, history.may_go_on)
 
 
 def _named(belief: Belief) -> NamedRange:

@@ -47,7 +47,7 @@ _PAIRS: Final = (7, 10, 15, 20, 30)
 _SPREADS: Final = (0.01, 0.03, 0.05)
 _CHANGES: Final = (0.02, 0.03, 0.05, 0.10)
 _MOST_TRIALS: Final = 200
-"""More would be nobody's plan, and take the simulation too long."""
+"""More is not practical, and would take the simulation too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def draw(question: ComparisonQuestion, rng: Generator) -> list[Array]:
     return sides
 
 
-def ask(question: ComparisonQuestion, rng: Generator, judge: Judge = build_report) -> Comparison:
+def simulate_comparison(
+    question: ComparisonQuestion, rng: Generator, judge: Judge = build_report
+) -> Comparison:
     """Simulate one measured metric and have it judged."""
     (comparison,) = judge(rates_run(draw(question, rng), question.session)).comparisons
     return comparison
@@ -85,11 +87,16 @@ def of_one_metric(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     covered: list[bool] = []
     rows = []
     for name, session in _SESSIONS.items():
-        lab.tell(f"A/B: {name}")
+        lab.on_progress(f"A/B: {name}")
         rng, plain = lab.rng(f"one {name}"), session == _PLAIN
         times = lab.times(2000, 40) if plain else lab.times(200, 5)
-        still = [ask(ComparisonQuestion(session, _CV), rng, judge) for _ in range(times)]
-        moved = [ask(ComparisonQuestion(session, _CV, _CHANGE), rng, judge) for _ in range(times)]
+        still = [
+            simulate_comparison(ComparisonQuestion(session, _CV), rng, judge) for _ in range(times)
+        ]
+        moved = [
+            simulate_comparison(ComparisonQuestion(session, _CV, _CHANGE), rng, judge)
+            for _ in range(times)
+        ]
         if plain:
             figures = _promised(still, moved)
         covered += [_covers(one, 0.0) for one in still] + [_covers(one, _CHANGE) for one in moved]
@@ -106,7 +113,7 @@ def of_one_metric(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     return LabSection("Two builds, one rate", text, (*figures, cover), (table,))
 
 
-def beside_the_field(lab: Laboratory, judge: Judge = build_report) -> LabSection:
+def compare_with_field(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """Ours and rules in use elsewhere on the same trials."""
     rules: dict[str, Callable[[list[Array], SimulatedSession], bool]] = {
         "hybridwatch": lambda sides, session: called(*judge(rates_run(sides, session)).comparisons)
@@ -116,13 +123,13 @@ def beside_the_field(lab: Laboratory, judge: Judge = build_report) -> LabSection
     sizes, times = (7, 20), lab.times(200, 5)
     cells: dict[str, list[str]] = {name: [] for name in rules}
     for pairs, drift in product(sizes, (0.0, 0.2)):
-        lab.tell(f"A/B: the field, {pairs} pairs")
+        lab.on_progress(f"A/B: the field, {pairs} pairs")
         session = SimulatedSession(pairs, drift=drift)
         for change in (0.0, _CHANGE):
             rng = lab.rng(f"field {pairs} {drift} {change}")
             drawn = [draw(ComparisonQuestion(session, _CV, change), rng) for _ in range(times)]
-            for name, says in rules.items():
-                cells[name].append(part([says(sides, session) for sides in drawn]))
+            for name, decide in rules.items():
+                cells[name].append(part([decide(sides, session) for sides in drawn]))
     rows = tuple(
         (name, *(f"{a} / {b}" for a, b in zip(some[::2], some[1::2], strict=True)))
         for name, some in cells.items()
@@ -143,7 +150,7 @@ def over_the_plane(lab: Laboratory) -> LabSection:
     tables = []
     times = lab.times(200, 2)
     for cv in _SPREADS:
-        lab.tell(f"A/B: power at CV {percent(cv)}")
+        lab.on_progress(f"A/B: power at CV {percent(cv)}")
         rng = lab.rng(f"plane {cv}")
         rows = []
         for pairs in _PAIRS:
@@ -166,27 +173,35 @@ def over_the_plane(lab: Laboratory) -> LabSection:
 
 def of_promises(lab: Laboratory, judge: Judge = build_report) -> LabSection:
     """Are the minimum detectable effect and the trials needed what they say?"""
-    lab.tell("A/B: minimum detectable effect and trials needed")
+    lab.on_progress("A/B: minimum detectable effect and trials needed")
     figures = []
     for pairs in (7, 20):
         rng = lab.rng(f"promise {pairs}")
         outcomes = []
         for _ in range(lab.times(300, 15)):
-            first = ask(ComparisonQuestion(SimulatedSession(pairs), _CV), rng, judge)
+            first = simulate_comparison(
+                ComparisonQuestion(SimulatedSession(pairs), _CV), rng, judge
+            )
             size = first.minimum_detectable_effect
             if size is not None:
                 outcomes.append(
-                    called(ask(ComparisonQuestion(SimulatedSession(pairs), _CV, size), rng, judge))
+                    called(
+                        simulate_comparison(
+                            ComparisonQuestion(SimulatedSession(pairs), _CV, size), rng, judge
+                        )
+                    )
                 )
         what = f"change of the size called detectable, called a change; {pairs} pairs (80 % wanted)"
         figures.append(figure.share(f"ab.detectable_{pairs}", what, outcomes))
     rng = lab.rng("trials needed")
     settled = []
     for _ in range(lab.times(200, 10)):
-        first = ask(ComparisonQuestion(SimulatedSession(7), 0.06), rng, judge)
+        first = simulate_comparison(ComparisonQuestion(SimulatedSession(7), 0.06), rng, judge)
         needed = first.trials_needed
         if needed is not None and needed <= _MOST_TRIALS:
-            again = ask(ComparisonQuestion(SimulatedSession(needed), 0.06), rng, judge)
+            again = simulate_comparison(
+                ComparisonQuestion(SimulatedSession(needed), 0.06), rng, judge
+            )
             settled.append(again.verdict is Verdict.EQUIVALENT)
     what = "unchanged builds settled by the trials called needed; CV 6 % (80 % wanted)"
     figures.append(figure.share("ab.trials_needed", what, settled))

@@ -171,7 +171,7 @@ def main() -> int:
         f"the timed metrics of {len(recorded)} runs in {options.results} have "
         f"{percent(in_common)} of their noise in common (median)\n"
     )
-    lab = Laboratory(options.seed, quick=False, tell=lambda _: None)
+    lab = Laboratory(options.seed, quick=False, on_progress=lambda _: None)
     refuted = [_print_false_alarms(lab, spread, options.reports) for spread in SPREADS]
     for blocks, shared in itertools.product(BLOCKS, (0.0, in_common)):
         _print_detection(lab, blocks, shared, options.reports)

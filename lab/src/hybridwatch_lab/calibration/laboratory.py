@@ -22,7 +22,7 @@ class Laboratory:
 
     seed: int
     quick: bool
-    tell: Callable[[str], None]
+    on_progress: Callable[[str], None]
 
     def times(self, full: int, quick: int) -> int:
         """Choose how often to simulate."""

@@ -39,7 +39,7 @@ class Timing:
         blocks: Of a session, where the way to search does not choose.
         end_blocks: Of a session of the ends.
         pair_blocks: Of the pair that a search names, side by side.
-        is_anew: Whether each block starts its engines again, and so is a session.
+        restarts: Whether each block starts its engines again, and so is a session.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Timing:
     blocks: int
     end_blocks: int
     pair_blocks: int
-    is_anew: bool = False
+    restarts: bool = False
 
 
 IN_TURN: Final = Timing("in turn", Costs(start=0.75, block=0.1), 10, 10, 20)
-DUETS: Final = Timing("duets", Costs(start=0.0, block=1.0), 2, 2, 4, is_anew=True)
+DUETS: Final = Timing("duets", Costs(start=0.0, block=1.0), 2, 2, 4, restarts=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +96,16 @@ class MadeHistory:
     def ends(self) -> Effect:
         """Measure the ends until they differ beyond noise."""
         fewest, most = _END_SESSIONS
-        is_anew = self.timing.is_anew
+        restarts = self.timing.restarts
         sessions: list[list[float]] = []
         while len(sessions) < most:
             sessions.append(self._session(self.timing.end_blocks, is_changed=True))
-            if len(sessions) >= fewest and compute_effect(sessions, is_anew=is_anew).is_clear:
+            if len(sessions) >= fewest and compute_effect(sessions, restarts=restarts).is_clear:
                 break
-        return compute_effect(sessions, is_anew=is_anew)
+        return compute_effect(sessions, restarts=restarts)
 
-    def ask(self, choice: NextProbe) -> Sequence[float] | None:
-        """Measure a commit beside the good end."""
+    def measure(self, choice: NextProbe) -> Sequence[float] | None:
+        """Measure a commit in turn with the good end."""
         self.sessions += 1
         if choice.at in self.broken:
             self.minutes += self.timing.costs.of(1) / 2
@@ -125,7 +125,7 @@ class MadeHistory:
         return self.minutes < BUDGET
 
     def _session(self, blocks: int, *, is_changed: bool) -> list[float]:
-        setting, sessions = self.setting, blocks if self.timing.is_anew else 1
+        setting, sessions = self.setting, blocks if self.timing.restarts else 1
         center = math.log1p(setting.step) if is_changed else 0.0
         offset = setting.scatter * self.rng.standard_normal(sessions)
         spread = np.where(self.rng.random(blocks) < DISTURBED, HOW_MUCH, 1.0) * setting.noise

@@ -1,6 +1,6 @@
 """Rules for a noisy machine, held against recorded sessions of a real engine.
 
-The sessions were measured beside noisy neighbours (``hybridwatch_lab.calibration.recording``). The
+The sessions were measured next to noisy neighbours (``hybridwatch_lab.calibration.recording``). The
 shipped rule was written when two of them had been looked at, and no constant in it was tuned on
 any. They are shown in two halves, by their names alone: how far a figure hangs on the few sessions
 that there are.
@@ -138,7 +138,7 @@ def of_recorded_sessions(lab: Laboratory, file: Path = SESSIONS) -> LabSection:
         same, slower = compared(sessions, SAME), compared(sessions, SLOWER)
         as_recorded += [(name, where, *_cells(rule, same, slower)) for name, rule in RULES.items()]
         for blocks in _BLOCKS:
-            lab.tell(f"sessions of a noisy machine: {where}, {blocks} blocks drawn")
+            lab.on_progress(f"sessions of a noisy machine: {where}, {blocks} blocks drawn")
             rng, reports = lab.rng(f"restless {_KEYS[where]} {blocks}"), lab.times(_REPORTS, 20)
             drawn = [
                 [_drawn(rng, _pool(some), blocks, swap=swap) for _ in range(reports if some else 0)]

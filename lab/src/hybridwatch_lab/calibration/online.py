@@ -1,4 +1,4 @@
-"""The history detector as it is used: asked again after every new point.
+"""The history detector as it is used: run again after every new point.
 
 A detector that is right on a finished series may still cry wolf every week, since every new point
 is a new chance to be wrong. Only a series that grows shows that, and how late an alarm comes.
@@ -151,7 +151,7 @@ def sum_up(
         name: Stem of the figures' ids.
         where: In which noise; opens what they say.
         outcomes: One per block.
-        promised: Whether the project's bounds stand beside them.
+        promised: Whether the project's bounds are printed next to them.
         hit_bound: A bound for hits alone.
     """
     hit, calm, soon, later = (
@@ -206,17 +206,17 @@ def _delays(
 def on_real_noise(
     lab: Laboratory, histories: Mapping[str, Array], detector: Detector = ours
 ) -> LabSection:
-    """Step into shuffled blocks of real series, ours with bounds, the field beside it."""
+    """A step in shuffled blocks of real series: our rule with bounds, and rules of the field."""
     rng = lab.rng("real noise")
     blocks = shuffled_blocks(histories, rng, lab.times(400, 20))
-    lab.tell(f"histories: {len(blocks)} blocks of real noise, point by point")
+    lab.on_progress(f"histories: {len(blocks)} blocks of real noise, point by point")
     outcomes = [examine_block(detector, block, with_step(block)) for block in blocks]
     figures = sum_up("history.real", "real noise", outcomes, promised=True)
     rows = [write_row("hybridwatch", figures)]
     few = blocks[: lab.times(50, 5)]
     for name, rival in FIELD.items():
         if rival is not ours:
-            lab.tell(f"histories: the same, {name}")
+            lab.on_progress(f"histories: the same, {name}")
             results = [examine_block(rival, block, with_step(block)) for block in few]
             rows.append(write_row(name, sum_up("rival", name, results, promised=False)))
     text = (
@@ -233,7 +233,7 @@ def on_known_noise(lab: Laboratory, detector: Detector = ours) -> LabSection:
     """False alarms point by point, kind by kind of noise, and what becomes of a step."""
     rows, all_outcomes = [], []
     for kind in RecordedNoise:
-        lab.tell(f"histories: {kind.value}, point by point")
+        lab.on_progress(f"histories: {kind.value}, point by point")
         rng = lab.rng(f"online {kind.value}")
         outcomes = []
         for turn in range(lab.times(60, 2)):
@@ -308,12 +308,12 @@ def on_held_back(
     ):
         few = some[: lab.times(50, 2)]
         peers = ((rule, FIELD[rule], few) for rule in _PEERS)
-        for rule, asked, shown in (("hybridwatch", detector, some), *peers):
-            lab.tell(f"histories: {where}, {rule}")
-            outcomes = [examine_block(asked, block, with_step(block)) for block in shown]
+        for rule, rule_examined, shown in (("hybridwatch", detector, some), *peers):
+            lab.on_progress(f"histories: {where}, {rule}")
+            outcomes = [examine_block(rule_examined, block, with_step(block)) for block in shown]
             measured = sum_up(name, where, outcomes, hit_bound=at_least(_BOUND))
             rows.append((where, *write_row(rule, measured)))
-            figures += measured if asked is detector else ()
+            figures += measured if rule_examined is detector else ()
     text = (
         f"{len(blocks)} shuffled stretches of the {len(kept)} series that the comparison of "
         "distributions was not tuned on (the second half of a permutation of all names with seed "

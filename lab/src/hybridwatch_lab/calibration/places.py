@@ -53,21 +53,21 @@ class PlacedChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Wandered:
-    """A drift that was shown, and whether it was ``told`` as one, without a step.
+class DriftOutcome:
+    """The detector's outcome for one drift: whether it is named as one, without a step.
 
-    The range of its beginning, of ``width`` points where a drift was told, ``held`` the true one or
-    not.
+    The range of its beginning has ``width`` points if a drift is named; ``held`` says whether the
+    true beginning is in it.
     """
 
     noise: RecordedNoise
-    told: bool
+    is_named: bool
     width: int | None
     held: bool
 
 
 def of_places(lab: Laboratory) -> LabSection:
-    """Coverage, width and bias of the places; drifts told as steps, and steps as drifts."""
+    """Coverage, width and bias of the places; drifts taken for steps, and steps for drifts."""
     placed, taken, still = _placed(lab)
     wandered = [
         one for kind in KINDS if kind is not RecordedNoise.BINOMIAL for one in _drifts(lab, kind)
@@ -90,7 +90,7 @@ def _figures(
     placed: Sequence[PlacedChange],
     taken: Sequence[bool],
     still: Sequence[bool],
-    wandered: Sequence[Wandered],
+    wandered: Sequence[DriftOutcome],
 ) -> tuple[Figure, ...]:
     astray = [one.late < 0 for one in placed if one.late]
     return (
@@ -115,7 +115,7 @@ def _figures(
         figure.share(
             "history.drift.told",
             "drift told as one, and no step",
-            [one.told for one in wandered],
+            [one.is_named for one in wandered],
             at_least(0.9),
         ),
         figure.share(
@@ -137,7 +137,7 @@ def _placed(lab: Laboratory) -> tuple[list[PlacedChange], list[bool], list[bool]
     taken: list[bool] = []
     still: list[bool] = []
     for kind in KINDS:
-        lab.tell(f"histories: places, {kind.value}")
+        lab.on_progress(f"histories: places, {kind.value}")
         rng = lab.rng(f"places {kind.value}")
         for n, cv, change in product(_LENGTHS, _SPREADS, _CHANGES):
             for _ in range(lab.times(40, 1)):
@@ -165,8 +165,8 @@ def _examined(kind: RecordedNoise, values: Array) -> History:
     return examine(values, kind=Kind.PROPORTION if kind is RecordedNoise.BINOMIAL else None)
 
 
-def _drifts(lab: Laboratory, kind: RecordedNoise) -> Iterator[Wandered]:
-    lab.tell(f"histories: drift, {kind.value}")
+def _drifts(lab: Laboratory, kind: RecordedNoise) -> Iterator[DriftOutcome]:
+    lab.on_progress(f"histories: drift, {kind.value}")
     rng = lab.rng(f"drift {kind.value}")
     for turn in range(lab.times(150, 3)):
         before, behind = _AROUND[turn % len(_AROUND)]
@@ -175,7 +175,7 @@ def _drifts(lab: Laboratory, kind: RecordedNoise) -> Iterator[Wandered]:
         level = 1 + size * np.clip((np.arange(n) - before + 1) / _NIGHTS, 0, 1)
         found = examine(simulated.series(kind, simulated.shape(kind, rng, n), _CV, level))
         drift = max(found.drifts, key=lambda one: abs(one.effect), default=None)
-        yield Wandered(
+        yield DriftOutcome(
             kind,
             drift is not None and not found.points,
             None if drift is None else drift.last - drift.first + 1,
@@ -183,7 +183,9 @@ def _drifts(lab: Laboratory, kind: RecordedNoise) -> Iterator[Wandered]:
         )
 
 
-def _tables(placed: Sequence[PlacedChange], wandered: Sequence[Wandered]) -> tuple[LabTable, ...]:
+def _tables(
+    placed: Sequence[PlacedChange], wandered: Sequence[DriftOutcome]
+) -> tuple[LabTable, ...]:
     header = ("held", "exact", "early", "late", "median width", "mean width", "changes")
     by_size = {
         "below 2": [one for one in placed if one.size < 2],
@@ -230,12 +232,12 @@ def _cells(placed: Sequence[PlacedChange]) -> tuple[str, ...]:
     )
 
 
-def _drift_row(kind: RecordedNoise, wandered: Sequence[Wandered]) -> tuple[str, ...]:
+def _drift_row(kind: RecordedNoise, wandered: Sequence[DriftOutcome]) -> tuple[str, ...]:
     some = [one for one in wandered if one.noise is kind]
     widths = [one.width for one in some if one.width is not None]
     return (
         kind.value,
-        part([one.told for one in some]),
+        part([one.is_named for one in some]),
         part([one.held for one in some if one.width is not None]) if widths else "-",
         f"{median(widths):g}" if widths else "-",
     )
@@ -283,12 +285,12 @@ def of_onsets(lab: Laboratory) -> LabSection:
         f"runs where it may have come slowly: drifts lead {', '.join(map(percent, _DRIFTS))} up or "
         f"down within {_DRIFT_RUNS} runs and are asked about at their end."
     )
-    told = [one for one in steps if one.width is not None]
+    is_named = [one for one in steps if one.width is not None]
     figures = (
         figure.share(
             "history.onset.held",
             "runs that may be the first bad one hold it",
-            [one.held for one in told],
+            [one.held for one in is_named],
             at_least(0.95),
         ),
         figure.share(
@@ -302,7 +304,7 @@ def of_onsets(lab: Laboratory) -> LabSection:
 def _steps(lab: Laboratory) -> list[FoundOnset]:
     found: list[FoundOnset] = []
     for kind in _ONSET_KINDS:
-        lab.tell(f"alerts: since when, {kind.value}")
+        lab.on_progress(f"alerts: since when, {kind.value}")
         rng = lab.rng(f"onsets {kind.value}")
         for before, since, change in product(_BEFORE, _SINCE, _ONSET_CHANGES):
             for _ in range(lab.times(60, 1)):
@@ -321,7 +323,7 @@ def _steps(lab: Laboratory) -> list[FoundOnset]:
 
 def _onset_drifts(lab: Laboratory) -> list[bool]:
     """Whether each drift named no runs."""
-    lab.tell("alerts: since when, drifts")
+    lab.on_progress("alerts: since when, drifts")
     rng = lab.rng("onsets drifts")
     silent: list[bool] = []
     for kind, change in product(_ONSET_KINDS, _DRIFTS):
@@ -358,10 +360,10 @@ def _onset_tables(steps: Sequence[FoundOnset]) -> tuple[LabTable, ...]:
 
 
 def _onset_cells(steps: Sequence[FoundOnset]) -> tuple[str, ...]:
-    told = [one for one in steps if one.width is not None]
-    widths = [one.width for one in told if one.width is not None]
+    is_named = [one for one in steps if one.width is not None]
+    widths = [one.width for one in is_named if one.width is not None]
     return (
-        part([one.held for one in told]),
+        part([one.held for one in is_named]),
         part([one.width is not None for one in steps]),
         f"{median(widths):g}" if widths else "-",
         f"{fmean(widths):.1f}" if widths else "-",

@@ -60,7 +60,7 @@ def of_equal_sides(lab: Laboratory, control: Control = together) -> LabSection:
     for name, draw in _DRAWS.items():
         cells = [name]
         for pairs in _BLOCKS:
-            lab.tell(f"A/A reports: {metrics} metrics, {pairs} pairs, {name}")
+            lab.on_progress(f"A/A reports: {metrics} metrics, {pairs} pairs, {name}")
             rng, session = lab.rng(f"reports {pairs} {name}"), SimulatedSession(pairs)
             # The machine's noise is one series in time; the two sides take turns in it.
             drawn = (draw(rng, metrics, 2 * pairs) for _ in range(reports))
@@ -179,7 +179,7 @@ def of_two_runs(lab: Laboratory) -> LabSection:
     for between in BETWEEN:
         cells = [percent(between)]
         for trials in TRIALS:
-            lab.tell(f"two runs: {percent(between)} between them, {trials} trials")
+            lab.on_progress(f"two runs: {percent(between)} between them, {trials} trials")
             rng = lab.rng(f"two runs {between} {trials}")
             made = [unchanged(rng, between, trials) for _ in range(reports)]
             for known in (True, False):

@@ -1,6 +1,6 @@
-"""Detectors and rules in use elsewhere, in their simplest form, to see what ours are worth.
+"""Detectors and rules in use elsewhere, in their simplest form, to compare ours with.
 
-These are written from descriptions of the rules, not from anybody's code, and keep only what
+These are written from descriptions of the rules, not from their code, and keep only what
 decides. A detector claims every change point of a series; what it would say point by point follows
 by asking it again as the series grows.
 """
@@ -39,7 +39,7 @@ Detector = Callable[[Array], tuple[Alarm, ...]]
 
 
 def ours(values: Array) -> tuple[Alarm, ...]:
-    """Ask the shipped detector, telling it nothing but the values."""
+    """Run the shipped detector on the values alone."""
     return tuple(
         Alarm(point.index, point.state is HistoryState.CONFIRMED)
         for point in examine(values).points

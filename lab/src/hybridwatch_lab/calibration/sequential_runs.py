@@ -20,7 +20,7 @@ Level = Callable[[InterimAnalyses], float]
 """From the looks made so far to the level of the last."""
 
 _FIRST: Final = 10
-"""Timed trials a side that our scenarios ask for."""
+"""Timed trials a side in our scenarios."""
 _CHANGE: Final = 0.05
 
 
@@ -72,7 +72,7 @@ def of_repeated_looks(lab: Laboratory, level_at: Level = level_of) -> LabSection
     figures: list[Figure] = []
     for setting in (*_EQUAL, *_WORSE):
         times = lab.times(800, 20) if setting.metrics == 1 else lab.times(400, 4)
-        lab.tell(f"until decided: {_title(setting)}")
+        lab.on_progress(f"until decided: {_title(setting)}")
         rng = lab.rng(f"sequential {setting.name}")
         outcomes = [follow(setting, rng, level_at) for _ in range(times)]
         figures += _figures(setting, outcomes)

@@ -1,6 +1,6 @@
 """Recorded sessions: measured trials of a real engine whose truth is known, one row a trial.
 
-An engine was measured beside itself and beside itself with a planted fault, block by block. Each
+An engine was measured in turn with itself and with itself plus a planted fault, by blocks. Each
 trial keeps one number per metric and statistic, and what was seen of the machine.
 """
 

@@ -1,7 +1,7 @@
 """Noise of known kind, and runs that never happened, with known truth.
 
 A ``shape`` is drawn once, without unit and level; ``series`` then gives it a spread and levels. So
-the same noise can be had with a change and without, and luck told from skill.
+the same noise can be had with a change and without, which separates luck from skill.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +157,7 @@ class SimulatedSession:
     spikes: float = 0.0
 
     def moments(self, side: int) -> NDArray[np.intp]:
-        """Tell which trials of the session are a side's, counted from 0."""
+        """Which trials of the session are a side's, counted from 0."""
         turns = np.arange(self.pairs)
         return np.asarray(2 * turns + np.where(turns % 2 == side, 0, 1))
 

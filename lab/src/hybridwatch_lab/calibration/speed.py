@@ -38,7 +38,7 @@ def reference(values: Array) -> object:
 
 def of_detector(lab: Laboratory, detector: Detector = ours) -> LabSection:
     """Time per 1000 points, by length, and as a multiple of a plain pass timed in turn with it."""
-    lab.tell("histories: time per point")
+    lab.on_progress("histories: time per point")
     figures: list[Figure] = []
     for name, what, change in (("flat", "no change", 0.0), ("step", "one step", _CHANGE)):
         rng = lab.rng(f"speed {name}")

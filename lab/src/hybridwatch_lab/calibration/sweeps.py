@@ -104,12 +104,12 @@ def _trial(index: int, side: int, pace: Pace, noise: float, rng: np.random.Gener
     return Trial(index, side, Phase.PERFORMANCE, STARTED, 1.0, samples=samples, curve=curve)
 
 
-def page(seed: int, reports: int, tell: Callable[[str], None]) -> str:
+def page(seed: int, reports: int, on_progress: Callable[[str], None]) -> str:
     """Simulate every change at every noise, and write what came of it."""
     rows: list[str] = []
     for noise in _NOISES:
         for name, pace in CHANGES.items():
-            tell(f"noise {noise:.0%}: {name}")
+            on_progress(f"noise {noise:.0%}: {name}")
             rng = np.random.default_rng((seed, len(rows)))
             rows.append(_row(noise, name, [simulated(pace, noise, rng) for _ in range(reports)]))
     command = f"python -m hybridwatch_lab.calibration.sweeps --seed {seed} --reports {reports}"

@@ -1,4 +1,4 @@
-"""The history detector on finished series: kinds of noise, and what it is worth to tell it more."""
+"""The history detector on finished series: kinds of noise, and the value of more information."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _EDGE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class SyntheticCase:
-    """One series asked about twice: as it is, and with a step.
+    """One series examined twice: as it is, and with a step.
 
     Attributes:
         change: Size of the step, without sign.
@@ -53,10 +53,10 @@ class SyntheticCase:
     sure_alerting: bool
 
 
-def ask(
+def examine_cases(
     detector: Detector, kind: RecordedNoise, cv: float, n: int, change: float, rng: Generator
 ) -> SyntheticCase:
-    """Simulate one series and ask about it with a step of either sign and without."""
+    """Simulate one series and examine it with a step of either sign and without."""
     drawn = simulated.shape(kind, rng, n)
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
     level = simulated.step(n, place, float(rng.choice((-change, change))))
@@ -81,10 +81,10 @@ def simulate(lab: Laboratory, detector: Detector = ours) -> tuple[SyntheticCase,
     cases: list[SyntheticCase] = []
     for kind, change in product(RecordedNoise, _CHANGES):
         rng = lab.rng(f"synthetic {kind.value} {change}")
-        lab.tell(f"histories: {kind.value}, {percent(change)}")
+        lab.on_progress(f"histories: {kind.value}, {percent(change)}")
         times = lab.times(40, 2) if change == CHANGE else lab.times(10, 0)
         for cv, n, _ in product(SPREADS, LENGTHS, range(times)):
-            cases.append(ask(detector, kind, cv, n, change, rng))
+            cases.append(examine_cases(detector, kind, cv, n, change, rng))
     return tuple(cases)
 
 
@@ -188,7 +188,7 @@ _SHARE_DISTURBED: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class ToldHistory:
+class SeriesWithErrors:
     """One series.
 
     Attributes:
@@ -200,32 +200,32 @@ class ToldHistory:
     errors: Array
 
 
-Draw = Callable[[Generator, Array], ToldHistory]
-Finder = Callable[[ToldHistory], Sequence[int]]
+Draw = Callable[[Generator, Array], SeriesWithErrors]
+Finder = Callable[[SeriesWithErrors], Sequence[int]]
 
 
-def disturbed_runs(rng: Generator, levels: Array) -> ToldHistory:
+def disturbed_runs(rng: Generator, levels: Array) -> SeriesWithErrors:
     """Runs of seven repeats each, one run in five on a busy machine."""
     busy = rng.random(len(levels)) < _SHARE_DISTURBED
     cv = np.where(busy, _DISTURBED, _CALM)[:, None]
     repeats = levels[:, None] * np.exp(cv * rng.standard_normal((len(levels), _REPEATS)))
     errors = repeats.std(axis=1, ddof=1) / np.sqrt(_REPEATS)
-    return ToldHistory(repeats.mean(axis=1), errors)
+    return SeriesWithErrors(repeats.mean(axis=1), errors)
 
 
-def shares(rng: Generator, levels: Array) -> ToldHistory:
+def shares(rng: Generator, levels: Array) -> SeriesWithErrors:
     """Shares of right answers to 200 questions."""
     drawn = simulated.shape(RecordedNoise.BINOMIAL, rng, len(levels))
     values = simulated.series(RecordedNoise.BINOMIAL, drawn, 0.0, levels)
-    return ToldHistory(values, np.zeros(len(levels)))
+    return SeriesWithErrors(values, np.zeros(len(levels)))
 
 
-def of_telling(lab: Laboratory) -> LabSection:
-    """Hits and null alarms with and without what the detector can be told."""
+def of_information(lab: Laboratory) -> LabSection:
+    """Hits and null alarms with and without more information for the detector."""
     rows = []
     times = lab.times(200, 3)
     for name, (draw, finders) in _SETTINGS.items():
-        lab.tell(f"histories: {name}, told more and less")
+        lab.on_progress(f"histories: {name}, told more and less")
         for knowledge, find in finders.items():
             rng = lab.rng(f"telling {name}")
             cells = [_outcome(draw, find, n, rng) for n, _ in product(_LENGTHS, range(times))]
@@ -242,7 +242,7 @@ def of_telling(lab: Laboratory) -> LabSection:
 
 
 def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bool, bool]:
-    """Ask about one series with a step and without: hit, luck, any alarm without."""
+    """Examine one series with a step and without: hit, luck, any alarm without."""
     place = int(rng.integers(_EDGE, n - _EDGE + 1))
     level = simulated.step(n, place, float(rng.choice((-_CHANGE, _CHANGE))))
     state = int(rng.integers(2**32))
@@ -252,15 +252,15 @@ def _outcome(draw: Draw, find: Finder, n: int, rng: Generator) -> tuple[bool, bo
     return hit, luck, bool(lucky)
 
 
-def _by_values(history: ToldHistory) -> Sequence[int]:
+def _by_values(history: SeriesWithErrors) -> Sequence[int]:
     return [point.index for point in examine(history.values).points]
 
 
-def _by_errors(history: ToldHistory) -> Sequence[int]:
+def _by_errors(history: SeriesWithErrors) -> Sequence[int]:
     return [point.index for point in examine(history.values, spreads=history.errors).points]
 
 
-def _by_kind(history: ToldHistory) -> Sequence[int]:
+def _by_kind(history: SeriesWithErrors) -> Sequence[int]:
     return [point.index for point in examine(history.values, kind=Kind.PROPORTION).points]
 
 

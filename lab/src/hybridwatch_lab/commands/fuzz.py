@@ -178,10 +178,10 @@ def _lines(
     failure: FuzzFailure | None,
     path: Path | None,
 ) -> list[str]:
-    told = f"{_counted(counts)} in {seconds:.0f} s"
+    summary = f"{_counted(counts)} in {seconds:.0f} s"
     if failure is None:
-        return [f"nothing found: seed {job.seed}, {told}"]
-    return [*failure_lines(failure, job.seed), told, f"scenario: {path}"]
+        return [f"nothing found: seed {job.seed}, {summary}"]
+    return [*failure_lines(failure, job.seed), summary, f"scenario: {path}"]
 
 
 def _json(

@@ -31,13 +31,13 @@ from hybridwatch_lab.mutants.table import (
     MutantState,
     append_cell,
     catalogue,
-    cell_words,
     compute_score,
     false_alarms,
     grid,
     halves,
     markdown,
     read_cells,
+    render_kill,
     score_json,
     table_file,
 )
@@ -210,7 +210,7 @@ def _measure(job: _MutantJob, scenario: Scenario) -> None:
         total = len(job.mutants) + 1
         for number, cell in enumerate(_cells(runner, lacking, kept), start=len(kept) + 1):
             append_cell(job.path, cell)
-            job.say(f"[{number}/{total}] {scenario.id}: {cell.mutant}: {cell_words(cell)}")
+            job.say(f"[{number}/{total}] {scenario.id}: {cell.mutant}: {render_kill(cell)}")
 
 
 def _cells(

@@ -88,7 +88,7 @@ def _earlier(request: CaseRequest, by: int) -> CaseRequest:
 
 
 class CaseBuilder:
-    """Writes a case down, one thing that happens after the other."""
+    """Builds a case, one action after the other."""
 
     def __init__(self, dummy_batches: int = 0) -> None:
         self._dummy_batches = dummy_batches
@@ -98,13 +98,13 @@ class CaseBuilder:
         self._step = 0
 
     @property
-    def asked(self) -> Sequence[CaseRequest]:
+    def sent(self) -> Sequence[CaseRequest]:
         """Every request so far, the newest first."""
         before = [request for phase in self._phases for request in phase.requests]
         return [*before, *self._requests][::-1]
 
-    def ask(self, input_tokens: int, output_tokens: int, shared_prefix_tokens: int) -> None:
-        """Let a request come; at least the last token of a prompt is its own."""
+    def add_request(self, input_tokens: int, output_tokens: int, shared_prefix_tokens: int) -> None:
+        """Add a request; at least the last token of a prompt is its own."""
         shared = min(shared_prefix_tokens, input_tokens - 1)
         self._requests.append(CaseRequest(self._step, input_tokens, output_tokens, shared))
 
@@ -124,7 +124,7 @@ class CaseBuilder:
         self._requests, self._step, self._budget = [], 0, budget
 
     def case(self) -> FuzzCase:
-        """Give what was written, without what makes no difference."""
+        """Build the case, without actions that make no difference."""
         last = FuzzPhase(tuple(self._requests), self._budget)
         return tidied(FuzzCase((*self._phases, last), self._dummy_batches))
 
@@ -196,7 +196,7 @@ def planned(case: FuzzCase, seed: int) -> tuple[PlannedWave, ...]:
 def render(scenario: Scenario, case: FuzzCase, why: Sequence[str]) -> str:
     """Write a case as a scenario file.
 
-    ``scenario``: whose engine it was told to; gives all that the case does not say. ``why``: lines
+    ``scenario``: of the engine it was played on; gives all that the case does not. ``why``: lines
     about what was wrong.
     """
     engine = scenario.engine.model_dump(mode="json", exclude_none=True, exclude_defaults=True)

@@ -1,6 +1,6 @@
 """Plays cases on the live engine of a scenario, and says what was wrong with them.
 
-Each begins in the state of a fresh engine; its answers are held beside those of an oracle.
+Each begins in the state of a fresh engine; its answers are compared with those of an oracle.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -162,7 +162,8 @@ class EngineTarget:
         # An engine pool starts an engine only so often.
         self.close()
         self._pool = EnginePool(
-            *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
+            *(self.scenario, (self.build,), self.models, self.work, self.say),
+            plugin_settings=SETTINGS,
         )
         self._pool.__enter__()
         with ExitStack() as on_error:

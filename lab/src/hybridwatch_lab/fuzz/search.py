@@ -36,7 +36,7 @@ _idle: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.id
 
 
 class CaseMachine(RuleBasedStateMachine):
-    """Tells one case; a subclass says of what and to whom.
+    """Builds and plays one case; a subclass sets the space and the player.
 
     Attributes:
         play: Plays one; raises an exception when something was wrong.
@@ -57,21 +57,21 @@ class CaseMachine(RuleBasedStateMachine):
     @rule(length=_inputs, answer=_outputs, shared=_shares)
     def ask(self, length: int, answer: int, shared: int) -> None:
         """Let a request come."""
-        self._builder.ask(length, answer, shared)
+        self._builder.add_request(length, answer, shared)
 
     @rule(length=_inputs, answer=_outputs, steps=st.sampled_from(_STEPS))
     def ask_and_go_on(self, length: int, answer: int, steps: int) -> None:
         """Let a request come that shares nothing, and the engine make steps."""
-        self._builder.ask(length, answer, 0)
+        self._builder.add_request(length, answer, 0)
         self._builder.make_steps(steps)
 
-    @precondition(lambda self: self._builder.asked)
+    @precondition(lambda self: self._builder.sent)
     @rule(back=st.integers(0, _FAR_BACK), answer=_outputs)
     def ask_again(self, back: int, answer: int) -> None:
-        """Ask what was asked before, but for what was the earlier prompt's own."""
-        asked = self._builder.asked
-        before = asked[min(back, len(asked) - 1)]
-        self._builder.ask(before.input_tokens, answer, before.shared_prefix_tokens)
+        """Repeat an earlier request; only the shared part of its prompt stays the same."""
+        sent = self._builder.sent
+        before = sent[min(back, len(sent) - 1)]
+        self._builder.add_request(before.input_tokens, answer, before.shared_prefix_tokens)
 
     @rule(steps=st.sampled_from(_STEPS))
     def make_steps(self, steps: int) -> None:
@@ -89,7 +89,7 @@ class CaseMachine(RuleBasedStateMachine):
         self._builder.rest(budget)
 
     def teardown(self) -> None:
-        """Play what was told."""
+        """Play the case."""
         if isinstance(sys.exc_info()[1], StopTest):
             return  # hypothesis has given this one up before its end
         case = self._builder.case()
@@ -107,7 +107,7 @@ ACTIONS: Final = 16
 
 _WITHOUT_END: Final = 1_000_000
 _PULSE: Final = FuzzCase((FuzzPhase((CaseRequest(0, 3, 2),)),))
-"""What a healthy engine always tells right; one that does not is not asked any further."""
+"""A case that a healthy engine always passes; one that fails it is not tested further."""
 
 Faults = tuple[str, ...]
 
@@ -188,14 +188,14 @@ class FuzzSearch:
         if not self._has_pulse:
             self._fail(_PULSE)
         else:
-            self._tell(number)
+            self._search(number)
         if self._smallest is None or self._first is None:
             return None
         shrunk_in_s = self.clock() - self._begun - self._found_after_s
         case, faults, repeats = self._on_fresh_engine(self._first, self._smallest)
         return FuzzFailure(case, faults, self._first, self._found_after_s, shrunk_in_s, repeats)
 
-    def _tell(self, number: int) -> None:
+    def _search(self, number: int) -> None:
         machine = seed(number)(build_machine(self.space, self._play))
         options = settings(
             max_examples=self.most or _WITHOUT_END,
@@ -282,7 +282,7 @@ def _size(case: FuzzCase) -> tuple[int, ...]:
 
 
 def case_lines(case: FuzzCase) -> Iterator[str]:
-    """Tell a case, a line for each thing that happens."""
+    """Describe a case, a line for each action."""
     number = 0
     for phase in case.acts:
         most = "" if phase.token_budget is None else f", at most {phase.token_budget} tokens a step"
@@ -313,12 +313,12 @@ def failure_lines(failure: FuzzFailure, seed: int) -> Iterator[str]:
 
 def _happenings(phase: FuzzPhase, first: int) -> Iterator[tuple[int, str]]:
     for at, request in enumerate(phase.requests, first):
-        yield request.at_step, f"request {at} comes, {_asked(request)}"
+        yield request.at_step, f"request {at} comes, {_describe_request(request)}"
         if request.abort_step is not None:
             yield request.abort_step, f"request {at} is aborted, if it is not answered yet"
 
 
-def _asked(request: CaseRequest) -> str:
+def _describe_request(request: CaseRequest) -> str:
     shared = request.shared_prefix_tokens
     common = f", {shared} of them the common text" if shared else ""
     return f"{request.input_tokens} tokens{common}, for an answer of {request.output_tokens}"

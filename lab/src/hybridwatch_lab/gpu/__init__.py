@@ -1,1 +1,1 @@
-"""A machine with a GPU for half an hour: what goes there, what it measures, what came of it."""
+"""Half an hour on a machine with a GPU: the pack for it, its campaign, and the findings."""

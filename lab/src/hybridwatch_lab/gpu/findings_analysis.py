@@ -68,7 +68,7 @@ class WantedControl:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What a page is to tell.
+    """The questions of a page.
 
     Attributes:
         accelerator: On what the engines must have computed.
@@ -85,7 +85,7 @@ class Questions:
         out_of_reach = self.out_of_reach.get(scenario.id, ())
         return scenario.starts_on(release) and release not in out_of_reach
 
-    def can_tell(self, scenario: Scenario, wanted: WantedFinding) -> bool:
+    def can_have_figures(self, scenario: Scenario, wanted: WantedFinding) -> bool:
         """Whether there can be figures of an engine."""
         if wanted.patched:
             return self.can_have(scenario, wanted.release)
@@ -201,23 +201,23 @@ class Evidence:
 def gather_evidence(
     scenarios: Sequence[Scenario], kept: Sequence[KeptFinding], questions: Questions
 ) -> tuple[Evidence, ...]:
-    """Gather what records tell of scenarios as they are now; of two records the newer counts.
+    """Gather the figures of current scenarios from records; of two records the newer counts.
 
     ``scenarios``: in the order of the page. ``kept``: runs of any scenario; those of another one,
     or of an older version, do not count.
 
     Returns:
-        One for each testbed, by its id; a single empty one if no record tells anything.
+        One for each testbed, by its id; a single empty one without any record.
     """
     digests = {scenario.id: digest(scenario) for scenario in scenarios}
-    telling = [
+    current = [
         one
         for one in sorted(kept, key=lambda one: one.run.started_at, reverse=True)
         if digests.get(one.run.scenario.id) == one.run.scenario.digest
         and all(build.accelerator == questions.accelerator for build in one.run.builds)
     ]
     by_testbed: dict[str, list[KeptFinding]] = {}
-    for one in telling:
+    for one in current:
         by_testbed.setdefault(one.run.testbed.id, []).append(one)
     return tuple(
         _evidence(scenarios, by_testbed.get(testbed, []), questions)
@@ -232,7 +232,9 @@ def _evidence(
         FindingRow(
             scenario,
             wanted,
-            dict(_figures(scenario, wanted, kept)) if questions.can_tell(scenario, wanted) else {},
+            dict(_figures(scenario, wanted, kept))
+            if questions.can_have_figures(scenario, wanted)
+            else {},
         )
         for scenario in scenarios
         for wanted in questions.engines
@@ -263,12 +265,12 @@ def _figures(
     for quantity in QUANTITIES:
         if quantity is ACCURACY and scenario.accuracy is None:
             continue
-        told = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
-        yield quantity.name, next(filter(None, told), ())
+        figures = (tuple(_read_figures(record, side, quantity)) for record, side in sides)
+        yield quantity.name, next(filter(None, figures), ())
 
 
 def _read_figures(record: str, side: OneSide, quantity: Quantity) -> Iterator[GpuFigure]:
-    """What one side tells of a quantity: a figure for each of its metrics."""
+    """One side's figures of a quantity, one for each of its metrics."""
     held = {sample.metric for trial in side.run.measured(side.index) for sample in trial.samples}
     for name in sorted(filter(quantity.metrics, held)):
         metric = find_metric(name)

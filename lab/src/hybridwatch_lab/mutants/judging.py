@@ -57,7 +57,7 @@ def find_kill(
     """
     for trial in mutated:
         if trial.failure is not None:
-            return Kill((_failure_word(trial),), trial.failure.reason)
+            return Kill((_name_failure(trial),), trial.failure.reason)
     phases = {trial.phase for trial in mutated}
     sides = [
         *(replace(trial, side=_BASELINE) for trial in healthy if trial.phase in phases),
@@ -101,8 +101,8 @@ def find_state(
     return MutantState.SURVIVED if measured else MutantState.NOT_MEASURED
 
 
-def _failure_word(trial: Trial) -> str:
-    assert trial.failure is not None  # noqa: S101 - asked by kill_of
+def _name_failure(trial: Trial) -> str:
+    assert trial.failure is not None  # noqa: S101 - checked by kill_of
     if trial.failure.reason.startswith(NO_ANSWER_IN_TIME):
         return TIMEOUT
     return ENGINE_DIED if trial.failure.engine_died else FAILED_TRIAL

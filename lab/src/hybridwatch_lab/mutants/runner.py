@@ -144,7 +144,8 @@ class MutantRunner:
 
     def _open(self) -> None:
         self._pool = EnginePool(
-            *(self.scenario, (self.build,), self.models, self.work, self.say), told=SETTINGS
+            *(self.scenario, (self.build,), self.models, self.work, self.say),
+            plugin_settings=SETTINGS,
         )
         self._pool.__enter__()
 

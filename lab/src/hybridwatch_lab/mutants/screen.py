@@ -26,13 +26,13 @@ from hybridwatch_lab.mutants.table import (
     MutantState,
     Score,
     catalogue,
-    cell_words,
     compute_score,
     false_alarms,
-    half_words,
     halves,
     list_scenarios,
     read_cells,
+    render_half,
+    render_kill,
     rows,
     table_files,
 )
@@ -76,7 +76,7 @@ def _of_build(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Ite
     yield Facts(
         (
             ("Mutants in the table", f"{tried} of {len(mutants)}"),
-            *((f"Killed, {half_words(half)}", _killed(score)) for half, score in parts.items()),
+            *((f"Killed, {render_half(half)}", _killed(score)) for half, score in parts.items()),
             ("Killed, together", _killed(whole)),
             ("Survivors", ", ".join(whole.survivors) or "none"),
             ("Not reached", ", ".join(whole.unreached) or "none"),
@@ -103,7 +103,7 @@ def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Table:
 
 
 def _shown(cell: MutantCell | None) -> Shown:
-    words = cell_words(cell)
+    words = render_kill(cell)
     if cell is None or cell.state is not MutantState.KILLED:
         return Shown(words)
     return Shown(words, title=cell.detail)

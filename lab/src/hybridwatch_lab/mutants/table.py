@@ -1,6 +1,6 @@
 """The kill table: mutants, cells, where it lies, how many are killed, and all of it as text.
 
-Tables and code of the lab's mutants lie in one folder, which an engine is told.
+Tables and code of the lab's mutants lie in one folder, which an engine's settings name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -190,7 +190,7 @@ def halves(mutants: Mapping[str, Mutant]) -> dict[str, dict[str, Mutant]]:
     return {half: members for half, members in parts.items() if members or half != OWN}
 
 
-def half_words(half: str) -> str:
+def render_half(half: str) -> str:
     """Name a part of the catalogue."""
     return "own mutants" if half == OWN else f"{half} half"
 
@@ -208,7 +208,7 @@ MOST_COLUMNS: Final = 5
 """Scenarios that a table has room for."""
 
 
-def cell_words(cell: MutantCell | None) -> str:
+def render_kill(cell: MutantCell | None) -> str:
     """One cell: what killed the mutant and in how many seconds, or why nothing did."""
     if cell is None:
         return ""
@@ -245,7 +245,7 @@ def grid(
     columns = list_scenarios(cells)
     is_wide = len(columns) > MOST_COLUMNS
     head = ["found", "in", "killed in"] if is_wide else columns
-    words = _shortened if is_wide else lambda mine: [cell_words(mine.get(one)) for one in columns]
+    words = _shortened if is_wide else lambda mine: [render_kill(mine.get(one)) for one in columns]
     body = (
         [name, mutant.half if mutant else "", mutant.mechanism if mutant else "", *words(mine)]
         for name, mutant, mine in rows(cells, mutants)
@@ -256,12 +256,12 @@ def grid(
 def _shortened(mine: Mapping[str, MutantCell]) -> list[str]:
     alarms = [cell for cell in mine.values() if cell.mutant == HEALTHY and cell.metrics]
     if HEALTHY in {cell.mutant for cell in mine.values()}:
-        return [cell_words(next(iter(alarms or mine.values()))), f"{len(mine)} scenarios", ""]
+        return [render_kill(next(iter(alarms or mine.values()))), f"{len(mine)} scenarios", ""]
     clearest = min(mine.values(), key=lambda cell: (ORDER.index(cell.state), cell.seconds))
     killed = sum(cell.state is MutantState.KILLED for cell in mine.values())
     reached = killed + sum(cell.state is MutantState.SURVIVED for cell in mine.values())
     share = f"{killed} of {reached}" if reached else ""
-    return [cell_words(clearest), clearest.scenario if reached else "", share]
+    return [render_kill(clearest), clearest.scenario if reached else "", share]
 
 
 def markdown(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> str:
@@ -276,7 +276,7 @@ def markdown(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> str:
 def score_lines(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Iterator[str]:
     """Say how much is killed, of both halves apart, and what survives."""
     for half, members in halves(mutants).items():
-        yield _score_line(half_words(half), compute_score(cells, members))
+        yield _score_line(render_half(half), compute_score(cells, members))
     whole = compute_score(cells, mutants)
     yield _score_line("together", whole)
     tried = {cell.mutant for cell in cells} & mutants.keys()

@@ -55,7 +55,7 @@ def published(accelerator: str) -> list[Published]:
 
 
 def _files(page: str) -> list[Any]:
-    shown = re.sub(r"//[^/@]*@", "//", page)  # a password in an address is nobody's business
+    shown = re.sub(r"//[^/@]*@", "//", page)  # without a password in an address
     try:
         answer = httpx.get(page, headers={"Accept": _JSON}, follow_redirects=True, timeout=_LIMIT_S)
     except (httpx.HTTPError, httpx.InvalidURL) as error:

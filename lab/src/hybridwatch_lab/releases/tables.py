@@ -2,7 +2,7 @@
 
 An entry of builds is made from that of the newest build. Of each fix the file keeps what the
 plugin's probe says of the wheel (``releases``) and a digest of the code that it says it from
-(``sources``), by which other code is told from a release's. The files are edited as text: their
+(``sources``), which distinguishes other code from a release's. The files are edited as text: their
 comments and their order are a person's.
 """
 

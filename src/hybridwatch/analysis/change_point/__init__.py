@@ -3,7 +3,7 @@
 ``examine`` is the way in. A series is scored robustly (``noise``), searched for the split, the
 excursion or the jump off a slope that stands out most (``scan``), cut there, and searched again
 (``segmentation``). Each change gets the range of places that it may have (``place``), and steps
-that are one drift are named as such; ``find_onset`` tells since when a run is bad that is known to
+that are one drift are named as such; ``find_onset`` finds since when a run is bad that is known to
 be, ``two_levels`` whether a level is two. Nothing is tuned by the caller: what counts as a change
 is fixed by ``scan.needed`` and measured by ``python -m hybridwatch_lab.calibration``.
 

@@ -1,4 +1,4 @@
-"""The way in: checks what it is given, chooses the scale, and puts what was found into words."""
+"""``examine`` a history: checks its arguments, chooses the scale, and describes the result."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,10 +172,10 @@ def _drift_instead(
     stretch = build_segment(series.values, series.spreads, start, end, series.noise)
     within = tuple(point.index - start for point in found)
     ramp = ramp_instead(stretch.values, stretch.noise.scale, within)
-    return None if ramp is None else _told(series, ramp, start)
+    return None if ramp is None else _make_drift(series, ramp, start)
 
 
-def _told(series: _Series, ramp: Ramp, start: int) -> Drift:
+def _make_drift(series: _Series, ramp: Ramp, start: int) -> Drift:
     return Drift(
         start + ramp.start,
         start + ramp.first,
@@ -331,7 +331,7 @@ def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
     # A step that is not clear enough to be reported is no drift either.
     ramp = ramp_instead(stretch.values, stretch.noise.scale, scan.best_step(scores).cuts)
     if ramp is not None:
-        yield _told(series, ramp, start)
+        yield _make_drift(series, ramp, start)
 
 
 def _doubts(series: _Series, levels: Levels) -> Iterator[str]:

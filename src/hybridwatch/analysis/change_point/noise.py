@@ -1,8 +1,8 @@
-"""How much a series trembles on its own, estimated so that changes of level hardly count.
+"""The noise of a series, estimated so that changes of level hardly count.
 
 Differences of neighbours hold one change of level each at most, so quantiles of them see the
 noise alone (von Neumann 1941 for the idea, the median for robustness). How they grow with the
-distance tells how alike neighbours are, as a variogram does.
+distance measures how alike neighbours are, as a variogram does.
 
 Does a level consist of two: do runs, or the trials within a run, fall on one of two levels?
 
@@ -274,10 +274,10 @@ def two_levels(runs: Sequence[Sequence[float] | Array], history: History) -> Two
     if len(present) < _FEWEST_RUNS or min(run.min() for run in present) <= 0:
         return None
     logs = [np.log(run) for run in present]
-    return _told_levels(logs, by_run=True) or _told_levels(logs, by_run=False)
+    return _find_levels(logs, by_run=True) or _find_levels(logs, by_run=False)
 
 
-def _told_levels(trials: Sequence[Array], *, by_run: bool) -> TwoLevels | None:
+def _find_levels(trials: Sequence[Array], *, by_run: bool) -> TwoLevels | None:
     runs = [np.atleast_1d(np.median(run)) for run in trials] if by_run else trials
     values = np.concatenate(runs)
     border, reduction = _split(values)

@@ -54,7 +54,7 @@ _EDGE: Final = 2
 _NORMAL: Final = 0.6745
 """Median distance of a normal value from its mean, in standard deviations."""
 _CLOSE: Final = 0.451
-"""Lower quartile of the distance of two such values: tells how wide one of several modes is."""
+"""Lower quartile of the distance of two such values: the width of one of several modes."""
 _FAR: Final = 8.0
 """Standard deviations beyond the levels where values end."""
 _LARGEST: Final = 40.0
@@ -107,7 +107,7 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
 
     ``None`` where there is no noise.
     """
-    rest, size = _beside(values, cut)
+    rest, size = _distances(values, cut)
     unit = _deviation(rest)
     if unit == 0:
         return None
@@ -118,7 +118,7 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
     scores = bounded(rest / unit, 3.0)
     tilt = compute_products(time, scores) / energy
     if abs(tilt) * math.sqrt(energy) > _STEEP * compute_spread(scores, (cut,), 0.0).inflation:
-        rest, size = _beside(values - tilt * unit * scan.list_times(values.size), cut)
+        rest, size = _distances(values - tilt * unit * scan.list_times(values.size), cut)
         unit = _deviation(rest)
     unit = max(unit, abs(size) / _LARGEST)
     level = np.where(np.arange(values.size) < cut, 0.0, size)
@@ -126,7 +126,7 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
     return np.clip((rest + level) / unit, low, high), size / unit
 
 
-def _beside(values: Array, cut: int) -> tuple[Array, float]:
+def _distances(values: Array, cut: int) -> tuple[Array, float]:
     """Distances from the levels on both sides, and the difference of these."""
     unit = _deviation(np.diff(values)) / math.sqrt(2)
     low, high = scan.level_of(values[:cut], unit), scan.level_of(values[cut:], unit)
@@ -311,7 +311,7 @@ def find_shape(n: int, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64
 
 
 FEWEST: Final = 5
-"""Runs before the bad one that tell a level and its noise."""
+"""Fewest runs before the bad one that give a level and its noise."""
 _CLIP: Final = 5.0
 """Standard deviations of a run that is off for reasons of its own."""
 _DRIFTS: Final = 0.2

@@ -191,7 +191,7 @@ def _best(scores: Array, share: Array, weight: Array) -> Split:
 
 
 FEWEST_OF_LINE: Final = 12
-"""Points that tell a line from a step."""
+"""Fewest points that distinguish a line from a step."""
 
 _STEP_MARGIN: Final = 5.0
 """By which a step must fit better: it had its place to choose."""

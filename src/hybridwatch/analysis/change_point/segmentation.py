@@ -1,4 +1,4 @@
-"""From a series to its levels: cut where it splits best, look again at both sides, then settle.
+"""Cuts a series into levels: at its best split, then on both sides, then all cuts once more.
 
 Binary segmentation (Vostrikova 1981) that can also cut out an excursion, and that takes a slope
 for a slope. What was cut early is placed again between its final neighbours, and what does not
@@ -210,7 +210,7 @@ def _explained_by_line(features: Array) -> float:
 
 
 _KNOWN_NOISE: Final = 20
-"""Points that tell their own noise; shorter stretches borrow it from what they are a part of."""
+"""Points from which a stretch's own noise is estimated; a shorter one takes that of a longer."""
 _STANDS: Final = 0.95
 """Of the strength: what was found shall not vanish because its place was found again."""
 

@@ -21,7 +21,7 @@ from hybridwatch.system.engine_log import find_root
 LONGEST: Final = 160
 """Characters of a reason: a message about memory goes on with advice for several lines."""
 
-_SAYS_NOTHING: Final = frozenset({"AcceleratorError", "Exception", "RuntimeError"})
+_UNINFORMATIVE: Final = frozenset({"AcceleratorError", "Exception", "RuntimeError"})
 """Types that add nothing to their message."""
 _HUNG: Final = re.compile(r"time(?:d )?out|\bhung\b", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ class Death:
     """Why trials of a report failed.
 
     Attributes:
-        trial: The failed trial that tells most.
+        trial: The most informative failed trial.
         reason: The root of it, one line of at most ``LONGEST`` characters.
         sides: ``baseline``, ``contender`` or both.
         hung: Whether the engine was there and did not answer in time.
@@ -84,7 +84,7 @@ def plain(root: str) -> str:
     """Write an error without its module, and without a type that says nothing."""
     name, colon, text = root.partition(": ")
     short = name.rpartition(".")[2]
-    return text if colon and short in _SAYS_NOTHING else f"{short}{colon}{text}"
+    return text if colon and short in _UNINFORMATIVE else f"{short}{colon}{text}"
 
 
 def bounded(reason: str) -> str:

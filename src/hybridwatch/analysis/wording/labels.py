@@ -15,7 +15,7 @@ PAIRED: Final = "pair by pair"
 _ROUNDING: Final = 0.005
 """What is lost of a number that is written with three digits, as a fraction."""
 _ALIKE: Final = 0.2
-"""Two sizes that differ by less, of the larger, tell a reader the same."""
+"""Two sizes that differ by a smaller share of the larger mean the same to a reader."""
 
 
 def name_of(comparison: Comparison) -> str:

@@ -1,1 +1,1 @@
-"""What comes from GitHub and goes there: one comment, one check, and a stranger's record bundle."""
+"""GitHub: our comment and check on a pull request, commands in comments, records from forks."""

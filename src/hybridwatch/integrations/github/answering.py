@@ -1,4 +1,4 @@
-"""From a comment that asks to an entry in the queue of our one comment.
+"""Turns a command in a comment into an entry of the request queue in our own comment.
 
 An event of GitHub's claims who asked for what; nothing of it is believed. The comment is read again
 by its number, and has to say what it said when it was made. Rights are asked for by name, since
@@ -70,7 +70,7 @@ _HINTS: Final = {
     401: "the token in GITHUB_TOKEN is not valid",
     403: "the token in GITHUB_TOKEN may not do this: it takes the permission `pull-requests: read`",
 }
-_NOBODY: Final = 404
+_NOT_FOUND: Final = 404
 _BOT: Final = "Bot"
 
 
@@ -199,8 +199,8 @@ def read_claim(event: Path, repository: str) -> Claim | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """A person who may write, and asked.
+class Requester:
+    """The author of a command, who has the right to write.
 
     Attributes:
         at: When the comment was made.
@@ -210,14 +210,14 @@ class Asker:
     at: datetime
 
 
-def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker | None:
-    """Say who asked; ``None`` for a claim that is off, or of a person who has no right to write."""
+def find_requester(access: RepositoryAccess, repository: str, claim: Claim) -> Requester | None:
+    """Find the author of a command; ``None`` for a wrong claim, or without the right to write."""
     client = GitHubClient(access, f"{repository}#{claim.pull_request}", _HINTS)
     with client.errors("read a comment on"):
         try:
             comment = _comment(client, repository, claim)
         except GithubException as error:
-            if error.status == _NOBODY:
+            if error.status == _NOT_FOUND:
                 return None
             raise
         if not _is_as_claimed(comment, claim):
@@ -226,7 +226,7 @@ def find_asker(access: RepositoryAccess, repository: str, claim: Claim) -> Asker
         login = comment.user.login
         if not _may_write(client, repository, login, claim.author):
             return None
-        return Asker(login, comment.created_at)
+        return Requester(login, comment.created_at)
 
 
 def _comment(client: GitHubClient, repository: str, claim: Claim) -> IssueComment:
@@ -250,7 +250,7 @@ def _may_write(client: GitHubClient, repository: str, login: str, author: int) -
     try:
         _, found = client.github.requester.requestJsonAndCheck("GET", path)
     except GithubException as error:
-        if error.status == _NOBODY:
+        if error.status == _NOT_FOUND:
             return False
         raise
     user = found.get("user") or {}
@@ -343,13 +343,13 @@ def _read(lines: Sequence[str], vocabulary: Callable[[], Vocabulary]) -> Command
     return parse(lines[0], vocabulary())
 
 
-def _hindrance(command: Command, asker: Asker, pull: PullRequest, *, is_full: bool) -> str:
+def _hindrance(command: Command, asker: Requester, pull: PullRequest, *, is_full: bool) -> str:
     """Say why a command that was understood is not run; empty when nothing is in the way."""
     if not measures(command):
         return ""
     if not pull.is_open:
         return "the pull request is closed"
-    if not pull.stood_still_since(asker.at):
+    if not pull.is_unchanged_since(asker.at):
         return "the branch was pushed to after the comment; look at it and ask again"
     if is_full:
         return f"{MOST_OPEN} commands wait or run already"
@@ -361,13 +361,15 @@ def measures(command: Command) -> bool:
     return isinstance(command, Measure | Bisect)
 
 
-def _refused(claim: Claim, asker: Asker, pull: PullRequest, words: str, why: str) -> AnswerOrder:
+def _refused(
+    claim: Claim, asker: Requester, pull: PullRequest, words: str, why: str
+) -> AnswerOrder:
     shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
     return AnswerOrder(_entry(claim, asker, shown, RequestState.REFUSED, why), None, pull)
 
 
 def _entry(
-    claim: Claim, asker: Asker, words: str, state: RequestState, note: str = ""
+    claim: Claim, asker: Requester, words: str, state: RequestState, note: str = ""
 ) -> CommentRequest:
     return CommentRequest(
         comment=claim.comment, words=words, who=asker.login, at=asker.at, state=state, note=note

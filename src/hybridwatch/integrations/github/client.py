@@ -228,7 +228,7 @@ class PullRequest:
         """Whether it is neither merged nor closed."""
         return self._pull.state == "open"
 
-    def stood_still_since(self, moment: datetime) -> bool:
+    def is_unchanged_since(self, moment: datetime) -> bool:
         """Whether nothing was pushed to the repository of its branch since then.
 
         GitHub does not say which commit was the head when a comment was made. It does say when it

@@ -1,7 +1,7 @@
-"""What may be asked in a comment on a pull request: a small grammar, read into typed values.
+"""The grammar of commands in comments on pull requests, parsed into typed values.
 
 ``docs/pull-request-commands.md`` writes it down for people. Nothing of a comment goes on as text: a
-value is an element of the vocabulary (whatever exists on the default branch and in the results
+value is an element of the vocabulary (what exists on the default branch and in the results
 folder), a label put together of such elements, or a number within bounds, and the command line that
 is run is a list made of these (``arguments``).
 """
@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from hybridwatch.engines.builds import label_words, load_builds
+from hybridwatch.engines.builds import load_builds, load_label_names
 from hybridwatch.metrics import Kind, find_metric, list_metrics
 from hybridwatch.orchestration.bisect.question import ALIVE, STARTS, ChangeDirection
 from hybridwatch.records.store import list_records, list_verdicts
@@ -52,7 +52,7 @@ def build_vocabulary(results: Path) -> Vocabulary:
     expected = {name for one in scenarios for name in (*one.expect.exactly, *one.expect.at_least)}
     metrics = {*map(find_metric, expected), *list_metrics()}
     specs = load_builds()
-    words = label_words()
+    words = load_label_names()
     searched = {metric.id for metric in metrics if metric.kind is not Kind.PROPORTION}
     return Vocabulary(
         scenarios=frozenset(one.id for one in scenarios),
@@ -103,7 +103,7 @@ HELP: Final = f"One command a comment, on a line of its own:\n\n```\n{GRAMMAR}``
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """``help``: what may be asked."""
+    """``help``: lists the commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Bisect:
     """``bisect``: which release changed something.
 
     Attributes:
-        metric: What changed; ``None`` for whatever did.
+        metric: The metric that changed; ``None`` for any.
         minutes: After which no other measurement begins.
     """
 
@@ -156,7 +156,7 @@ class Explain:
 
 
 Command: TypeAlias = Help | Measure | Compare | Bisect | Explain
-"""Whatever may be asked."""
+"""Any command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The parts of our one comment: the verdict, what was asked, its newest result, and the state.
+"""The parts of our comment: the verdict, the commands, the newest result, and the state.
 
 ``hybridwatch comment`` writes the verdict and leaves the rest alone, ``hybridwatch answer`` does
 the reverse. Hidden marks part them; in what records and commands left there a mark is written so
@@ -55,10 +55,10 @@ class CommentRequest(BaseModel):
     """One command.
 
     Attributes:
-        comment: The number of the comment that asked; the command's name.
+        comment: The number of the comment with the command, which names it.
         words: The command as it was understood; of a refused one as it was written.
         who: Name of the account.
-        at: When it was asked.
+        at: Time of the comment.
         state: Where it stands.
         note: Why it was refused or failed, or what else there is to say in a line.
         link: Where it runs; empty for nowhere.
@@ -81,7 +81,7 @@ class CommentRequest(BaseModel):
 
 
 class RequestQueue(BaseModel):
-    """What was asked on one pull request.
+    """The commands on one pull request.
 
     Attributes:
         version: Of this form.
@@ -117,7 +117,7 @@ class RequestQueue(BaseModel):
         return self.model_copy(update={"floor": max([self.floor, *gone]), "asked": kept})
 
     def find(self, comment: int) -> CommentRequest | None:
-        """Give a command by the comment that asked."""
+        """Find a command by the number of its comment."""
         return next((one for one in self.asked if one.comment == comment), None)
 
 

@@ -1,4 +1,4 @@
-"""What an untrusted job sends to the trusted one: a ZIP file of records.
+"""The record bundle: a ZIP file of records that an untrusted job hands to the trusted one.
 
 ``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
 number of the pull request that it claims to be about. The job that packed it ran a stranger's code,
@@ -27,7 +27,7 @@ from hybridwatch.records.store.layout import RECORDS
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"
-"""What a search found, where one was asked for; it is checked against its form when read."""
+"""The answer of a search, if the command was one; it is validated when read."""
 
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 64 * 2**20

@@ -1,4 +1,4 @@
-"""What a search found, in Markdown, and one comment on each pull request whose commit it names.
+"""Comments on the pull requests whose commits a search suspects.
 
 Where a search leaves a few commits, each of their pull requests gets it: people who know what they
 changed distinguish them faster than a night of measuring. Where it leaves many, none does: nearly
@@ -36,7 +36,7 @@ _UNKNOWN: Final = frozenset({404, 409, 422})
 
 
 def answer_text(found: SearchAnswer) -> str:
-    """Say what came of a search that was asked for."""
+    """Render the answer of a requested search."""
     answer = found.answer
     if answer is None:
         return "The change is not there: the ends do not differ in this way."
@@ -127,7 +127,7 @@ def hindrance(found: SearchAnswer) -> str:
     return ""
 
 
-def tell_authors(
+def notify_authors(
     access: RepositoryAccess, repository: str, found: SearchAnswer
 ) -> Iterator[SuspectNotice]:
     """Comment on the pull request of each suspect, unless that was done before.
@@ -145,17 +145,17 @@ def tell_authors(
         marker = f"<!-- hybridwatch suspect: {suspect.name} {kind} -->"
         text = f"{suspicion_text(found, suspect)}\n\n{marker}\n"
         pull = PullRequest(access, repository, number)
-        yield SuspectNotice(suspect, number, _tell(pull, suspect, kind, text))
+        yield SuspectNotice(suspect, number, _post(pull, suspect, kind, text))
 
 
-def _tell(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
+def _post(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
     def kind_in(body: str) -> str | None:
         found = _MARKER.search(body)
         return found[2] if found and found[1] == suspect.name else None
 
     def text_after(body: str | None) -> str | None:
-        said = None if body is None else kind_in(body)
-        return None if said == "one" or said == kind else text
+        posted = None if body is None else kind_in(body)
+        return None if posted == "one" or posted == kind else text
 
     return pull.comment(lambda body: kind_in(body) is not None, text_after)
 

@@ -1,4 +1,4 @@
-"""News that come to people: what changed since a channel last heard, sent once.
+"""Notifications: what changed since a channel's last message, sent once.
 
 ``channels`` reads who wants to hear what, ``gather`` says how everything stands, ``news`` what of
 it is news to a channel, ``sending`` keeps what is to be sent until it is. ``clients`` and

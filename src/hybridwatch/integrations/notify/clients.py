@@ -1,4 +1,4 @@
-"""The clients of Slack, webhooks and mail: a message goes in, a receipt comes back, or an error.
+"""Clients of Slack, webhooks and mail: each sends a message, and returns a receipt.
 
 Slack, by an incoming webhook: Block Kit, with texts from records as plain text only. Slack has no
 key by which it would know a message again, so one whose answer was lost is posted again: at least
@@ -39,8 +39,8 @@ from hybridwatch.reports.escape import one_line
 _TIMEOUT_S: Final = 20.0
 _SHOWN: Final = 200
 _BUSY: Final = frozenset({408, 425, 429})
-_NOBODY: Final = frozenset({401, 403, 404, 410})
-"""The address, or the key to it, is wrong: whatever is sent there meets the same answer."""
+_WRONG_ADDRESS: Final = frozenset({401, 403, 404, 410})
+"""The address, or the key to it, is wrong: every message would get the same answer."""
 _LOG: Final = logging.getLogger("httpx")
 _HEADER: Final = 150
 _SECTION: Final = 3000
@@ -128,11 +128,11 @@ class Http:
 
     def _refusal(self, answer: httpx.Response) -> UndeliveredError:
         status = answer.status_code
-        said = self._redact(one_line(answer.text))[:_SHOWN]
-        reason = f"answered {status}" + (f": {said}" if said else "")
+        text = self._redact(one_line(answer.text))[:_SHOWN]
+        reason = f"answered {status}" + (f": {text}" if text else "")
         busy = status >= 500 or status in _BUSY
-        alone = not busy and not answer.is_redirect and status not in _NOBODY
-        return UndeliveredError(reason, alone=alone, again=busy, wait_s=_asked_wait(answer))
+        alone = not busy and not answer.is_redirect and status not in _WRONG_ADDRESS
+        return UndeliveredError(reason, alone=alone, again=busy, wait_s=_read_wait(answer))
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:
@@ -140,7 +140,7 @@ class Http:
         return text
 
 
-def _asked_wait(answer: httpx.Response) -> float:
+def _read_wait(answer: httpx.Response) -> float:
     """Give the seconds in ``Retry-After``; 0 where there are none, or a date stands there."""
     try:
         return max(0.0, float(answer.headers.get("Retry-After", "0")))
@@ -157,9 +157,9 @@ class SlackClient:
 
     def deliver(self, message: Message, place: str) -> Receipt:  # noqa: ARG002 (of no issue)
         """Post a message."""
-        said = self._http.call("POST", self._url, json=build_payload(message)).text
-        if said != "ok":
-            raise UndeliveredError(f"expected Slack's answer ok, found {said[:100]!r}", alone=True)
+        text = self._http.call("POST", self._url, json=build_payload(message)).text
+        if text != "ok":
+            raise UndeliveredError(f"expected Slack's answer ok, found {text[:100]!r}", alone=True)
         return Receipt()
 
 

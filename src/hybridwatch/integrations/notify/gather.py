@@ -1,4 +1,4 @@
-"""How everything stands that news can be about: the alerts, and what was not measured."""
+"""Gathers the topics of news: the alerts, and what was not measured."""
 
 import hashlib
 import json

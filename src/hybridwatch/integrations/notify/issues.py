@@ -1,4 +1,4 @@
-"""One issue for each alert, on GitHub or GitLab: opened, told what is new, closed, opened again.
+"""One issue for each alert, on GitHub or GitLab: opened, commented, closed and reopened.
 
 An issue is known by its number, which the database keeps, and where that is lost by a hidden mark
 in its text, among those with our label that we wrote. Each message leaves its own mark, in the text

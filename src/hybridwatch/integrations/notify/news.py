@@ -1,4 +1,4 @@
-"""What is news to a channel, and the message that says it, in facts and in plain words.
+"""Decides what is news to a channel, and writes the message, as facts and as text.
 
 A topic is one alert, or everything that one machine did not measure; alerts of one cause are in one
 message. A channel gets a message when a topic opens, grows worse, comes back and ends; one that got
@@ -278,43 +278,43 @@ class DeliveryState:
 _MOVED = {Since.WORSE: News.WORSE, Since.BACK: News.BACK}
 
 
-def find_news(topic: Topic, told: DeliveryState | None) -> News | None:
+def find_news(topic: Topic, before: DeliveryState | None) -> News | None:
     """Say what of a topic is news to a channel; ``None`` for nothing.
 
-    ``told`` is what the channel heard of it; ``None`` for nothing yet.
+    ``before`` is the state of the channel's last message about it; ``None`` for no message yet.
     """
-    if told is None:
+    if before is None:
         return News.OPENED if topic.standing is TopicStatus.OPEN else None
     match topic.standing:
-        case TopicStatus.OPEN if not told.standing.is_bad:
+        case TopicStatus.OPEN if not before.standing.is_bad:
             return News.BACK
         case TopicStatus.OPEN:
-            again = News.AGAIN if told.standing is TopicStatus.QUIET else None
-            return _MOVED.get(topic.since(told.seen), again)
-        case TopicStatus.CLOSED if told.standing.is_bad:
+            again = News.AGAIN if before.standing is TopicStatus.QUIET else None
+            return _MOVED.get(topic.since(before.seen), again)
+        case TopicStatus.CLOSED if before.standing.is_bad:
             return News.CLOSED
-        case TopicStatus.OVER if told.standing.is_bad:
+        case TopicStatus.OVER if before.standing.is_bad:
             return News.RECOVERED
-        case TopicStatus.NOT_REPEATED if told.standing.is_bad:
+        case TopicStatus.NOT_REPEATED if before.standing.is_bad:
             return News.NOT_REPEATED
         case _:
             return None
 
 
-def news_of_cause(topics: Sequence[Topic], told: Mapping[str, DeliveryState]) -> News | None:
+def news_of_cause(topics: Sequence[Topic], before: Mapping[str, DeliveryState]) -> News | None:
     """Say what of the topics of one cause is news to a channel; of one topic as ``find_news``.
 
     That another place shows it is no news, unless it blocks what only warned; and it ends when it
     has ended everywhere.
 
-    ``told`` is what the channel heard of each, by its key.
+    ``before`` has the state of the channel's last message about each, by its key.
     """
-    found = {topic.key: find_news(topic, told.get(topic.key)) for topic in topics}
+    found = {topic.key: find_news(topic, before.get(topic.key)) for topic in topics}
     standings = {topic.standing for topic in topics}
     if TopicStatus.OPEN not in standings:
         ended = TopicStatus.QUIET not in standings
         return next((news for news in News if ended and news in found.values()), None)
-    known = [told[key] for key in found if key in told and told[key].standing.is_bad]
+    known = [before[key] for key in found if key in before and before[key].standing.is_bad]
     if not known:
         return News.OPENED if News.OPENED in found.values() else News.BACK
     joined = (topic for topic in topics if found[topic.key] is News.OPENED)

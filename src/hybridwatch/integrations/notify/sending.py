@@ -2,7 +2,7 @@
 
 News and what its channel has heard by it are written in one transaction: a process that is killed
 before it has lost nothing, since the next one finds the same news, and after it the message is here
-until it is sent. One process at a time tells the news of a database.
+until it is sent. One process at a time sends the news of a database.
 
 Messages are sent channel by channel, in the order in which they were found. A channel that cannot
 be reached is left for the next call: no round waits for it thirty times. What is refused alone
@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Row, Select, func, insert, select, update
 
 from hybridwatch.database.connection import Database
 from hybridwatch.database.migration import reading_kept, writing_kept
-from hybridwatch.database.schema import MESSAGE, TOLD
+from hybridwatch.database.schema import DELIVERY, MESSAGE
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import (
     Channel,
@@ -70,11 +70,11 @@ _STORED_STATE: Final = TypeAdapter(DeliveryState)
 
 @dataclass(frozen=True, slots=True)
 class OutboxStep:
-    """What a channel shall have heard of a topic, and the message by which it hears; if any."""
+    """A topic's new state at a channel, and the message that brings it there, if any."""
 
     channel: str
     topic: str
-    told: DeliveryState
+    states: DeliveryState
     message: Message | None
 
 
@@ -88,7 +88,7 @@ class Outbox:
     def alone(
         self, patience_s: float, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[None]:
-        """Tell the news while no other process does; wait ``patience_s`` at most for one to end."""
+        """Hold the right to send news; wait ``patience_s`` at most for another process to end."""
         for left in range(int(patience_s / _LOOK_AGAIN_S), -1, -1):
             with self._database.alone(_CLAIM) as mine:
                 if mine:
@@ -102,23 +102,23 @@ class Outbox:
         )
 
     def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[OutboxStep]:
-        """Say what is news to a channel, and keep nothing.
+        """Plan the messages to a channel; stores nothing.
 
         A topic that is missing in ``topics`` is over.
         """
-        rows = self._rows(select(TOLD).where(TOLD.c.channel == channel.name))
-        told = {row.topic: _STORED_STATE.validate_python(_read_facts(row)) for row in rows}
+        rows = self._rows(select(DELIVERY).where(DELIVERY.c.channel == channel.name))
+        states = {row.topic: _STORED_STATE.validate_python(_read_facts(row)) for row in rows}
         causes: defaultdict[str, list[Topic]] = defaultdict(list)
         for topic in topics:
             causes[topic.cause or topic.key].append(topic)
         steps: list[OutboxStep] = []
         for alike in causes.values():
-            before = {topic.key: told.pop(topic.key) for topic in alike if topic.key in told}
+            before = {topic.key: states.pop(topic.key) for topic in alike if topic.key in states}
             if before or any(_is_wanted(channel, topic) for topic in alike):
                 steps += _steps(channel.name, alike, before, now)
         steps += [
             _gone(channel.name, key, before, now)
-            for key, before in told.items()
+            for key, before in states.items()
             if before.standing.is_bad
         ]
         return steps
@@ -131,7 +131,7 @@ class Outbox:
         with writing_kept(self._database) as connection:
             last = connection.scalar(select(func.max(MESSAGE.c.turn))) or 0
             for turn, step in enumerate(steps, last + 1):
-                _put_told(connection, step)
+                _store_state(connection, step)
                 if step.message is not None and not silently:
                     connection.execute(insert(MESSAGE), [_message_row(step.message, turn)])
 
@@ -152,7 +152,7 @@ class Outbox:
         with self._database.writing() as connection:
             _change(connection, message, sent_at=now, trouble="")
             if place:
-                connection.execute(update(TOLD).where(*_of(message)).values(place=place))
+                connection.execute(update(DELIVERY).where(*_of(message)).values(place=place))
 
     def failed(self, message: Message, why: str) -> None:
         """Note why a message did not get through; it stays to be sent."""
@@ -162,7 +162,7 @@ class Outbox:
     def place(self, message: Message) -> str:
         """Give the number of the issue of a message's topic; empty where none is known."""
         with self._database.reading() as connection:
-            found: str | None = connection.scalar(select(TOLD.c.place).where(*_of(message)))
+            found: str | None = connection.scalar(select(DELIVERY.c.place).where(*_of(message)))
         return found or ""
 
     def _rows(self, wanted: Select[Any]) -> Sequence[Any]:
@@ -177,19 +177,19 @@ def _change(connection: Connection, message: Message, **change: Any) -> None:
 
 
 def _is_wanted(channel: Channel, topic: Topic) -> bool:
-    heard = channel.gaps or not topic.is_gap
-    return heard and channel.wants(topic.rank, topic.scenarios, topic.testbed)
+    reached = channel.gaps or not topic.is_gap
+    return reached and channel.wants(topic.rank, topic.scenarios, topic.testbed)
 
 
 def _steps(
-    channel: str, topics: Sequence[Topic], told: Mapping[str, DeliveryState], now: datetime
+    channel: str, topics: Sequence[Topic], states: Mapping[str, DeliveryState], now: datetime
 ) -> Iterator[OutboxStep]:
     """Tell one cause under one of its topics: that of which there were messages, else the first."""
-    news = news_of_cause(topics, told)
-    heard = (topic.key for topic in topics if topic.key in told and told[topic.key].messages)
-    speaker = next(heard, topics[0].key)
+    news = news_of_cause(topics, states)
+    reached = (topic.key for topic in topics if topic.key in states and states[topic.key].messages)
+    speaker = next(reached, topics[0].key)
     for topic in topics:
-        key, before = topic.key, told.get(topic.key)
+        key, before = topic.key, states.get(topic.key)
         moved = find_news(topic, before) is not None
         speaks = news is not None and key == speaker
         if not speaks and not moved and (before is None or before.standing is topic.standing):
@@ -213,29 +213,29 @@ def _gone(channel: str, key: str, before: DeliveryState, now: datetime) -> Outbo
 
 
 def _step(
-    channel: str, topic: str, told: DeliveryState, news: News | None, now: datetime
+    channel: str, topic: str, states: DeliveryState, news: News | None, now: datetime
 ) -> OutboxStep:
     message = None
     if news is not None:
-        name = compute_id(channel, topic, news, told.messages, told.seen)
-        message = Message(name, channel, topic, told.messages, news, told.content, now)
-    return OutboxStep(channel, topic, told, message)
+        name = compute_id(channel, topic, news, states.messages, states.seen)
+        message = Message(name, channel, topic, states.messages, news, states.content, now)
+    return OutboxStep(channel, topic, states, message)
 
 
 def _of(one: Message | OutboxStep) -> tuple[Any, Any]:
-    return TOLD.c.channel == one.channel, TOLD.c.topic == one.topic
+    return DELIVERY.c.channel == one.channel, DELIVERY.c.topic == one.topic
 
 
-def _put_told(connection: Connection, step: OutboxStep) -> None:
+def _store_state(connection: Connection, step: OutboxStep) -> None:
     values = {
-        "standing": step.told.standing.value,
-        "seen": step.told.seen,
-        "content": step.told.content.to_json(),
-        "messages": step.told.messages,
+        "standing": step.states.standing.value,
+        "seen": step.states.seen,
+        "content": step.states.content.to_json(),
+        "messages": step.states.messages,
     }
-    if not connection.execute(update(TOLD).where(*_of(step)).values(**values)).rowcount:
+    if not connection.execute(update(DELIVERY).where(*_of(step)).values(**values)).rowcount:
         row = {"channel": step.channel, "topic": step.topic, "place": "", **values}
-        connection.execute(insert(TOLD), [row])
+        connection.execute(insert(DELIVERY), [row])
 
 
 def _message_row(message: Message, turn: int) -> dict[str, Any]:

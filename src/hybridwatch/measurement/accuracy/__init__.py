@@ -1,1 +1,1 @@
-"""Whether the answers are still right: tasks, how an endpoint gets them, and the scores."""
+"""Accuracy: the tasks, how they are put to an endpoint, and their scores."""

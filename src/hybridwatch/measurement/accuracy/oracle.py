@@ -1,4 +1,4 @@
-"""Right answers from outside the engine, as a file beside the scenarios keeps them.
+"""Right answers from outside the engine, as files in ``oracles/``.
 
 An engine that is wrong with and without graphs differs in nothing from itself. So the greedy
 answers of a model are written down once, by something that shares no code with the engine, and each

@@ -1,4 +1,4 @@
-"""From releases down to commits, files and fixes: each list begins where the one before ended."""
+"""Searches releases, then commits, files and fixes: each list lies within the last step found."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ from hybridwatch.orchestration.bisect.candidates import (
 from hybridwatch.orchestration.bisect.ends import Ends
 from hybridwatch.orchestration.bisect.measurer import (
     parse_contracts,
+    render_timed,
+    render_value,
     timed_outcome,
-    timed_words,
-    value_words,
 )
 from hybridwatch.orchestration.bisect.question import (
     ExactQuestion,
@@ -102,9 +102,9 @@ def confirm(
         run = search.measurer.session(labels, {Phase.CONTRACT})
         ends, record = [parse_contracts(run, side, 0.0) for side in (0, 1)], str(keep(run))
     answers = tuple(map(question.answer, ends))
-    said = " -> ".join(value_words(question.metric, one) for one in ends)
+    values = " -> ".join(render_value(question.metric, one) for one in ends)
     named = (ends[0].label or labels[0], ends[1].label or labels[1])
-    return Confirmation(answers == _OK, said, named, record)
+    return Confirmation(answers == _OK, values, named, record)
 
 
 def _measure_apart(
@@ -139,7 +139,7 @@ def _confirm_times(
     if outcome.state is not ProbeState.MEASURED:
         return Confirmation(False, outcome.reason, named, record)
     holds = question.effect.is_changed(outcome.ratios)
-    return Confirmation(holds, timed_words(outcome), named, record, outcome.ratios)
+    return Confirmation(holds, render_timed(outcome), named, record, outcome.ratios)
 
 
 @dataclass(frozen=True, slots=True)

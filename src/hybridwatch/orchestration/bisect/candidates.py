@@ -1,4 +1,4 @@
-"""What a search can measure: the ends, and releases, commits or files between them."""
+"""The candidates of a search: its ends, and releases, commits or files between them."""
 
 import shutil
 import tempfile

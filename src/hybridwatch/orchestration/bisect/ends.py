@@ -1,4 +1,4 @@
-"""What ``--good`` and ``--bad`` name: builds, releases or commits, and which of them is earlier."""
+"""The ends of a search, as ``--good`` and ``--bad`` name them, and which of them is earlier."""
 
 from dataclasses import dataclass
 from pathlib import Path

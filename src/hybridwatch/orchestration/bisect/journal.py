@@ -37,13 +37,13 @@ class SearchJournal:
 
     Attributes:
         question: What is searched for; another question has another file.
-        asked: How often each candidate was asked for in this call.
+        calls: How often each candidate was requested in this run of the search.
         fresh: How many measurements this call made.
     """
 
     path: Path
     question: Mapping[str, str]
-    asked: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
     fresh: int = 0
     _file: _JournalFile = field(init=False)
 
@@ -58,13 +58,13 @@ class SearchJournal:
         ``key`` is what is measured, and how. With ``has_noise`` each time it is asked for in the
         same call is another measurement.
         """
-        number = self.asked.get(key, 0) if has_noise else 0
+        number = self.calls.get(key, 0) if has_noise else 0
         kept = self._file.outcomes.setdefault(key, [])
         if number == len(kept):
             kept.append(measure())
             self.fresh += 1
             self._write()
-        self.asked[key] = number + 1
+        self.calls[key] = number + 1
         return kept[number]
 
     def has(self, key: str) -> bool:
@@ -107,7 +107,7 @@ class SearchJournal:
 
 @contextmanager
 def sole_journal(
-    results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
+    results: Path, scenario: str, question: Mapping[str, str], *, discard: bool
 ) -> Iterator[SearchJournal]:
     """Open a journal, and keep other calls from it until the block ends."""
     path = _build_path(results, scenario, question)
@@ -119,19 +119,18 @@ def sole_journal(
             raise _unwritable(path, error) from error
         if not is_ours:
             raise RecordError(f"{path}: another call is at this search; wait until it ends")
-        yield open_journal(results, scenario, question, anew=anew)
+        yield open_journal(results, scenario, question, discard=discard)
 
 
 def open_journal(
-    results: Path, scenario: str, question: Mapping[str, str], *, anew: bool
+    results: Path, scenario: str, question: Mapping[str, str], *, discard: bool
 ) -> SearchJournal:
     """Open the journal of a question.
 
-    ``question`` is all that makes two searches the same. With ``anew`` what was measured before is
-    forgotten.
+    Searches with the same ``question`` share a journal. ``discard`` deletes earlier outcomes.
     """
     path = _build_path(results, scenario, question)
-    if anew:
+    if discard:
         path.unlink(missing_ok=True)
     return SearchJournal(path, question)
 
@@ -147,7 +146,7 @@ def _unwritable(path: Path, error: OSError) -> RecordError:
 
 
 def _read(path: Path) -> _JournalFile | None:
-    """Read what was measured; what could not be had may be there by now, and is asked for again."""
+    """Read the outcomes, without those that could not be had: these are measured again."""
     try:
         found = _JournalFile.model_validate_json(path.read_bytes())
     except FileNotFoundError:

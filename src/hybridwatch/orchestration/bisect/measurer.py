@@ -1,4 +1,4 @@
-"""Measures a candidate: its contracts alone, or its times beside another build in turn."""
+"""Measures a candidate: its contracts alone, or its times in turn with another build."""
 
 import math
 import time
@@ -17,7 +17,8 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
-from hybridwatch.measurement.session import SessionRequest, Tell, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import ProgressCallback, SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.orchestration.bisect.posterior import compute_effect
@@ -42,7 +43,7 @@ class Measurer:
 
     scenario: Scenario
     models: Path
-    tell: Tell
+    on_progress: ProgressCallback
 
     @property
     def at_once(self) -> int:
@@ -50,7 +51,7 @@ class Measurer:
         return 1
 
     def expect(self, makers: Sequence[Callable[[], str]]) -> None:
-        """Learn which builds' contracts may be asked for next; here they wait for their turn."""
+        """Ignore which contracts may be needed next: this measurer makes one session at a time."""
 
     def contracts(self, label: str) -> ProbeOutcome:
         """Count the broken contracts of one build."""
@@ -96,7 +97,7 @@ class Measurer:
         sides = tuple(_installed(label) for label in labels)
         # Which release stopped to serve it may be what the search is about.
         make_ready(scenario.without_bounds(), sides, self.models)
-        return run_session(SessionRequest(scenario, sides, self.models, self.tell, phases))
+        return run_session(SessionRequest(scenario, sides, self.models, self.on_progress, phases))
 
     def _read(
         self,
@@ -199,7 +200,7 @@ def _since(begin: float) -> float:
     return round((time.monotonic() - begin) / _MINUTE, 3)
 
 
-def value_words(metric: str, outcome: ProbeOutcome) -> str:
+def render_value(metric: str, outcome: ProbeOutcome) -> str:
     """Say what a measurement of contracts gave."""
     match outcome.state:
         case ProbeState.NO_VALUE | ProbeState.MEASURED if is_of_life(metric):
@@ -215,29 +216,29 @@ def value_words(metric: str, outcome: ProbeOutcome) -> str:
             return f"{outcome.counts[metric]:g}" if metric in outcome.counts else "no value"
 
 
-def exact_words(question: ExactQuestion, outcome: ProbeOutcome, answer: ProbeAnswer) -> str:
+def render_exact(question: ExactQuestion, outcome: ProbeOutcome, answer: ProbeAnswer) -> str:
     """Say what a measurement of contracts gave, and what follows."""
-    said = value_words(question.metric, outcome)
+    values = render_value(question.metric, outcome)
     if answer is ProbeAnswer.SKIPPED:
-        return f"skipped, {said}"
-    return f"{said}, as the {'later' if answer is ProbeAnswer.CHANGED else 'earlier'} end"
+        return f"skipped, {values}"
+    return f"{values}, as the {'later' if answer is ProbeAnswer.CHANGED else 'earlier'} end"
 
 
-def timed_words(outcome: ProbeOutcome) -> str:
+def render_timed(outcome: ProbeOutcome) -> str:
     """Say what a measurement of times gave."""
     if outcome.state is not ProbeState.MEASURED:
         return f"skipped, {outcome.state.value}: {first_line(outcome.reason)}"
     size = compute_effect([outcome.ratios]).size
-    return f"{change_words(size)} in {plural(len(outcome.ratios), 'block')}"
+    return f"{render_change(size)} in {plural(len(outcome.ratios), 'block')}"
 
 
-def unchanged_words(metric: str, first: ProbeOutcome, last: ProbeOutcome) -> str:
+def render_unchanged(metric: str, first: ProbeOutcome, last: ProbeOutcome) -> str:
     """Say that the ends do not differ in the way that was wanted; an empty metric is everything."""
-    said = " -> ".join(value_words(metric, one) for one in (first, last))
-    return f"{metric or 'contracts'} did not change between the ends as wanted: {said}"
+    values = " -> ".join(render_value(metric, one) for one in (first, last))
+    return f"{metric or 'contracts'} did not change between the ends as wanted: {values}"
 
 
-def change_words(log_ratio: float) -> str:
+def render_change(log_ratio: float) -> str:
     """Write a log ratio as a change."""
     return f"{math.expm1(log_ratio):+.1%}"
 

@@ -11,12 +11,12 @@ must not decide alone.
 
 How far sessions of the same builds lie apart depends on the machine and on who else uses it, and
 cannot be read off one session's blocks. So it is a part of what is learned, as the size of the
-effect is: sessions that fit no position make a large scatter likelier, and then each tells less.
+effect is: sessions that fit no position make a large scatter likelier, and each then counts less.
 
 Nor need the effect be the same at each start: memory that is laid out otherwise may double what a
 change costs, while nearly all sessions of unchanged positions agree to less than a percent. So how
 far the effect itself varies is learned as well. Else what a few changed positions lie apart by
-would make unchanged ones tell less.
+would make unchanged ones count less.
 
 Where each block starts its own engines, as of duets, a block is a session: what blocks of one
 measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the few
@@ -100,7 +100,9 @@ class Belief:
         """How likely each position is changed: the change is there or before it."""
         return np.cumsum(self.masses)[np.asarray(positions, dtype=np.int64) - 1]
 
-    def after(self, at: int, if_unchanged: Array, if_changed: Array, beside: int = 0) -> "Belief":
+    def after(
+        self, at: int, if_unchanged: Array, if_changed: Array, reference: int = 0
+    ) -> "Belief":
         """Learn a measurement (Bayes' rule).
 
         Args:
@@ -108,10 +110,10 @@ class Belief:
             if_unchanged: Logarithms of how likely the measurement is if the change does not lie
                 between the two that were measured, for each column.
             if_changed: The same if it does.
-            beside: The earlier position that it was measured against; 0 is the good end.
+            reference: The earlier position that it was measured against; 0 is the good end.
         """
         positions = np.arange(1, self.last + 1)[:, None]
-        is_between = (beside < positions) & (positions <= at)
+        is_between = (reference < positions) & (positions <= at)
         likely = np.where(is_between, if_changed, if_unchanged)
         weights = self.joint * np.exp(likely - likely.max())
         return replace(self, joint=weights / weights.sum())
@@ -155,7 +157,7 @@ def build_belief(weights: Sequence[float], columns: Sequence[float] = (1.0,)) ->
 
 FREEDOM: Final = 4
 SESSION_SCATTER: Final = 0.005
-"""How far two sessions of the same two builds lie apart on a quiet machine, whatever their length,
+"""How far two sessions of the same two builds lie apart on a quiet machine, however long they are,
 as a log ratio: each start lays the engine out in memory in another way."""
 _SCATTERS: Final = SESSION_SCATTER * np.array([0.5, 1.0, 2.0, 4.0, 8.0])
 _SCATTER_WEIGHTS: Final = np.array([0.15, 0.35, 0.25, 0.15, 0.1])
@@ -194,13 +196,13 @@ class Effect:
         size: Log ratio of bad and good end.
         error: Standard error of it.
         noise: Standard deviation of one block's log ratio around the center of its session.
-        is_anew: Whether each block starts its own engines, and so is a session.
+        restarts: Whether each block starts its own engines, and so is a session.
     """
 
     size: float
     error: float
     noise: float
-    is_anew: bool = False
+    restarts: bool = False
 
     @property
     def is_clear(self) -> bool:
@@ -231,12 +233,12 @@ class Effect:
     def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[Array, Array]:
         """How likely a measurement is, for each column of a belief, as logarithms.
 
-        A session whose blocks lie further apart than those of the ends tells less.
+        A session whose blocks lie further apart than those of the ends counts less.
 
         The first are of an unchanged position, the second of a changed one.
         """
         unchanged, changed = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
-        for blocks in _sessions(log_ratios) if self.is_anew else [log_ratios]:
+        for blocks in _sessions(log_ratios) if self.restarts else [log_ratios]:
             center, noise = median(blocks), max(self.noise, _estimate_noise([blocks]))
             scales = np.hypot(_error(noise, len(blocks)), self.scatters)
             unchanged += _log_density(center / scales) - np.log(scales)
@@ -280,22 +282,22 @@ class NextProbe:
     blocks: int
 
 
-def compute_effect(sessions: Sequence[Sequence[float]], *, is_anew: bool = False) -> Effect:
+def compute_effect(sessions: Sequence[Sequence[float]], *, restarts: bool = False) -> Effect:
     """Read the effect off the sessions of the two ends.
 
     The noise is the blocks' median distance from the median of their session, scaled to a standard
     deviation, so that a few disturbed blocks do not count.
 
-    ``is_anew`` says whether each block is a session.
+    With ``restarts`` each block is a session.
     """
-    if is_anew:
+    if restarts:
         sessions = _sessions([one for blocks in sessions for one in blocks])
     centers = [median(blocks) for blocks in sessions]
     size = median(one for blocks in sessions for one in blocks)
     noise = max(_estimate_noise(sessions), _LEAST_NOISE)
     scatter = max(SESSION_SCATTER, stdev(centers) if len(centers) > 1 else 0.0)
     error = math.hypot(_error(noise, sum(map(len, sessions))), scatter / math.sqrt(len(sessions)))
-    return Effect(size, error, noise, is_anew)
+    return Effect(size, error, noise, restarts)
 
 
 def next_choice(belief: Belief, effect: Effect, costs: Costs) -> NextProbe | None:
@@ -307,7 +309,7 @@ def next_choice(belief: Belief, effect: Effect, costs: Costs) -> NextProbe | Non
         return None
     shares = belief.changed_at(belief.open)
     scatter, variation = belief.columns @ np.transpose([effect.scatters, effect.variations])
-    counts = BLOCKS[:1] if effect.is_anew else BLOCKS
+    counts = BLOCKS[:1] if effect.restarts else BLOCKS
     best = NextProbe(belief.open[0], counts[0])
     most = -math.inf
     for blocks in counts:
@@ -324,12 +326,12 @@ def find_timed(
     belief: Belief,
     effect: Effect,
     costs: Costs,
-    ask: Callable[[NextProbe], Sequence[float] | None],
+    measure: Callable[[NextProbe], Sequence[float] | None],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> Belief:
     """Measure until one range that cannot be divided is likely enough, or there is no time left.
 
-    ``ask`` measures; it gives the blocks' log ratios, or ``None`` of a position that cannot be
+    ``measure`` gives the blocks' log ratios, or ``None`` of a position that cannot be
     measured, and raises ``LostProbeError`` when nothing can be measured any more.
     """
     for _ in range(_MOST_MEASUREMENTS):
@@ -337,7 +339,7 @@ def find_timed(
         if belief.best().mass >= CONFIDENCE or choice is None or not may_go_on():
             break
         try:
-            found = ask(choice)
+            found = measure(choice)
         except LostProbeError:
             break
         if found:

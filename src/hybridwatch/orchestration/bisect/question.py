@@ -1,4 +1,4 @@
-"""The state of one measurement, what is looked for, and on which side of it a measurement lies."""
+"""The outcome of a measurement, the goal of a search, and on which side of it an outcome lies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +99,7 @@ class Bracket:
 
 
 def next_position(place: Bracket) -> int | None:
-    """Give the position to ask next; ``None`` when none would say more.
+    """The position to measure next; ``None`` when none would say more.
 
     Of two in the middle the later one: what was wrong for long is rarely looked for.
     """
@@ -107,16 +107,16 @@ def next_position(place: Bracket) -> int | None:
 
 
 def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
-    """Give the position to ask next, then those that may come after it, whatever it answers.
+    """The position to measure next, then those that may come after it, whatever it answers.
 
     At most ``most`` can be measured at a time; those that are certain to be worth more come first.
     """
     found: list[int] = []
     level = [place]
     while level and len(found) < most:
-        asked = [(one, at) for one in level if (at := next_position(one)) is not None]
-        found += [at for _, at in asked]
-        level = [one.after(at, side) for one, at in asked for side in _SIDES]
+        pending = [(one, at) for one in level if (at := next_position(one)) is not None]
+        found += [at for _, at in pending]
+        level = [one.after(at, side) for one, at in pending for side in _SIDES]
     return tuple(found[:most])
 
 
@@ -125,13 +125,13 @@ _SIDES = (ProbeAnswer.CHANGED, ProbeAnswer.UNCHANGED)
 
 def find_exact(
     last: int,
-    ask: Callable[[int], ProbeAnswer],
+    measure: Callable[[int], ProbeAnswer],
     may_go_on: Callable[[], bool] = lambda: True,
     expect: Callable[[Bracket], None] = lambda _: None,
 ) -> Bracket:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
-    ``last``, the bad end, is 1 or more. ``ask`` measures a position; it raises ``LostProbeError``
+    ``last``, the bad end, is 1 or more. ``measure`` gets a position; it raises ``LostProbeError``
     when nothing can be measured any more. ``expect`` is given what is known before each position is
     asked for, so that what may come next can be measured meanwhile. The change is at one position,
     or at more if what lies between gave no answer.
@@ -140,14 +140,14 @@ def find_exact(
     while (at := next_position(place)) is not None and may_go_on():
         try:
             expect(place)
-            place = place.after(at, ask(at))
+            place = place.after(at, measure(at))
         except LostProbeError:
             break
     return place
 
 
 STARTS: Final = "starts"
-"""Whether the engine comes up for the scenario; asked for like a metric."""
+"""Whether the engine starts for the scenario; named like a metric."""
 ALIVE: Final = "alive"
 """Whether it comes up and lives to the scenario's end; likewise."""
 _DEAD: Final = {STARTS: {ProbeState.NOT_UP}, ALIVE: {ProbeState.NOT_UP, ProbeState.DIES}}
@@ -219,7 +219,7 @@ def is_exact(metric: str) -> bool:
 
 
 def is_of_life(metric: str) -> bool:
-    """Whether it is asked of the engine itself, and answered by yes or no."""
+    """Whether it is about the engine itself, yes or no, and no metric."""
     return metric in _DEAD
 
 
@@ -241,7 +241,7 @@ def exact_question(
 ) -> ExactQuestion | None:
     """Find what changed between the ends.
 
-    An empty ``metric`` is whatever changed that way. Contracts of ``order`` come before others.
+    An empty ``metric`` is any that changed that way. Contracts of ``order`` come before others.
     ``None`` comes when nothing changed that way.
     """
     both = sorted(first.counts.keys() & last.counts.keys())

@@ -1,4 +1,4 @@
-"""Searches one list: measures its ends, then what says most, until the change has one place."""
+"""Searches one list: measures its ends, then the most informative, until one place is left."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ from hybridwatch.orchestration.bisect.candidates import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.journal import SearchJournal
 from hybridwatch.orchestration.bisect.measurer import (
     Measurer,
-    change_words,
-    exact_words,
-    timed_words,
-    unchanged_words,
+    render_change,
+    render_exact,
+    render_timed,
+    render_unchanged,
 )
 from hybridwatch.orchestration.bisect.posterior import (
     CONFIDENCE,
@@ -45,7 +45,7 @@ from hybridwatch.system.stopping import require_wanted
 END_BLOCKS: Final = 20
 """Blocks by which two builds are compared that the whole search rests on."""
 _END_DUETS: Final = 4
-"""The same where each block starts both engines again: it is worth as much as a session."""
+"""The same where each block starts both engines again: it counts as much as a session."""
 _FEWEST_END_SESSIONS: Final = 2
 """Of half as many blocks each: one session does not show how far two of them lie apart."""
 _MOST_END_SESSIONS: Final = 6
@@ -60,10 +60,10 @@ _VERDICTS: Final = {
 
 def end_blocks(metric: str) -> int:
     """Give the number of blocks by which ends are compared."""
-    return _END_DUETS if _starts_anew(metric) else END_BLOCKS
+    return _END_DUETS if _restarts_engines(metric) else END_BLOCKS
 
 
-def _starts_anew(metric: str) -> bool:
+def _restarts_engines(metric: str) -> bool:
     """Whether each block of a metric starts its own engines."""
     return find_phase(find_metric(metric)) is Phase.DUET
 
@@ -73,7 +73,7 @@ class SearchGoal:
     """What a search is for.
 
     Attributes:
-        metric: What changed; empty for whatever did.
+        metric: The metric that changed; empty for any.
         order: Contracts that come before others, if several changed.
     """
 
@@ -195,12 +195,12 @@ class BisectSearch:
             if question is not None:
                 return self._search_exact(candidates, question)
             if metric or {end.state for end in ends} != {ProbeState.MEASURED}:
-                return _nothing(candidates, unchanged_words(metric, *ends))
+                return _nothing(candidates, render_unchanged(metric, *ends))
         timed = self._timed_question(first, last)
         if timed is None:
             what = metric or "contract, and no time or rate,"
             return _nothing(candidates, f"no {what} changed between the ends as wanted")
-        self.say(f"{timed.metric}: {change_words(timed.effect.size)} between the ends")
+        self.say(f"{timed.metric}: {render_change(timed.effect.size)} between the ends")
         weights = [candidate.weight for candidate in candidates.entries[1:]]
         return self._go_on(candidates, timed, timed.effect.belief(weights), ())
 
@@ -209,7 +209,7 @@ class BisectSearch:
         return self._measure(candidate, _CONTRACTS, self.measurer.contracts)
 
     def _expect(self, candidates: Sequence[Candidate]) -> None:
-        """Let contracts that will or may be asked for be measured meanwhile."""
+        """Let contracts that will or may be needed be measured meanwhile."""
         fresh = [one for one in candidates if not self.journal.has(f"{one.key} {_CONTRACTS}")]
         self.measurer.expect([one.make for one in fresh])
 
@@ -272,7 +272,7 @@ class BisectSearch:
             outcome = self.contracts(candidate)
             answer = question.answer(outcome)
             made.append(CandidateOutcome(at, outcome, answer))
-            self.say(f"  {candidate.title}: {exact_words(question, outcome, answer)}")
+            self.say(f"  {candidate.title}: {render_exact(question, outcome, answer)}")
             return answer
 
         def expect(place: Bracket) -> None:
@@ -296,7 +296,7 @@ class BisectSearch:
             if outcome.state is not ProbeState.MEASURED:
                 raise BuildError(f"{last.title}: {outcome.state.value}: {outcome.reason}")
             sessions.append(outcome.ratios)
-            effect = compute_effect(sessions, is_anew=_starts_anew(metric))
+            effect = compute_effect(sessions, restarts=_restarts_engines(metric))
             if effect.is_clear and len(sessions) >= _FEWEST_END_SESSIONS:
                 break
         else:
@@ -326,7 +326,7 @@ class BisectSearch:
         if not isinstance(question, TimedQuestion) or belief is None:
             raise TypeError("only a search by times can be wrong")
         likelihoods = question.effect.log_likelihoods(ratios)
-        belief = belief.after(place.bad, *likelihoods, beside=place.good)
+        belief = belief.after(place.bad, *likelihoods, reference=place.good)
         return self._go_on(finding.candidates, question, belief, finding.measured)
 
     def _go_on(
@@ -343,7 +343,7 @@ class BisectSearch:
             candidate = candidates.entries[choice.at]
             outcome = self.times(first, candidate, question.metric, choice.blocks)
             made.append(CandidateOutcome(choice.at, outcome, None))
-            self.say(f"  {candidate.title}: {timed_words(outcome)}")
+            self.say(f"  {candidate.title}: {render_timed(outcome)}")
             return outcome.ratios if outcome.state is ProbeState.MEASURED else None
 
         belief = find_timed(begin, question.effect, question.costs, ask, self.may_go_on)

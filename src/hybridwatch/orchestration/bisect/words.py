@@ -1,4 +1,4 @@
-"""What a search found, as text and as JSON."""
+"""The answer of a search as text and as JSON."""
 
 import math
 from collections.abc import Iterator
@@ -40,8 +40,8 @@ def result_lines(found: BisectResult, repeat: str) -> Iterator[str]:
         files = ", ".join(one.title for one in found.files.suspects)
         yield f"{'file' if found.files.is_found else 'one of the files'}: {files}"
     for trial in found.fix_trials:
-        said = "is the cause" if trial.holds else "is not the cause by itself"
-        yield f"fix {trial.fix} {said}: {trial.label}"
+        result = "is the cause" if trial.holds else "is not the cause by itself"
+        yield f"fix {trial.fix} {result}: {trial.label}"
     yield from found.notes
     if culprit is not None:
         yield f"repeat:  {repeat}"

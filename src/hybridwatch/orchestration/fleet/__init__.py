@@ -1,1 +1,1 @@
-"""Many hosts, one queue: what is to be measured, where, and what came of it."""
+"""A fleet: many hosts that measure the jobs of one queue."""

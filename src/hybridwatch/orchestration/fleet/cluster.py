@@ -1,4 +1,4 @@
-"""What a fleet needs of whatever runs it: hosts, orders to them, and how those end."""
+"""The interface of a cluster: its hosts, orders to them, and the orders' results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -194,7 +194,7 @@ class Fate(Enum):
     """It took its worker with it; the host is there still."""
     HOST_GONE = "host gone"
     STOPPED = "stopped"
-    """We asked for it."""
+    """At our request."""
 
 
 @dataclass(frozen=True, slots=True)

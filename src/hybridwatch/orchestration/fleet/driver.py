@@ -1,4 +1,4 @@
-"""The loop that drains a queue: see who is there, book what ended, start what may start.
+"""The loop that drains a queue: checks hosts, books finished jobs, starts the next ones.
 
 A driver keeps nothing that matters: it may die at any line here. Whatever it had in hand is found
 in the queue by the next driver, or by itself once the database answers again. A record's name
@@ -331,10 +331,10 @@ class QueueDriver:
         if steady and (new := self.job_queue.plan(steady)):
             self.say(f"{new} hosts have to show an A/A first")
             self._looked_at = None  # they are not in the queue that was read
-        asked = set(self._checked.values())
+        checked = set(self._checked.values())
         # Whether an earlier check still holds need not be asked after every job.
         asking = {HostStatus.NEW, HostStatus.READY} if looked else {HostStatus.NEW}
-        for name in sorted(self._present - asked):
+        for name in sorted(self._present - checked):
             host = queue.fleet.hosts.get(name)
             due = host is not None and not host.job and host.standing in asking
             if due and self.registry.reserve_host(name, self.name):

@@ -1,4 +1,4 @@
-"""Jobs, each one measurement that a fleet is to make once, and which of them starts where.
+"""Jobs, each one measurement for a fleet, and the choice of which starts on which host.
 
 A history is worth something only while it stays on one machine. So the first host that measures a
 series keeps it. While that host is away or in quarantine its series wait, and go missing with
@@ -136,7 +136,7 @@ class Job:
 
     Attributes:
         key: Equal for jobs that would measure the same in the same batch.
-        batch_id: A date, a commit, or whatever else distinguishes one round of measuring from the
+        batch_id: A date, a commit, or something else that distinguishes one round from the
             next.
         priority: Higher goes first.
         until: After that it is not begun any more.
@@ -368,9 +368,9 @@ def _host_for(
     if keeper and (fleet.usable(keeper) or not job.options.stand_in):
         host = idle.get(keeper)
         return host if host is not None and fleet.may(host, job) else None
-    stood_in = [name for name in fleet.keepers.get(job.series, ()) if fleet.usable(name)]
-    choice = [idle[name] for name in stood_in if name in idle]
-    if not stood_in:  # those that keep the fewest series first
+    keepers = [name for name in fleet.keepers.get(job.series, ()) if fleet.usable(name)]
+    choice = [idle[name] for name in keepers if name in idle]
+    if not keepers:  # those that keep the fewest series first
         choice = sorted(idle.values(), key=lambda host: (load.get(host.name, 0), host.name))
     return next((host for host in choice if fleet.may(host, job)), None)
 

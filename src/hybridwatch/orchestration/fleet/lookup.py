@@ -1,4 +1,4 @@
-"""Finding jobs and their logs, and what a suspected change asks for: the pair again, then between.
+"""Finds jobs and their logs, and plans the jobs that confirm an alert.
 
 Each answer to an alert is a job like any other, on the host that keeps the series. So a search for
 the build that brought a change goes on from night to night, half of what is left each time.
@@ -62,7 +62,7 @@ def request_batch_id(repository: str, pull_request: int, comment: int) -> str:
 
 
 def requested_jobs(job_queue: JobQueue, repository: str) -> Iterator[RequestedJobs]:
-    """Give what was asked on the pull requests of a repository, the oldest comment first."""
+    """List the jobs requested on a repository's pull requests, the oldest comment first."""
     begin = f"{repository}#"
     wanted = select(JOB.c.night, JOB.c.state, JOB.c.record).where(
         JOB.c.night.startswith(begin, autoescape=True)
@@ -166,8 +166,8 @@ def find_job_history(job_queue: JobQueue, key: str) -> JobHistory | None:
         row = connection.execute(select(JOB).where(JOB.c.key == key)).first()
         if row is None:
             return None
-        asked = select(*(ATTEMPT.c[name] for name in AttemptRecord._fields))
-        mine = asked.where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
+        columns = select(*(ATTEMPT.c[name] for name in AttemptRecord._fields))
+        mine = columns.where(ATTEMPT.c.job == key).order_by(ATTEMPT.c.number)
         attempts = tuple(AttemptRecord(*one) for one in connection.execute(mine))
     return JobHistory(parse_job_row(row), JobState(row.state), row.reason, row.record, attempts)
 
@@ -196,10 +196,10 @@ def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
     return [one for one in found if len(one.job.builds) == _PAIR]
 
 
-def asked(
+def find_confirmations(
     alerts: Sequence[Alert], known: Sequence[PlannedPair], order: Sequence[str], now: datetime
 ) -> list[Job]:
-    """Give the next job of each alert that has no answer.
+    """Plan the next confirming job of each alert without a decision.
 
     Alerts come the most urgent first; ``order`` has the builds, the oldest first, to say which lie
     between two. There is at most one job for each alert; none while an earlier one is open, and
@@ -222,14 +222,14 @@ def asked(
 
 
 def left_today(job_queue: JobQueue, per_day: int) -> int:
-    """How many more jobs may be asked for by alerts and searches, of those that a day has.
+    """How many more jobs alerts and searches may add today.
 
     What was cancelled before it began does not count.
     """
-    asked_for = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
+    is_wanted = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
     recent = JOB.c.planned_at > job_queue.clock() - _DAY
     counts = or_(JOB.c.attempt > 0, JOB.c.state != JobState.CANCELLED.value)
-    wanted = select(func.count()).select_from(JOB).where(asked_for, recent, counts)
+    wanted = select(func.count()).select_from(JOB).where(is_wanted, recent, counts)
     with job_queue.database.reading() as connection:
         return max(0, per_day - int(connection.scalar(wanted) or 0))
 

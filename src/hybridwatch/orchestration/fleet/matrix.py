@@ -1,4 +1,4 @@
-"""``fleet.toml``: what a team wants to be measured, and on which kinds of hosts.
+"""``fleet.toml``: the matrix of builds and scenarios to measure, and on which kinds of hosts.
 
 Without Ray the same matrix becomes jobs of GitHub Actions or Buildkite.
 """
@@ -107,8 +107,8 @@ class Confirm(Part):
     order: list[PlainText] = Field(default_factory=list)
 
 
-class Ask(Part):
-    """``[ask]``: where it is measured what people ask for in comments on pull requests."""
+class CommentJobs(Part):
+    """``[ask]``: the testbed for commands in comments on pull requests."""
 
     testbed: KindName
     minutes: _Minutes = 60.0
@@ -116,19 +116,19 @@ class Ask(Part):
 
 
 class Matrix(Part):
-    """What one file asks for.
+    """The contents of one file.
 
     Attributes:
         hours: How long after it was planned a job may be begun.
-        confirm: What alerts may ask for; ``None`` for nothing.
-        ask: Where it is measured what people ask for in comments; ``None`` for nowhere.
+        confirm: Jobs that alerts may add; ``None`` for none.
+        ask: Where commands in comments are measured; ``None`` for nowhere.
     """
 
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
     testbeds: Annotated[list[HostKind], Field(min_length=1, alias="testbed")]
     measures: Annotated[list[_Measure], Field(min_length=1, alias="measure")]
     confirm: Confirm | None = None
-    ask: Ask | None = None
+    ask: CommentJobs | None = None
     _path: Path
 
     @property
@@ -177,7 +177,7 @@ class Matrix(Part):
         batch_id: str,
         now: datetime,
     ) -> list[Job]:
-        """Give the jobs of what was asked for in a comment.
+        """Plan the jobs of a command in a comment.
 
         ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
         ``now`` is UTC.

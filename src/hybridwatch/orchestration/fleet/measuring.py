@@ -1,4 +1,4 @@
-"""What a host does for an order, in a process family of its own; and this machine as a cluster."""
+"""Measures an order on a host, in processes of its own; and a cluster of this machine alone."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ from hybridwatch.system import nvidia
 from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.python_command import python_command
 
-RESULTS_WORD: Final = "{results}"
+RESULTS_PLACEHOLDER: Final = "{results}"
 _LOG_BYTES: Final = 4 * 2**20
 _TURN_S: Final = 120
 """What a killed measurement left ends within seconds; a host that is still busy then is no host."""
@@ -129,7 +129,7 @@ def _measured(
     work: JobCommand, turn: Path, folder: Path, is_wanted: Callable[[], bool]
 ) -> JobResult:
     log, results = folder / "log.txt", folder / "results"
-    words = tuple(str(results) if word == RESULTS_WORD else word for word in work.command)
+    words = tuple(str(results) if word == RESULTS_PLACEHOLDER else word for word in work.command)
     stages = [*((one, work.prepare_s) for one in work.prepare), (words, work.measure_s)]
     # What cannot be prepared (a build of one's own is there or not) the last command says better;
     # and a record counts whatever its status was: it says itself what failed.
@@ -164,8 +164,8 @@ def _wait_for(process: GuardedProcess, seconds: float, is_wanted: Callable[[], b
         process.stop()
     if status == _NOT_MY_TURN:
         return f"something else measured on this machine for {_TURN_S} s"
-    said = process.log_tail(1).strip()
-    return f"it ended with status {status}: {said}" if status else ""
+    last_line = process.log_tail(1).strip()
+    return f"it ended with status {status}: {last_line}" if status else ""
 
 
 def _read_result(results: Path, log: Path, reason: str) -> JobResult:

@@ -1,4 +1,4 @@
-"""How a queue stands: for the page, for ``status``, and for programs."""
+"""The state of a queue, for the page, for ``status`` and as JSON."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -74,7 +74,7 @@ class FleetSearch:
     base: str = ""
     commits: dict[str, str] = field(default_factory=dict)
     ahead: set[str] = field(default_factory=set)
-    """Keys of jobs that were asked for because they may be wanted."""
+    """Keys of jobs that were added in advance."""
 
     def measured(self, job: Job) -> Run:
         """Wait for a job that was planned, and read its record."""
@@ -110,7 +110,7 @@ class FleetSearch:
         return len(jobs)
 
     def drop(self, wanted: Collection[str] = ()) -> None:
-        """Cancel what was asked for ahead, but for some."""
+        """Cancel jobs that were added in advance, except some."""
         self.job_queue.cancel(sorted(self.ahead.difference(wanted)))
         self.ahead.intersection_update(wanted)
 
@@ -167,7 +167,7 @@ class FleetMeasurer(Measurer):
         return max(1, min(_AT_ONCE, self.search.machines()))
 
     def expect(self, makers: Sequence[Callable[[], str]]) -> None:
-        """Have contracts measured that are asked for next, or may be; cancel what no longer is."""
+        """Add jobs for contracts that will or may be needed next; cancel those no longer needed."""
         jobs: list[Job] = []
         for make in makers:
             with suppress(BuildError):  # the call that asks for it fails, and says so

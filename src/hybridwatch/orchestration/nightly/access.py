@@ -1,11 +1,11 @@
-"""Who may look at the dashboard, and under which names it answers; settled before it starts.
+"""Access to the dashboard: password, login and host names, checked before it starts.
 
 A login that was set up wrongly must stop the start: Streamlit takes a secrets file that it cannot
 read for none, and would let everybody in.
 
 A page of another site can let its own name point to this machine once it is loaded (DNS rebinding):
 the browser then takes the dashboard for a part of that site and hands it every record. The name
-gives it away, so a request under a name that nobody gave is refused.
+gives it away, so a request under any other name is refused.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ _LOCAL: Final = "localhost"
 PASSWORD: Final = "HYBRIDWATCH_DASHBOARD_PASSWORD"  # noqa: S105 (a name, no password)
 PEOPLE: Final = "HYBRIDWATCH_DASHBOARD_PEOPLE"
 LOGIN: Final = "HYBRIDWATCH_DASHBOARD_LOGIN"
-"""Set by us for the server: a login was set up when it started, so nobody gets in without."""
+"""Set by us for the server: a login was set up when it started, so it is always required."""
 SHORTEST: Final = 12
 """Characters of a password. A wrong one waits a second, which is nothing to who tries many."""
 _SECRETS: Final = Path(".streamlit") / "secrets.toml"

@@ -130,11 +130,11 @@ def _with_our_stats(added: Callable[..., None]) -> Callable[..., None]:
     """Store with a number how sure asv may be of it, and no samples that say otherwise."""
 
     def add(self: Any, benchmark: Mapping[str, Any], result: Any, **more: Any) -> None:
-        said = (result.stderr or "").rpartition(STATS_MARK)[2].partition("\n")[0]
+        stats = (result.stderr or "").rpartition(STATS_MARK)[2].partition("\n")[0]
         ours = STATS_MARK in (result.stderr or "")
         added(self, benchmark, result, **(more | ({"record_samples": False} if ours else {})))
         if ours:
-            self._stats[benchmark["name"]] = [json.loads(said)]
+            self._stats[benchmark["name"]] = [json.loads(stats)]
 
     return add
 

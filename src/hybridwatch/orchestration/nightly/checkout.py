@@ -1,4 +1,4 @@
-"""Reads what a checkout says beside its records: the gate's policy, scenarios and builds.
+"""Reads what a checkout has besides records: the gate's policy, scenarios and builds.
 
 As with scenarios, a wrong policy is reported in full: every wrong key, one line each.
 """

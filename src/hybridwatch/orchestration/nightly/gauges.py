@@ -1,4 +1,4 @@
-"""What a results folder says, as gauges for Prometheus and whatever else reads OpenMetrics.
+"""The state of a results folder as gauges, for Prometheus and other readers of OpenMetrics.
 
 Written by ``prometheus_client``, the project's own library for it (typed, standard library only).
 """

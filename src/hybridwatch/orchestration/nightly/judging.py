@@ -1,4 +1,4 @@
-"""From a report to a stored verdict, and back."""
+"""Stores verdicts of reports, and reads them back."""
 
 from pathlib import Path
 

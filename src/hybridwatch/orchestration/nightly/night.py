@@ -1,4 +1,4 @@
-"""A night: measure what is expected, judge it, decide, publish; what is done is done once.
+"""A night: measures what is expected, judges it, decides, and publishes; each step once.
 
 ``results/nights/<date>-<build>-<commit>/`` holds one night: per scenario a receipt (the path of its
 record, written by the suite as soon as there is one) and a mark that asv has taken it over; at the
@@ -45,7 +45,7 @@ REPORT: Final = "report.md"
 LOG: Final = "log.txt"
 
 _PUBLISH_S: Final = 900.0
-"""What publishing may take, whatever time is left: it is the end of every night."""
+"""Seconds for publishing, also when no time is left: it is the end of every night."""
 _ASV_DONE: Final = (0, 2)
 """asv's exit statuses once it has saved its results; 2 says that a benchmark failed."""
 
@@ -160,7 +160,7 @@ class _Night:
         hours = f"the night has {self.plan.seconds / 3600:g} hours"
         if left <= 0:
             return f"not started before the time was up; {hours}"
-        status = self._asv(self._run_words(scenario), self._variables(scenario), left)
+        status = self._asv(self._run_arguments(scenario), self._variables(scenario), left)
         if status is None:
             return f"not finished when the time was up; {hours}"
         if not self._receipt(scenario).is_file():
@@ -170,7 +170,7 @@ class _Night:
         self._mark(scenario).touch()
         return ""
 
-    def _run_words(self, scenario: str) -> list[str]:
+    def _run_arguments(self, scenario: str) -> list[str]:
         module = scenario.replace("/", ".").replace("-", "_")
         return [
             *("run", "--config", str(self.plan.config.resolve()), "--python=same"),

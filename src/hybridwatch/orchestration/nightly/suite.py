@@ -47,7 +47,8 @@ from hybridwatch.formats.write.asv_benchmarks import (
     render_module_name,
     tracked,
 )
-from hybridwatch.measurement.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Run
@@ -148,7 +149,7 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     sides = on_line(_sides(scenario), stated_line())
     make_ready(scenario, sides, home() / "models")
     request = SessionRequest(
-        enough_trials(scenario), sides, home() / "models", _tell, missing=blocks_missing
+        enough_trials(scenario), sides, home() / "models", _print_progress, missing=blocks_missing
     )
     run = run_session(request)
     record = write_run(results, run).resolve()
@@ -179,14 +180,14 @@ def _sides(scenario: Scenario) -> list[BuildRequest]:
     return sides
 
 
-def _tell(progress: Progress) -> None:
+def _print_progress(progress: Progress) -> None:
     line = f"[{progress.done}/{progress.total}] {progress.text}\n"
     sys.stderr.write(line)
     _show(line)
 
 
 def _show(line: str) -> None:
-    """Tell who looks on; nobody may be there any more."""
+    """Print progress; standard error may be closed."""
     console = Path(os.environ.get(CONSOLE_VARIABLE) or os.devnull)
     # A file has a place at which its owner goes on writing, over what others have added.
     if not console.is_file():
@@ -272,7 +273,7 @@ def _failing(scenario_id: str, problem: str, package: str) -> type:
 
 
 def _module(scenario_id: str, package: str) -> str:
-    """Have a module of a scenario's own, which asv tells sessions apart by."""
+    """Make a module for each scenario, by which asv distinguishes sessions."""
     name = f"{package}.{render_module_name(scenario_id)}"
     sys.modules.setdefault(name, ModuleType(name))
     return name

@@ -11,7 +11,7 @@ from typing import Final
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address, Screen
 from hybridwatch.pages.document import Document, Notice, Paragraph
-from hybridwatch.pages.query import NothingThereError, ViewQuery
+from hybridwatch.pages.query import NotInStoreError, ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource, Show
 from hybridwatch.system.extensions import extended
 
@@ -67,7 +67,7 @@ def build_view(source: ScreenSource, address: Address) -> Document:
     query = ViewQuery(address)
     try:
         document = show(source, query)
-    except NothingThereError as error:
+    except NotInStoreError as error:
         # Another thing of its kind would be taken for the one that was asked for.
         blocks = tuple(map(Paragraph, error.instead))
         return Document(error.title, blocks, address=address, complaints=(str(error),))

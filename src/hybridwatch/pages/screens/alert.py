@@ -14,8 +14,9 @@ from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.history.entry import Entry, load_trials
+from hybridwatch.history.line_names import list_line_names
 from hybridwatch.history.lines import Line as HistoryLine
-from hybridwatch.history.lines import build_lines, list_line_names
+from hybridwatch.history.lines import build_lines
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -39,7 +40,12 @@ from hybridwatch.pages.document import (
     When,
 )
 from hybridwatch.pages.screens.alerting import NOBODY, entry_line, run_line, status_line
-from hybridwatch.pages.screens.histories import build_chart, changes_on, notice_beside, with_machine
+from hybridwatch.pages.screens.histories import (
+    build_chart,
+    changes_on,
+    machine_notices,
+    with_machine,
+)
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice
 from hybridwatch.pages.screens.suspects import suspects_section
@@ -80,7 +86,7 @@ def alert_page(
         Filters((picked,)),
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        *notice_beside(alert, source),
+        *machine_notices(alert, source),
         *_death(alert, report),
         *history_section(alert, source),
         *_evidence(alert, entry, report),

@@ -21,7 +21,7 @@ from hybridwatch.pages.document import (
     Paragraph,
     Table,
 )
-from hybridwatch.pages.query import PagePart, ViewQuery, find_page, same_words
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
 from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.alerting import (
     NOBODY,
@@ -124,8 +124,8 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
     scenarios = {one.subject.scenario for alert in alerts for one in alert.members}
     return (
         query.one("Show", "status", statuses, _STANDING),
-        query.many("Scenario", "scenario", same_words(scenarios)),
-        query.many("Assigned to", "assigned", {"": NOBODY, **same_words(names)}),
+        query.many("Scenario", "scenario", name_options(scenarios)),
+        query.many("Assigned to", "assigned", {"": NOBODY, **name_options(names)}),
     )
 
 

@@ -39,14 +39,14 @@ from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, describe_place, group_text
 from hybridwatch.reports.releases import (
     Card,
-    cell_words,
-    column_words,
-    difference_words,
-    measured_words,
     read_card,
-    reason_words,
-    short_words,
-    step_words,
+    render_cell,
+    render_column,
+    render_difference,
+    render_measured,
+    render_reason,
+    render_short_cell,
+    render_step,
 )
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.load import find
@@ -317,28 +317,28 @@ def show_releases(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: 
 def _card_blocks(card: Card) -> Iterator[Block]:
     unexplained = list(card.unexplained())
     if unexplained:
-        told = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
-        yield Notice(f"{plural(len(told), 'cell')} not explained", told)
-    names = [Column(column_words(column)) for column in card.columns]
+        faulty = tuple(f"{' '.join(cell.key)}: {', '.join(faults)}" for cell, faults in unexplained)
+        yield Notice(f"{plural(len(faulty), 'cell')} not explained", faulty)
+    names = [Column(render_column(column)) for column in card.columns]
     rows = [
         (Cell(one), *(_card_cell(card, (one, *column)) for column in card.columns))
         for one in card.scenarios
     ]
-    days = (Cell(measured_words(card, column)) for column in card.columns)
+    days = (Cell(render_measured(card, column)) for column in card.columns)
     lines = (*rows, (Cell("measured"), *days))
     yield Table("Releases", (Column("scenario"), *names), lines, visible=True)
     steps = [
-        (step_words(step, both, pairs), *difference_words(card, pair))
+        (render_step(step, both, pairs), *render_difference(card, pair))
         for step, (both, pairs) in card.steps()
         for pair in pairs
     ]
     columns = ("step", "scenario", "before", "after")
     yield Table("Differences", tuple(map(Column, columns)), tuple(steps), visible=True)
-    reasons = [(str(at), reason_words(one)) for at, one in enumerate(card.reasons, start=1)]
+    reasons = [(str(at), render_reason(one)) for at, one in enumerate(card.reasons, start=1)]
     columns_of_reasons = (Column("number", number=True), Column("why", wide=True))
     yield Table("Reasons", columns_of_reasons, tuple(reasons), visible=True)
 
 
 def _card_cell(card: Card, key: tuple[str, str, str]) -> Cell:
     cell = card.cells.get(key)
-    return Cell(short_words(card, cell), title=cell_words(cell) if cell else "")
+    return Cell(render_short_cell(card, cell), title=render_cell(cell) if cell else "")

@@ -64,7 +64,7 @@ _SIDES: Final = ("baseline", "contender")
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """Compare the two sides that are asked for, else those of the newest run that has two."""
+    """Compare the two sides of the address, else those of the newest run that has two."""
     pair = choose(runs_by_id(source.index), query)
     if pair is None:
         return Document(_TITLE, empty_store(source))
@@ -172,7 +172,7 @@ def _of_run(run: Run) -> tuple[str, ...]:
 
 
 def show_sync(source: ScreenSource, query: ViewQuery) -> Document:
-    """Show the two sides that are asked for, else those of the newest run that has two."""
+    """Show the two sides of the address, else those of the newest run that has two."""
     rows, watched = runs_by_id(source.index), _watched(source.index)
     pair = choose({run: row for run, row in rows.items() if run in watched}, query)
     if pair is None:
@@ -206,7 +206,7 @@ def _nothing() -> tuple[Block, ...]:
 
 
 def _alone_blocks(source: ScreenSource, pair: PairView) -> Iterator[Block]:
-    """A side that has nothing to be compared with still tells of itself."""
+    """Show a side alone that has nothing to be compared with."""
     if pair.baseline.named != pair.contender.named:
         return
     entry = source.read(source.results / pair.contender.row.record)

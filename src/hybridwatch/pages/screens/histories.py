@@ -271,7 +271,7 @@ def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
         yield Notice("The machine changed, and not the code", tuple(lines))
 
 
-def notice_beside(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
+def machine_notices(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
     """Say that the machine changed on the night on which an alert opened."""
     opened = alert.opened_by.started_at
     for one in changes_on(alert.subject.testbed, source.index):
@@ -287,12 +287,14 @@ def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:
 
 def with_machine(chart: Chart, changes: Sequence[MachineChange]) -> Chart:
     """Mark in a chart over time where the machine changed."""
-    said = [
+    sentences = [
         f" {_sentence(one)}"
         for one in changes
         if mark_machine(chart.figure, one.at, one.text, is_strong=bool(one.slower))
     ]
-    return replace(chart, description=chart.description + "".join(said)) if said else chart
+    return (
+        replace(chart, description=chart.description + "".join(sentences)) if sentences else chart
+    )
 
 
 def _sentence(change: MachineChange) -> str:

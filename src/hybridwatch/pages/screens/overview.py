@@ -50,7 +50,7 @@ from hybridwatch.pages.document import (
     Short,
     Table,
 )
-from hybridwatch.pages.query import ViewQuery, same_words
+from hybridwatch.pages.query import ViewQuery, name_options
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section
@@ -81,14 +81,14 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     index = source.index
     runs = index.runs()
     filters = (
-        query.many("Group", "group", same_words(runs["group"])),
+        query.many("Group", "group", name_options(runs["group"])),
         query.many(
             "Build",
             "build",
-            same_words(runs["line"]),
+            name_options(runs["line"]),
             dict(zip(runs["build"], runs["line"], strict=True)),
         ),
-        query.many("Testbed", "testbed", same_words(runs["testbed"])),
+        query.many("Testbed", "testbed", name_options(runs["testbed"])),
     )
     since = query.one("Changed since", "since", _SINCE, "1")
     checkout = source.checkout()
@@ -214,7 +214,7 @@ def _controls(
 
 
 def _seen(control: ControlRun) -> str:
-    """Say what the engine without its fix did otherwise."""
+    """Name the numbers by which the engine without its fix differed."""
     names = []
     for one in control.alarms:
         metric, name = render_name(one.metric, one.statistic)
@@ -225,14 +225,14 @@ def _seen(control: ControlRun) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stands:
-    """Knows how a row stands: what was not measured in time, and since when a verdict holds."""
+class _GridStatus:
+    """Finds the status of a row: a measurement that is overdue, and since when a verdict holds."""
 
     unmeasured: Sequence[Gap]
     source: ScreenSource
 
     def gap(self, row: GridRow) -> Gap | None:
-        """What was not measured in time of a row."""
+        """The overdue measurement of a row, if any."""
         return find_gap(self.unmeasured, row.scenario, row.testbed)
 
     def verdict(self, row: GridRow) -> Verdict:
@@ -285,20 +285,20 @@ def standings(
             "Apart from controls, no run compares two builds yet, or none that was asked for."
         )
         return
-    stands = _Stands(unmeasured, source)
-    loud = [row for row in rows if stands.verdict(row) not in _QUIET]
+    status = _GridStatus(unmeasured, source)
+    loud = [row for row in rows if status.verdict(row) not in _QUIET]
     # Nothing is known of what was not measured: louder than what is known to be bad.
-    loud.sort(key=lambda row: ORDER.index(stands.verdict(row)))
-    calm = [row for row in rows if stands.verdict(row) in _QUIET]
-    blocks: list[Block] = [Paragraph(_counted(map(stands.verdict, rows)))]
+    loud.sort(key=lambda row: ORDER.index(status.verdict(row)))
+    calm = [row for row in rows if status.verdict(row) in _QUIET]
+    blocks: list[Block] = [Paragraph(_counted(map(status.verdict, rows)))]
     if shown := loud[:_GRID_ROWS]:
-        blocks.append(_table("Where everything stands", shown, stands))
+        blocks.append(_table("Where everything stands", shown, status))
     for title, rest in (
         (f"{plural(len(loud) - _GRID_ROWS, 'more scenario')} not settled", loud[_GRID_ROWS:]),
         (f"{plural(len(calm), 'scenario')} without trouble", calm),
     ):
         if rest:
-            blocks.append(Folded(title, (_table(title, rest, stands),)))
+            blocks.append(Folded(title, (_table(title, rest, status),)))
     pairs = len(latest[["scenario", "baseline", "contender", "testbed"]].drop_duplicates())
     counted = sum(len(row.pairs) for row in rows)
     hint = "A cell is the loudest verdict of its metrics, over all builds measured within a day of "
@@ -319,29 +319,29 @@ def _counted(verdicts: Iterable[Verdict]) -> Line:
     return tuple(parts)
 
 
-def _table(title: str, rows: Sequence[GridRow], stands: _Stands) -> Table:
+def _table(title: str, rows: Sequence[GridRow], status: _GridStatus) -> Table:
     columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
     several = len({row.testbed for row in rows}) > 1
-    return Table(title, columns, tuple(_row(row, stands, show_testbed=several) for row in rows))
+    return Table(title, columns, tuple(_row(row, status, show_testbed=several) for row in rows))
 
 
-def _row(row: GridRow, stands: _Stands, *, show_testbed: bool) -> tuple[Cell | Inline, ...]:
+def _row(row: GridRow, status: _GridStatus, *, show_testbed: bool) -> tuple[Cell | Inline, ...]:
     pairs = [" → ".join(pair) for pair in row.pairs]
     builds = f" · {several(contender for _, contender in row.pairs)}"
     place = f" · {row.testbed}" if show_testbed else ""
     view = address("scenario", scenario=row.scenario, testbed=row.testbed)
     return (
-        stands.cell(row),
+        status.cell(row),
         Cell(
             Link(row.scenario, view),
-            (stands.source.ago(row.newest), builds + place),
+            (status.source.ago(row.newest), builds + place),
             title="\n".join(pairs),
         ),
-        *(_cell(row, name, stands) for name in COLUMNS),
+        *(_cell(row, name, status) for name in COLUMNS),
     )
 
 
-def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
+def _cell(row: GridRow, name: str, status: _GridStatus) -> Cell | Inline:
     standing = row.cells.get(name)
     if standing is None:
         return Cell(numbers.ABSENT, title="not measured")
@@ -351,16 +351,16 @@ def _cell(row: GridRow, name: str, stands: _Stands) -> Cell | Inline:
         parts.append(f"the loudest of {alike}")
     if standing.row.stale:
         parts.append("a later run no longer tells")
-    if is_luck := stands.is_luck(standing):
+    if is_luck := status.is_luck(standing):
         parts.append("no more than chance gives from run to run: no alert until it repeats")
     drawn = standing.name if _effect(standing) != standing.verdict.value else None
     run = address("run", run=standing.row.run, metric=drawn)
     history = render_history(standing.row, (standing.name,))
     old, luck = "(old)" if standing.row.stale else "", "(may be chance)" if is_luck else ""
-    said = filter(None, (_short(standing, name), "run", old, luck))
+    text = filter(None, (_short(standing, name), "run", old, luck))
     return Cell(
         Grade(standing.verdict, _effect(standing)),
-        (Link(" ".join(said), run), " · ", Link("history", history)),
+        (Link(" ".join(text), run), " · ", Link("history", history)),
         title="\n".join(parts),
         sparkline=standing.medians if len(standing.medians) > 1 else (),
     )

@@ -30,7 +30,7 @@ from hybridwatch.pages.document import (
     Section,
     Table,
 )
-from hybridwatch.pages.query import PagePart, ViewQuery, find_page, same_words
+from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
 from hybridwatch.pages.screens.screen import ScreenSource, broken_in, empty_store
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.store import read_run
@@ -62,11 +62,11 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     """List the runs that are asked for, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
-        query.many("Scenario", "scenario", same_words(row.scenario for row in rows)),
+        query.many("Scenario", "scenario", name_options(row.scenario for row in rows)),
         query.many(
-            "Build", "build", same_words(b for row in rows for b in (*row.builds, *row.lines))
+            "Build", "build", name_options(b for row in rows for b in (*row.builds, *row.lines))
         ),
-        query.many("Testbed", "testbed", same_words(row.testbed for row in rows)),
+        query.many("Testbed", "testbed", name_options(row.testbed for row in rows)),
     )
     chosen = controls_last(row for row in rows if _is_chosen(row, filters))
     part = find_page(chosen, query)
@@ -115,18 +115,20 @@ def _list(
         Column("measured, run"),
         Column("testbed"),
     )
-    said = build_headlines(part.shown, source.index)
-    yield Table("Runs", columns, tuple(_row(row, said[row.record], source) for row in part.shown))
+    headlines = build_headlines(part.shown, source.index)
+    yield Table(
+        "Runs", columns, tuple(_row(row, headlines[row.record], source) for row in part.shown)
+    )
     if any(row.is_control for row in part.shown):
         yield Paragraph("Controls, which are bad on purpose, stand behind all others.", quiet=True)
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: RunRow, said: str, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(row: RunRow, headlines: str, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
-        said,
+        headlines,
         Cell(str(row.failures) if row.failures else "-", raw=row.failures),
         Cell(source.ago(row.started_at), row.run),
         row.testbed,
@@ -184,10 +186,12 @@ def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
     """
     verdicts = index.verdicts(records=[row.record for row in rows])
     found = dict(iter(verdicts.groupby("record", sort=False)))
-    return {row.record: row.trouble or _said(found.get(row.record, verdicts[:0])) for row in rows}
+    return {
+        row.record: row.trouble or _headline(found.get(row.record, verdicts[:0])) for row in rows
+    }
 
 
-def _said(verdicts: pd.DataFrame) -> str:
+def _headline(verdicts: pd.DataFrame) -> str:
     causes = [cause_sentence(cause) for cause in find_causes(_parts(verdicts))]
     doubts = " ".join(filter(None, dict.fromkeys(verdicts["doubt"])))
     return summary(causes, [Verdict(one) for one in verdicts["verdict"]], doubts)

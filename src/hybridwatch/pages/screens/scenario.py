@@ -15,7 +15,8 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.database.queries import Index
-from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names
+from hybridwatch.history.line_names import list_line_names
+from hybridwatch.history.lines import Line, build_lines, compute_medians
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import bad_on_purpose, controls_last, runs_by_id
 from hybridwatch.metrics import Kind, find_metric
@@ -328,12 +329,12 @@ def _table_of_runs(
         Column("measured"),
     )
     shown_rows = wanted[:_RUNS]
-    said = build_headlines(shown_rows, source.index)
+    headlines = build_headlines(shown_rows, source.index)
     entries = [
         (
             verdict_cell(row),
             Cell(Link(row.run, address("run", run=row.run)), " → ".join(row.builds)),
-            said[row.record],
+            headlines[row.record],
             source.ago(row.started_at),
         )
         for row in shown_rows

@@ -1,4 +1,4 @@
-"""What a screen is given, what it gives, and what many say of what is not there."""
+"""The type of a screen, its source of data, and notices that screens share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Does the suite see? Controls, false alarms, and how often our rules are right."""
+"""The screen "Does the suite see?": controls, false alarms, and how often our rules are right."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,8 +133,8 @@ def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
-        _tells(bad_readings(control, Kind.EXACT), "no contract broken"),
-        _tells(bad_readings(control, Kind.PROPORTION), "no answers lost"),
+        _list_signs(bad_readings(control, Kind.EXACT), "no contract broken"),
+        _list_signs(bad_readings(control, Kind.PROPORTION), "no answers lost"),
         _when(control, source),
     )
 
@@ -143,7 +143,7 @@ def _when(control: ControlRun, source: ScreenSource) -> Cell:
     return Cell(source.ago(control.started_at), f"run\N{NO-BREAK SPACE}{control.run}")
 
 
-def _tells(readings: Sequence[ControlReading], nothing: str) -> str:
+def _list_signs(readings: Sequence[ControlReading], nothing: str) -> str:
     return "\n".join(map(_reading_text, readings)) or nothing
 
 

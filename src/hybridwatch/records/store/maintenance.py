@@ -1,4 +1,4 @@
-"""What may be thrown away when a store grows old, and whether the rest is as it was written.
+"""Maintenance of a store: deletes what is old, and verifies the digests of the rest.
 
 Bulk goes first: the answers next to a record are most of its bytes, and without them every number
 and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
@@ -61,7 +61,7 @@ class RetentionPolicy:
     """How long what is kept.
 
     Attributes:
-        answers_days: For so many days whatever lies next to a record.
+        answers_days: For so many days the files next to a record.
         every_days: For so many days every record; after them one a week of the same scenario,
             builds and machine.
     """

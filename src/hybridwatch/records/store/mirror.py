@@ -60,23 +60,23 @@ class Bucket:
         """List what is there, or in one folder: bytes by name."""
         import obstore
 
-        def ask() -> dict[str, int]:
+        def call() -> dict[str, int]:
             batches = obstore.list(self._store, folder or None)
             return {one["path"]: one["size"] for batch in batches for one in batch}
 
-        return self._answer("cannot be listed", ask)
+        return self._answer("cannot be listed", call)
 
     def read(self, name: str) -> bytes | None:
         """Read an object; ``None`` if there is none."""
         import obstore
 
-        def ask() -> bytes | None:
+        def call() -> bytes | None:
             try:
                 return bytes(obstore.get(self._store, name).bytes())
             except FileNotFoundError:
                 return None
 
-        return self._answer(f"{name} cannot be read", ask)
+        return self._answer(f"{name} cannot be read", call)
 
     def create(self, name: str, content: bytes) -> None:
         """Make an object that is not there yet; the same once more changes nothing.
@@ -87,7 +87,7 @@ class Bucket:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        def ask() -> bool:
+        def call() -> bool:
             try:
                 obstore.put(self._store, name, content, mode="create")
             except AlreadyExistsError:
@@ -95,7 +95,7 @@ class Bucket:
             return True
 
         # An answer that was lost on its way makes the repeated request find its own object.
-        if not self._answer(f"{name} cannot be written", ask) and self.read(name) != content:
+        if not self._answer(f"{name} cannot be written", call) and self.read(name) != content:
             raise ConflictError(
                 f"{self.url}: {name} is there already and says something else; records never change"
             )
@@ -106,9 +106,9 @@ class Bucket:
 
         self._answer(f"{name} cannot be removed", lambda: obstore.delete(self._store, name))
 
-    def _answer(self, failed: str, ask: Callable[[], _Answer]) -> _Answer:
+    def _answer(self, failed: str, call: Callable[[], _Answer]) -> _Answer:
         try:
-            return ask()
+            return call()
         except Exception as error:  # noqa: BLE001 (obstore's and a credential provider's own)
             raise RecordError(f"{self.url}: {failed}: {_first_line(error)}") from None
 

@@ -1,6 +1,6 @@
 """The figure of a comparison: each metric's interval against the band in which it counts as same.
 
-Every row is turned so that better is to the right, whichever way its metric goes.
+Every row is turned so that better is to the right.
 """
 
 import math

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.history.lines import Line, releases_in_order
+from hybridwatch.history.line_names import releases_in_order
+from hybridwatch.history.lines import Line
 from hybridwatch.metrics import Metric
 from hybridwatch.reports.figures.base import (
     COLOURS,
@@ -30,7 +31,7 @@ from hybridwatch.reports.figures.marks import AXIS, Mark, build_marks, fitting, 
 _HEIGHT: Final = 350
 _WORSE: Final = "#D9480F"
 _BETTER: Final = "#0E9A77"
-"""3:1 on white and on near-black; the triangle tells the way, too."""
+"""3:1 on white and on near-black; the triangle shows the direction, too."""
 _TICKS: Final = 60
 """Medians in a figure up to which each has a tick; more run into each other, and take as long to
 draw as all the rest."""

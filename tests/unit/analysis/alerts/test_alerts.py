@@ -163,7 +163,7 @@ def test_acknowledged_ends_with_a_recovery() -> None:
     assert alert_of(BAD, BAD, GOOD, BAD, decisions=decisions).status is Status.OPEN
 
 
-def test_acknowledged_holds_where_only_the_newest_verdict_is_told() -> None:
+def test_acknowledged_holds_where_only_the_newest_verdict_is_reported() -> None:
     newest = nights(BAD, BAD)[-1]
     decided = {SUBJECT.key: after((acknowledge("known"), 0))}
     (alert,) = build_alerts([newest], decided, noon(1))

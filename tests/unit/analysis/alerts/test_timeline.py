@@ -126,7 +126,7 @@ def test_another_metric_that_blocks_opens_what_was_acknowledged() -> None:
     assert one_of(joined, known, policy=warns).status is Status.ACKNOWLEDGED
 
 
-def test_a_metric_beside_the_lead_may_grow_under_an_acknowledgement() -> None:
+def test_a_metric_next_to_the_lead_may_grow_under_an_acknowledgement() -> None:
     first = [*run(0, effect=0.5, ttft=BAD), *run(0, effect=0.1, tpot=BAD)]
     known = answer(first, acknowledge("known"), 0)
     grown = [*run(1, effect=0.5, ttft=BAD), *run(1, effect=0.3, tpot=BAD)]

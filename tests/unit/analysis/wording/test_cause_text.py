@@ -72,7 +72,7 @@ def sentence_without_report(*parts) -> str:
         ({"tpot": (1.0,), "itl": (1.0,)}, {}, "Not measured: tpot and 1 more metric"),
     ],
 )
-def test_a_cause_is_told_with_its_size(old, new, told):
+def test_a_cause_is_reported_with_its_size(old, new, told):
     assert sentences(a_run(old, new)) == [told]
 
 
@@ -138,11 +138,11 @@ def test_one_phase_that_failed_names_its_metric():
         ([part("unheard_of", 0.1)], "Worse: unheard_of +10.0 %"),
     ],
 )
-def test_verdicts_that_an_index_kept_are_told_without_a_report(parts, told):
+def test_verdicts_that_an_index_kept_are_reported_without_a_report(parts, told):
     assert sentence_without_report(*parts) == told
 
 
-def test_a_count_is_told_with_both_its_numbers():
+def test_a_count_is_reported_with_both_its_numbers():
     sides = {SYNCS: (3.0,) * 12}, {SYNCS: (5.0,) * 12}
     assert sentences(a_run(*sides)) == [f"The host waits more: {SYNCS} +66.7 % (3 -> 5)"]
 
@@ -180,7 +180,7 @@ def test_a_reason_is_one_line_of_a_bounded_length():
     assert len(bounded("x" * 999)) == LONGEST + 1
 
 
-def test_a_dead_engine_is_told_by_the_root_and_not_by_what_the_client_saw():
+def test_a_dead_engine_is_reported_by_the_root_and_not_by_what_the_client_saw():
     (death,) = deaths_in(build_report(dead_contender()))
     assert death.reason == "CUDA error: an illegal memory access was encountered"
     assert death.ended

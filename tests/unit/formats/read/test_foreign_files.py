@@ -63,7 +63,7 @@ def test_each_run_is_a_whole_record_and_says_what_it_does_not_know(path) -> None
         assert run.trials
 
 
-def test_files_are_told_by_what_is_inside(tmp_path) -> None:
+def test_files_are_reported_by_what_is_inside(tmp_path) -> None:
     misnamed = tmp_path / "results.json"
     misnamed.write_bytes((FOREIGN / "vllm-bench/serve.json").read_bytes())
     source = only(misnamed).source
@@ -214,7 +214,7 @@ def test_a_guidellm_report_that_keeps_some_requests_only_gives_its_statistics(tm
     assert values(run, "ttft", "p99") == [spread["percentiles"]["p99"] / 1000]
 
 
-def test_aiperf_reads_the_requests_beside_a_report(tmp_path) -> None:
+def test_aiperf_reads_the_requests_next_to_a_report(tmp_path) -> None:
     report = FOREIGN / "aiperf/profile_export_aiperf.json"
     told, run = json.loads(report.read_text()), only(report)
     assert max(values(run, "e2el")) * 1000 == pytest.approx(told["request_latency"]["max"])
@@ -307,7 +307,7 @@ def test_what_came_reduced_is_compared_by_its_own_statistic_only() -> None:
         assert found == tuple(one[f"{statistic}_ttft_ms"] / 1000 for one in told)
 
 
-def test_a_record_takes_one_value_beside_a_statistic() -> None:
+def test_a_record_takes_one_value_next_to_a_statistic() -> None:
     run = only(FOREIGN / "vllm-bench/appended.jsonl")
     two = Sample("ttft", (0.1, 0.2), "p99")
     wrong = replace(run, trials=(replace(run.trials[0], samples=(two,)),))

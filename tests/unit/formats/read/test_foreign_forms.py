@@ -387,7 +387,7 @@ def test_asv_1_wrote_a_bare_number_or_an_object() -> None:
     assert runs[0].testbed.id == "lab-0"
 
 
-def test_asv_1_told_times_and_versions_beside_the_results() -> None:
+def test_asv_1_told_times_and_versions_next_to_the_results() -> None:
     (run,) = read(ASV / "89abcdef-py3.6.json")
     assert [samples(run, at)["asv_time.time_stats"] for at in range(3)] == [
         (0.2,),
@@ -493,7 +493,7 @@ def test_layouts_of_2026_are_other_loads_unless_they_say_what_was_meant_before(t
     assert again.scenario.digest == single.scenario.digest
 
 
-def test_what_a_row_says_beyond_a_record_is_kept_beside_it() -> None:
+def test_what_a_row_says_beyond_a_record_is_kept_next_to_it() -> None:
     told = json.loads((MADE_UP / "inferencex/agg-2026.json").read_text())
     runs = read(MADE_UP / "inferencex/agg-2026.json")
     assert [run.trials[0].client_result for run in runs] == told
@@ -505,7 +505,7 @@ def test_a_row_in_tables_tells_the_same_as_a_flat_one() -> None:
     assert tables.trials[0].duration_s == 1800.0
 
 
-def test_the_median_of_results_beside_it_is_not_taken_again(tmp_path) -> None:
+def test_the_median_of_results_next_to_it_is_not_taken_again(tmp_path) -> None:
     told = json.loads((MADE_UP / SERVING_6).read_text())
     told["individual_result_files"] = ["bench-x-run-1.json"]
     (tmp_path / "bench-x.json").write_text(json.dumps(told))
@@ -563,7 +563,7 @@ def test_snapshots_of_a_hub_model_are_one_model(tmp_path, folder) -> None:
     assert other.scenario.digest != plain.scenario.digest
 
 
-def test_a_load_is_told_by_its_settings(tmp_path) -> None:
+def test_a_load_is_reported_by_its_settings(tmp_path) -> None:
     name = SERVING_6
     one_at_once, many = (
         changed(tmp_path, name, put(max_concurrency=number))[0].scenario for number in (1, 64)
@@ -591,7 +591,7 @@ def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -
     assert change_text(before.settings, after.settings, (1, 1), DIGESTS) == f"{benchmark} 2 → 3"
 
 
-def test_whoever_ingests_states_the_line(tmp_path) -> None:
+def test_who_ingests_states_the_line(tmp_path) -> None:
     path = MADE_UP / SERVING_6
     (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x", line="nightly"))
     assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")

@@ -203,7 +203,7 @@ def test_a_document_that_left_its_filter_or_is_there_twice_is_missed(copies, cha
         read(copies[0])
 
 
-def test_without_a_date_in_their_names_evaluations_are_not_told_apart(copies) -> None:
+def test_without_a_date_in_their_names_evaluations_are_not_distinguished(copies) -> None:
     folder = copies[0].parent
     for letter, path in zip("ab", copies, strict=False):
         samples_of(path).rename(folder / f"samples_{letter}.jsonl")

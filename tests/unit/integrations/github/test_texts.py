@@ -40,7 +40,7 @@ def entry(
     )
 
 
-def test_a_queue_beside_a_verdict_reads_as_reviewed(golden) -> None:
+def test_a_queue_next_to_a_verdict_reads_as_reviewed(golden) -> None:
     queue = RequestQueue()
     for one in (
         entry(1, "help", RequestState.DONE),

@@ -287,7 +287,7 @@ def test_mails_about_one_topic_are_one_conversation(channel) -> None:
     assert again.as_bytes(policy=default).startswith(b"Subject: hybridwatch: Slower")
 
 
-def test_what_some_refuse_is_told_and_not_sent_again(services, channel, mailbox) -> None:
+def test_what_some_refuse_is_reported_and_not_sent_again(services, channel, mailbox) -> None:
     mailbox.refused = {"boss@example.org"}
     receipt = MailClient(channel).deliver(a_message(), "")
     assert receipt.complaint == "taken for some, refused for boss@example.org"

@@ -111,7 +111,7 @@ def hub(request, monkeypatch) -> Iterator[OnGithub | OnGitlab]:
 STORY = (News.OPENED, News.WORSE, News.RECOVERED, News.BACK, News.CLOSED)
 
 
-def test_an_issue_opens_is_told_closes_and_opens_again(hub) -> None:
+def test_an_issue_opens_is_reported_closes_and_opens_again(hub) -> None:
     client = hub.client()
     states = []
     for number, news in enumerate(STORY, 1):
@@ -124,7 +124,7 @@ def test_an_issue_opens_is_told_closes_and_opens_again(hub) -> None:
     assert len(hub.said()) == len(STORY) - 1, "the first news is the issue itself"
 
 
-def test_what_is_delivered_twice_is_told_once(hub) -> None:
+def test_what_is_delivered_twice_is_reported_once(hub) -> None:
     client = hub.client()
     for number, news in enumerate(STORY, 1):
         for place in ("", "1", ""):
@@ -189,7 +189,7 @@ def test_the_end_of_what_somebody_removed_makes_no_issue(hub) -> None:
     assert (receipt.place, hub.issues) == ("", [])
 
 
-def test_a_label_that_was_left_out_is_told(hub) -> None:
+def test_a_label_that_was_left_out_is_reported(hub) -> None:
     hub.leave_labels_out()
     receipt = hub.client().deliver(a_message(), "")
     assert "left the label hybridwatch out" in receipt.complaint

@@ -147,7 +147,7 @@ def test_one_topic_stands_for_one_cause_and_not_for_a_metric(tmp_path) -> None:
     assert slower.link == f"https://watch.example.org/alerts?alert={alert.subject.key}"
 
 
-def test_a_dead_engine_is_one_topic_and_its_reason_is_told(tmp_path) -> None:
+def test_a_dead_engine_is_one_topic_and_its_reason_is_reported(tmp_path) -> None:
     moment = STARTED + timedelta(days=1)
     run = a_run({"ttft": noisy(0.1)}, {}, id="0000dead", started_at=moment, builds=UPGRADE)
     reason = "the engine died: out of memory"

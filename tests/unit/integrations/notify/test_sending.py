@@ -65,7 +65,7 @@ def test_each_channel_hears_by_itself(outbox) -> None:
     assert len(ids) == 2
 
 
-def test_the_whole_story_of_a_topic_is_told_in_its_order(outbox) -> None:
+def test_the_whole_story_of_a_topic_is_reported_in_its_order(outbox) -> None:
     timeline = [
         (a_topic(), News.OPENED),
         (a_topic(since=lambda _: Since.WORSE), News.WORSE),
@@ -227,7 +227,7 @@ def test_what_joins_and_stops_the_gate_is_news_where_the_others_only_warned(outb
     assert find(outbox, one, two, a_topic(key="2" * 32, cause="0" * 32)) == [News.WORSE]
 
 
-def test_of_what_was_told_place_by_place_before_nothing_is_told_again(outbox) -> None:
+def test_of_what_was_told_place_by_place_before_nothing_is_reported_again(outbox) -> None:
     alone = [replace(topic, cause="") for topic in places(OPEN, OPEN)]
     assert find(outbox, *alone) == [News.OPENED, News.OPENED]
     assert find(outbox, *places(OPEN, OPEN)) == []
@@ -356,7 +356,7 @@ def test_a_way_out_that_cannot_be_opened_keeps_everything(outbox, send) -> None:
     assert found.troubles == ["X: expected an address in the environment, found none"]
 
 
-def test_what_was_wrong_all_the_same_is_told(send) -> None:
+def test_what_was_wrong_all_the_same_is_reported(send) -> None:
     found, _ = send(Scripted(complaint="the label was left out"))
     assert len(found.sent) == 3
     assert set(found.troubles) == {"the label was left out"}

@@ -289,7 +289,7 @@ def play(world: World, kills: int) -> None:
         world.tell()
 
 
-def test_each_news_is_told_once_and_none_is_lost(world) -> None:
+def test_each_news_is_reported_once_and_none_is_lost(world) -> None:
     play(world, 4)
     check_all(world)
     sent = len(world.services.slack)

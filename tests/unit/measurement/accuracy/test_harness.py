@@ -250,13 +250,13 @@ def test_of_several_filters_the_strict_one_counts_and_is_named():
     assert answers[0].target == "2"
 
 
-def test_a_missing_document_is_told():
+def test_a_missing_document_is_reported():
     with pytest.raises(MeasurementError, match="1 of 2 documents have no answer, first number 0"):
         read_answers(evaluation([row(1, "none", 1.0)]), {"sums": "sums"}, 2)
 
 
 @pytest.mark.parametrize("rows", [[], [{"doc_id": 0}], "text"])
-def test_a_log_of_another_form_is_told(rows):
+def test_a_log_of_another_form_is_reported(rows):
     with pytest.raises(MeasurementError, match="lm-eval's samples cannot be read"):
         read_answers(evaluation(rows), {"sums": "sums"}, 1)
 

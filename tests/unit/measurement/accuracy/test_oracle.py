@@ -147,7 +147,7 @@ def test_fresh_answer_that_differs_is_named(fresh, line) -> None:
     assert found.startswith(line)
 
 
-def test_model_is_told_by_configuration_and_weights(tmp_path) -> None:
+def test_model_is_reported_by_configuration_and_weights(tmp_path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"1")
     first = model_digest(tmp_path)

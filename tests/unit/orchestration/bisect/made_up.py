@@ -86,7 +86,7 @@ def a_bisect_search(
     tmp_path, measurer, *, wanted=ChangeDirection.REGRESSION, metric="", seconds=60.0, clock=None
 ):
     """A search whose journal is in a folder."""
-    journal = open_journal(tmp_path, "smoke/x", {"ends": "0 9"}, anew=False)
+    journal = open_journal(tmp_path, "smoke/x", {"ends": "0 9"}, discard=False)
     more = {"clock": clock} if clock else {}
     return BisectSearch(
         SearchGoal(wanted, metric, (METRIC,)), measurer, journal, print, seconds, **more

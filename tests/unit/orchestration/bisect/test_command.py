@@ -146,7 +146,7 @@ def test_second_call_measures_only_the_pair_again(home, engines, tmp_path):
     assert len(engines.started) - first > 4
 
 
-def test_commit_beside_one_that_dies_is_told_by_its_file(home, engines, tmp_path):
+def test_commit_next_to_one_that_dies_is_reported_by_its_file(home, engines, tmp_path):
     clone = a_clone(tmp_path / "clone")
     commit(clone, "Fine (#1)", {"vllm/v1/worker.py": "rows = 2\n"})
     commit(clone, "Half (#2)", {"vllm/v1/half.py": "dies = 1\n"})
@@ -236,7 +236,7 @@ def declare(home, *releases):
 @pytest.mark.parametrize(
     ("bad", "names"), [("1.2", ("tiny-1.1", "tiny-1.2")), ("tiny-1.2+slow-step", ("tiny-1.2",))]
 )
-def test_an_end_that_is_not_installed_is_told_first(home, engines, tmp_path, bad, names):
+def test_an_end_that_is_not_installed_is_reported_first(home, engines, tmp_path, bad, names):
     declare(home, "1.1", "1.2")
     done, _ = bisect(tmp_path, good="tiny-1.0", bad=bad)
     assert done.exit_code == 2
@@ -257,7 +257,7 @@ def test_an_installation_that_fails_fails_before_anything_is_measured(home, engi
     assert engines.started == []
 
 
-def test_a_commit_at_an_end_that_cannot_be_built_is_told_before_anything_is_measured(
+def test_a_commit_at_an_end_that_cannot_be_built_is_reported_before_anything_is_measured(
     home, engines, tmp_path
 ):
     clone = a_history(tmp_path / "clone", "rows = 1\n", "rows = 2\n")

@@ -12,8 +12,8 @@ from hybridwatch.orchestration.bisect import measurer
 from hybridwatch.orchestration.bisect.measurer import (
     Measurer,
     parse_contracts,
+    render_timed,
     timed_outcome,
-    timed_words,
 )
 from hybridwatch.orchestration.bisect.question import ProbeOutcome, ProbeState
 from hybridwatch.records.run import Failure, MachineState, Phase
@@ -100,7 +100,7 @@ def test_a_block_of_a_duet_costs_the_start_of_its_engines():
 
 
 @pytest.mark.parametrize(("scatter", "restless"), [(0.6, True), (0.001, False)])
-def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, restless):
+def test_what_is_held_against_the_machine_is_kept_next_to_the_times(scatter, restless):
     rng = np.random.default_rng(2)
     run = a_run({"tpot": noisy(0.01, 10)}, {"tpot": noisy(0.011, 10, seed=2)})
     kernel = 0.01 * np.exp(scatter * rng.standard_normal(len(run.trials)))
@@ -115,4 +115,4 @@ def test_what_is_held_against_the_machine_is_kept_beside_the_times(scatter, rest
 @pytest.mark.parametrize(("ratios", "words"), [((0.05,), "in 1 block"), ((0.05,) * 2, "2 blocks")])
 def test_blocks_are_counted_in_words(ratios, words):
     outcome = ProbeOutcome(state=ProbeState.MEASURED, metric="tpot", ratios=ratios)
-    assert timed_words(outcome).endswith(words)
+    assert render_timed(outcome).endswith(words)

@@ -161,10 +161,10 @@ def test_session_whose_own_blocks_lie_far_apart_tells_less():
     assert calm.changed_at([32])[0] > wild.changed_at([32])[0] > 0.5
 
 
-def test_blocks_that_start_engines_anew_are_sessions():
+def test_blocks_that_start_engines_again_are_sessions():
     blocks = [0.01, 0.05, 0.04, 0.06]
-    effect = compute_effect([blocks[:2], blocks[2:]], is_anew=True)
-    assert effect == compute_effect([[one] for one in blocks], is_anew=True)
+    effect = compute_effect([blocks[:2], blocks[2:]], restarts=True)
+    assert effect == compute_effect([[one] for one in blocks], restarts=True)
     belief = effect.belief([1.0] * 64)
     together, one_by_one = belief, belief
     together = together.after(32, *effect.log_likelihoods(blocks))
@@ -177,7 +177,7 @@ def test_blocks_that_start_engines_anew_are_sessions():
 def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_tell_less():
     """The ends' few blocks say little of the noise; those of all other builds say more."""
     rng = np.random.default_rng(2)
-    effect = compute_effect([[0.01, 0.09], [0.02, 0.08]], is_anew=True)
+    effect = compute_effect([[0.01, 0.09], [0.02, 0.08]], restarts=True)
     belief = effect.belief([1.0] * 64)
     for _ in range(9):
         unchanged, changed = 0.012 * rng.standard_normal(2) + (0.0, 0.04)
@@ -189,7 +189,7 @@ def test_duets_of_the_ends_that_lie_far_apart_by_chance_do_not_make_the_others_t
 
 def test_effect_that_differs_from_start_to_start_does_not_make_unchanged_positions_doubtful():
     """Such as were measured: a planted commit that costs 3 to 8 %, and steady ones before it."""
-    effect = compute_effect([[0.044, 0.037], [0.059, 0.039]], is_anew=True)
+    effect = compute_effect([[0.044, 0.037], [0.059, 0.039]], restarts=True)
     belief = effect.belief([1.0] * 64)
     steady = np.where(effect.variations == 0, belief.joint, 0.0)
     taken_for_steady = replace(belief, joint=steady / steady.sum())
@@ -212,8 +212,8 @@ def test_two_sessions_of_the_ends_that_disagree_leave_the_effect_open():
 
 def test_pair_side_by_side_tells_of_what_lies_between_alone():
     belief = CLEAR.belief([1.0] * 64)
-    found = belief.after(32, *CLEAR.log_likelihoods([0.06] * 20), beside=31)
+    found = belief.after(32, *CLEAR.log_likelihoods([0.06] * 20), reference=31)
     assert found.best().bad == 32
-    gone = belief.after(32, *CLEAR.log_likelihoods([0.0] * 20), beside=31)
+    gone = belief.after(32, *CLEAR.log_likelihoods([0.0] * 20), reference=31)
     assert gone.masses[31] < 0.001
     assert gone.masses[30] == pytest.approx(gone.masses[62])

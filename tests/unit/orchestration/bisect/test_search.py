@@ -196,7 +196,7 @@ def test_commit_that_does_not_start_leaves_a_range_of_times(tmp_path):
     assert found.is_exhausted
 
 
-def test_sessions_on_a_restless_machine_are_told_with_what_they_found(tmp_path):
+def test_sessions_on_a_restless_machine_are_reported_with_what_they_found(tmp_path):
     class Restless(MadeUpMeter):
         def times(self, *args):
             quiet = super().times(*args)

@@ -20,7 +20,7 @@ from hybridwatch.orchestration.fleet.cluster import (
 from hybridwatch.orchestration.fleet.driver import DriverSettings, QueueDriver
 from hybridwatch.orchestration.fleet.job import HostKind, Job, JobOptions, Purpose, compute_job_key
 from hybridwatch.orchestration.fleet.job_queue import JobQueue
-from hybridwatch.orchestration.fleet.measuring import RESULTS_WORD, perform
+from hybridwatch.orchestration.fleet.measuring import RESULTS_PLACEHOLDER, perform
 from hybridwatch.records.codec import encode
 from hybridwatch.records.run import Phase, Sample, Trial
 from hybridwatch.system.stopping import stoppable
@@ -68,7 +68,7 @@ def measurement(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is pretended to be measured."""
     seconds = os.environ.get(SECONDS, "0")
     words = (sys.executable, "-m", "tests.unit.orchestration.fleet.pretended_run")
-    command = (*words, job.scenario, RESULTS_WORD, seconds, *job.builds)
+    command = (*words, job.scenario, RESULTS_PLACEHOLDER, seconds, *job.builds)
     return JobCommand((), command, LIMIT_S, LIMIT_S, machine, host)
 
 

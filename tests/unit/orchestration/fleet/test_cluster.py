@@ -39,7 +39,7 @@ def test_a_host_as_declared_and_as_fast_as_before_may_measure() -> None:
         (report(other_half=1.1), BED.expect, "noisy: "),
     ],
 )
-def test_why_a_host_may_not_measure_is_told(shown, expect, told) -> None:
+def test_why_a_host_may_not_measure_is_reported(shown, expect, told) -> None:
     found = judge_health(shown, [HostKind(name="h100", expect=expect)], PAST, ())
     assert found.reason.startswith(told)
     assert found.again is told.endswith(": ")

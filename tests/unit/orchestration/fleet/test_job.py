@@ -95,7 +95,7 @@ def test_a_stand_in_of_before_is_asked_again() -> None:
     assert places([MAY_STAND_IN], fleet) == [("001", "c")]
 
 
-def test_series_of_a_retired_host_begin_anew() -> None:
+def test_series_of_a_retired_host_begin_again() -> None:
     fleet = a_fleet(A, replace(B, standing=HostStatus.RETIRED), keepers={JOB.series: ["b"]})
     assert places([JOB], fleet) == [("001", "a")]
 

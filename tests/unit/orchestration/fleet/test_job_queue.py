@@ -150,7 +150,7 @@ def test_a_series_is_never_stolen(job_queue, registry, attempt) -> None:
     assert job_queue.claim(Start(again, "a"), "driver") is not None
 
 
-def test_a_stand_in_is_placed_beside_the_keeper(job_queue, registry, attempt) -> None:
+def test_a_stand_in_is_placed_next_to_the_keeper(job_queue, registry, attempt) -> None:
     again = a_job(batch_id="second", options=JobOptions(60.0, stand_in=True))
     job_queue.plan([again])
     assert job_queue.claim(Start(again, "b"), "driver") is not None

@@ -8,7 +8,12 @@ import pytest
 
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.orchestration.fleet.job import Purpose
-from hybridwatch.orchestration.fleet.lookup import PlannedPair, asked, known_pairs, left_today
+from hybridwatch.orchestration.fleet.lookup import (
+    PlannedPair,
+    find_confirmations,
+    known_pairs,
+    left_today,
+)
 from tests.unit.orchestration.fleet.pretended import NOW, a_job
 
 ORDER = ["v1", "v2", "v3", "v4", "v5"]
@@ -32,11 +37,14 @@ def again(contender: str, run_id: str) -> PlannedPair:
 
 
 def builds(alerts, *known: PlannedPair) -> list[tuple[str, ...]]:
-    return [job.builds for job in asked(alerts, [PlannedPair(JOB, "first"), *known], ORDER, NOW)]
+    return [
+        job.builds
+        for job in find_confirmations(alerts, [PlannedPair(JOB, "first"), *known], ORDER, NOW)
+    ]
 
 
 def test_the_pair_is_measured_again_first_by_the_same_wish_and_series() -> None:
-    (job,) = asked([alert("first")], [PlannedPair(JOB, "first")], ORDER, NOW)
+    (job,) = find_confirmations([alert("first")], [PlannedPair(JOB, "first")], ORDER, NOW)
     assert (job.builds, job.purpose, job.batch_id) == (JOB.builds, Purpose.CONFIRM, NIGHT)
     assert (job.series, job.options, job.until - job.planned_at) == (
         JOB.series,
@@ -72,13 +80,15 @@ def test_the_half_with_the_change_is_searched() -> None:
 
 def test_a_build_from_before_is_no_news_of_the_line_that_is_watched() -> None:
     job = replace(JOB, options=replace(JOB.options, line="nightly"))
-    (pair,) = asked([alert("first")], [PlannedPair(job, "first")], ORDER, NOW)
+    (pair,) = find_confirmations([alert("first")], [PlannedPair(job, "first")], ORDER, NOW)
     assert pair.options.line == "nightly"
     order = ["v1", "mine@1a2b3c4d~conv-anchor", "v5"]
     known = [
         replace(one, job=replace(one.job, options=job.options)) for one in (again("v5", "second"),)
     ]
-    (middle,) = asked([alert("second")], [PlannedPair(job, "first"), *known], order, NOW)
+    (middle,) = find_confirmations(
+        [alert("second")], [PlannedPair(job, "first"), *known], order, NOW
+    )
     assert (middle.builds[-1], middle.options.line) == (order[1], "mine-1a2b3c4d")
 
 
@@ -89,7 +99,7 @@ def test_an_answered_alert_asks_nothing(status) -> None:
 
 def test_builds_whose_order_is_unknown_are_only_confirmed() -> None:
     known = [PlannedPair(JOB, "first"), again("v5", "second")]
-    assert asked([alert("second")], known, ["v5"], NOW) == []
+    assert find_confirmations([alert("second")], known, ["v5"], NOW) == []
 
 
 def test_a_day_has_a_budget_for_alerts_and_searches(make_world) -> None:

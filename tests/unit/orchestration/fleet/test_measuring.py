@@ -16,7 +16,7 @@ from hybridwatch.orchestration.fleet import measuring
 from hybridwatch.orchestration.fleet.cluster import Fate, HostOrder, JobCommand, JobResult, Node
 from hybridwatch.orchestration.fleet.job import JobOptions
 from hybridwatch.orchestration.fleet.measuring import (
-    RESULTS_WORD,
+    RESULTS_PLACEHOLDER,
     LocalCluster,
     build_job_command,
     measure,
@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch):
 
 def saying(*lines: str) -> JobCommand:
     """A measurement that runs a few lines of Python."""
-    words = (sys.executable, "-c", "\n".join(lines), RESULTS_WORD)
+    words = (sys.executable, "-c", "\n".join(lines), RESULTS_PLACEHOLDER)
     return JobCommand((), words, LIMIT_S, LIMIT_S, "box", "host")
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_another_can_write_is_refused_and_left_alone(place, monkey
         (["pass"], "it ended well, but left no record"),
     ],
 )
-def test_why_there_is_no_record_is_told(lines, told) -> None:
+def test_why_there_is_no_record_is_reported(lines, told) -> None:
     result = measure(saying(*lines))
     assert (result.record, result.reason) == (b"", told)
 

@@ -29,12 +29,12 @@ FAR = NOW + timedelta(hours=6)
 class Search:
     """One call of the verb, as far as the queue sees it."""
 
-    def __init__(self, world, *, per_day=100, pause=None, anew=False, until=FAR):
+    def __init__(self, world, *, per_day=100, pause=None, discard=False, until=FAR):
         (scenario,) = find(home() / "scenarios", ("smoke/padded-graph-rows",))
         self.rounds = 0
         self._world, self._pause = world, pause
         world.settings = DriverSettings(look_s=60.0, wait_s=60.0, patience_s=600.0)
-        journal = open_journal(world.results, scenario.id, {"ends": "0 16"}, anew=anew)
+        journal = open_journal(world.results, scenario.id, {"ends": "0 16"}, discard=discard)
         world.job_queue.make()
         search = FleetSearch(
             job_queue=world.job_queue,
@@ -94,7 +94,7 @@ def test_several_hosts_take_fewer_rounds_than_one(make_world, plant) -> None:
     rounds, hours = {}, {}
     for hosts in (3, 1):
         world = make_world({f"{hosts}-{number}": Machine() for number in range(hosts)})
-        began, search = world.cluster.now, Search(world, anew=True)
+        began, search = world.cluster.now, Search(world, discard=True)
         assert search.find().pair[1].key == str(CHANGE)
         rounds[hosts], hours[hosts] = search.rounds, world.cluster.now - began
         world.database.close()

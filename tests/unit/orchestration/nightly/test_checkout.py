@@ -99,7 +99,7 @@ def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None
         ("rule", ["not TOML: "]),
     ],
 )
-def test_a_wrong_file_is_told_in_full(policy, tmp_path, text, lines) -> None:
+def test_a_wrong_file_is_reported_in_full(policy, tmp_path, text, lines) -> None:
     with pytest.raises(PolicyError) as caught:
         policy(text)
     told = str(caught.value).splitlines()

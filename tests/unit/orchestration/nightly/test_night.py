@@ -211,7 +211,7 @@ def test_a_slower_engine_turns_the_night_red_and_the_report_says_so(place):
     assert SECOND in report
 
 
-def test_a_measurement_that_dies_is_told_and_tried_again(place):
+def test_a_measurement_that_dies_is_reported_and_tried_again(place):
     place.pretend(**{HANGS: "die"})
     said = place.hold(1)
     assert "asv ended with status 1 and there is no record" in said

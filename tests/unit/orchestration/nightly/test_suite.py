@@ -257,7 +257,7 @@ def test_what_earlier_runs_tell_of_the_noise_is_in_the_interval(
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_who_looks_on_is_told_and_no_file_is_written_into(tmp_path, monkeypatch, shown):
+def test_who_looks_on_is_reported_and_no_file_is_written_into(tmp_path, monkeypatch, shown):
     # In a file its owner would go on writing over what others have added.
     looks, console = os.pipe()
     (tmp_path / "console").write_text("owner's")

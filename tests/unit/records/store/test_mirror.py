@@ -123,7 +123,7 @@ def test_a_run_is_sent_and_read_elsewhere(bucket, elsewhere):
     assert find_record(there, "latest") == record
 
 
-def test_what_is_beside_a_record_is_brought_when_it_is_read(bucket, elsewhere):
+def test_what_is_next_to_a_record_is_brought_when_it_is_read(bucket, elsewhere):
     write_run(elsewhere("here"), small())
     there = elsewhere("there")
     (record,) = list_records(there)
@@ -361,7 +361,7 @@ def test_a_damaged_marker_is_named(tmp_path):
         mirror_at(tmp_path)
 
 
-def test_names_beside_records_are_not_listed_as_records(bucket, elsewhere):
+def test_names_next_to_records_are_not_listed_as_records(bucket, elsewhere):
     here = elsewhere("here")
     write_run(here, small())
     assert [path.name.endswith(BULK_SUFFIX) for path in islice(list_records(here), 2)] == [False]

@@ -100,7 +100,7 @@ def test_failure_at_any_flush_leaves_nothing(tmp_path, monkeypatch, failing_call
     assert files_of(tmp_path) == before
 
 
-def test_unwritable_folder_is_told_in_one_line(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "records").write_text("a file where the folder should be")
     for attempt in (lambda: write_run(tmp_path, small()), lambda: check_writable(tmp_path)):
         with pytest.raises(RecordError, match=r"records.*: cannot be made: ") as e:
@@ -108,7 +108,7 @@ def test_unwritable_folder_is_told_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(e.value)
 
 
-def test_full_disk_is_told_before_the_run(tmp_path, monkeypatch) -> None:
+def test_full_disk_is_reported_before_the_run(tmp_path, monkeypatch) -> None:
     def full(self: Path, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 

@@ -63,7 +63,7 @@ def test_record_elsewhere_is_named_in_full(tmp_path) -> None:
     assert (side.record, side.run, side.as_judged) == (record, MADE, True)
 
 
-def test_the_same_verdict_is_stored_once_another_beside_it(tmp_path) -> None:
+def test_the_same_verdict_is_stored_once_another_next_to_it(tmp_path) -> None:
     verdict = a_verdict(tmp_path)
     paths = [write_verdict(tmp_path, verdict, MADE) for _ in range(2)]
     other = write_verdict(tmp_path, a_verdict(tmp_path, {"effect": 0.2}), MADE)

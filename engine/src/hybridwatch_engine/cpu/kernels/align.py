@@ -36,24 +36,24 @@ class CachedState:
             request: Row of the table.
             source: Column that the last step worked in.
             target: Column that gets the state.
-            later: The state after this many tokens more than the first one of the step: so many
-                entries into the conv state, so many columns after the source else.
+            later: Tokens after the step's first one whose state is copied: so many entries into a
+                conv state, so many columns after the source for others.
         """
         into = self.slots[int(self.table[request, target])]
         if self.window is None:
             into.copy_(self.slots[int(self.table[request, source + later])])
             return
         axis = self.window - 1
-        kept = into.shape[axis] - later
-        held = self.slots[int(self.table[request, source])].narrow(axis, later, kept)
+        count = into.shape[axis] - later
+        held = self.slots[int(self.table[request, source])].narrow(axis, later, count)
         # A copy of its own: source and target may be one slot.
-        into.narrow(axis, 0, kept).copy_(held.clone())
+        into.narrow(axis, 0, count).copy_(held.clone())
 
 
 def cached_states(
     context: Any, caches: Mapping[int, Tensor], tables: Sequence[Tensor]
 ) -> list[CachedState]:
-    """The states that vLLM's context of these copies describes by addresses.
+    """Find the states that vLLM's context of these copies holds as addresses.
 
     Args:
         context: ``MambaSpecDecodeGPUContext``, initialised.
@@ -98,8 +98,8 @@ def move_before_step(
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
-    """What a step did for one request.
+class RequestStep:
+    """One request's part in a step.
 
     Attributes:
         column: Column of the block that it worked in.
@@ -117,7 +117,7 @@ class Stepped:
 
 
 def move_after_step(
-    states: Sequence[CachedState], steps: Sequence[Stepped], block_size: int
+    states: Sequence[CachedState], steps: Sequence[RequestStep], block_size: int
 ) -> list[int]:
     """Move the states at block ends that a step has passed into the blocks that have become full.
 

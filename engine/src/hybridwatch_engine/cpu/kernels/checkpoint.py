@@ -1,4 +1,4 @@
-"""Storing the state amid a prompt, as a prefix cache wants it from release 0.32.0 on.
+"""Stores the state amid a prompt, for the prefix cache of release 0.32.0 and later.
 
 Semantics are those of ``_store_prefill_checkpoint_kernel`` (``ops/ssd_checkpoint.py``), which a CPU
 cannot launch: a row with a checkpoint leaves the convolution's inputs up to there and the scan's

@@ -1,9 +1,9 @@
 """Chunked scan of a prefill step that also returns the state at the end of every chunk.
 
 Within a chunk the recurrence is a masked matrix product, between chunks it is a recurrence of
-states (Dao and Gu, "Transformers are SSMs", 2024, section 6). Chunks are as long as they are: a
-short one is padded by tokens with a step size of zero, which leave a state as it is. The Triton
-path is ``_mamba_chunk_scan_combined_fwd`` (``ops/ssd_combined.py``).
+states (Dao and Gu, "Transformers are SSMs", 2024, section 6). A short chunk is padded by tokens
+with a step size of zero, which leave a state as it is. The Triton path is
+``_mamba_chunk_scan_combined_fwd`` (``ops/ssd_combined.py``).
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class ScanInputs:
-    """What the tokens add to the states, in 32 bits; tokens first.
+    """Contributions of the tokens to the states, in 32 bits; tokens first.
 
     Attributes:
         log_decay: Logarithm of what a token leaves of a state, (tokens, heads), in 64 bits: sums of
@@ -90,7 +90,7 @@ def scan(chunks: Chunks, inputs: ScanInputs, initial: Tensor | None) -> tuple[Te
             when absent.
 
     Returns:
-        What the states say of each token, (tokens, heads, channels), and the states at chunk ends,
+        The states' output for each token, (tokens, heads, channels), and the states at chunk ends,
         (chunks, heads, channels, entries), both in 32 bits.
     """
     count, longest = chunks.tokens.shape

@@ -1,4 +1,4 @@
-"""Causal depthwise convolution over rows that go on from a cached history of inputs.
+"""Causal depthwise convolution over rows that continue a cached history of inputs.
 
 The conv state of a slot is the last ``width - 1`` inputs; a speculating engine keeps ``width - 1``
 plus one entry per draft, and the history of the next step begins ``accepted - 1`` entries in. All
@@ -41,7 +41,7 @@ class ConvolutionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredState:
     """A state to be stored.
 
     Attributes:
@@ -77,16 +77,16 @@ def convolve(
     conv_state: Tensor,
     layer: Filter,
     rows: Sequence[ConvolutionRow],
-    kept: Sequence[Kept],
+    stored: Sequence[StoredState],
 ) -> Tensor:
     """Convolve the rows and store their states; every history is read before a state is stored.
 
     Args:
         x: Inputs, (tokens, channels).
-        conv_state: (slots, channels, entries), changed in place where ``kept`` says and only there.
+        conv_state: (slots, channels, entries), changed in place at the slots of ``stored`` only.
         layer: Weights.
         rows: Rows to work on; tokens of no row give zeros.
-        kept: States to store.
+        stored: States to store.
 
     Returns:
         Outputs, (tokens, channels), in the type of ``x``.
@@ -96,15 +96,15 @@ def convolve(
     past = layer.weight.shape[1] - 1
     history = conv_state.transpose(1, 2)
     bases = [0, *accumulate(past + row.length for row in rows)]
-    stream = _laid_out(x, history, rows, past)
-    output = _filtered(stream, layer)
+    stream = _lay_out(x, history, rows, past)
+    output = _filter(stream, layer)
     output = output.index_select(
         0, positions((b, r.length) for b, r in zip(bases, rows, strict=False))
     )
-    if kept:
-        where = positions((bases[keep.row] + keep.after, keep.entries) for keep in kept)
-        slots = repeated((keep.slot, keep.entries) for keep in kept)
-        entries = positions((0, keep.entries) for keep in kept)
+    if stored:
+        where = positions((bases[state.row] + state.after, state.entries) for state in stored)
+        slots = repeated((state.slot, state.entries) for state in stored)
+        entries = positions((0, state.entries) for state in stored)
         history[slots, entries] = stream.index_select(0, where).to(history.dtype)
     if len(output) == len(x):
         return output.to(x.dtype)
@@ -113,8 +113,8 @@ def convolve(
     return out
 
 
-def _laid_out(x: Tensor, history: Tensor, rows: Sequence[ConvolutionRow], past: int) -> Tensor:
-    """The stream, in 32 bits; zeros stand for the history of a row that has none."""
+def _lay_out(x: Tensor, history: Tensor, rows: Sequence[ConvolutionRow], past: int) -> Tensor:
+    """Lay all rows out as one stream, in 32 bits; zeros are the history of a row without one."""
     slots = [row.slot for row in rows if row.slot is not None]
     cached = history.index_select(0, torch.tensor(slots, dtype=torch.long)).flatten(0, 1)
     blank = cached.new_zeros((past, cached.shape[1]))
@@ -130,8 +130,8 @@ def _laid_out(x: Tensor, history: Tensor, rows: Sequence[ConvolutionRow], past: 
     return torch.cat((cached, x.to(cached.dtype), blank)).index_select(0, positions(order)).float()
 
 
-def _filtered(stream: Tensor, layer: Filter) -> Tensor:
-    """The convolution of the whole stream; its first output has all of its inputs in the stream."""
+def _filter(stream: Tensor, layer: Filter) -> Tensor:
+    """Convolve the whole stream, from the first place that has all its inputs in the stream."""
     taps = layer.weight.float().t().unbind()
     count = stream.shape[0] - len(taps) + 1
     total = stream[:count] * taps[0]
@@ -178,7 +178,7 @@ def update(
     offsets = [0] * len(sources) if accepted is None else [n - 1 for n in accepted.tolist()]
     past = layer.weight.shape[1] - 1
     rows: list[ConvolutionRow] = []
-    kept: list[Kept] = []
+    stored: list[StoredState] = []
     for (first, length), source, target, offset in zip(
         row_bounds(len(sources), starts), sources, targets, offsets, strict=False
     ):
@@ -186,9 +186,9 @@ def update(
             continue
         if target != null_block:
             after, entries = (length, past) if accepted is None else (1, past - 1 + length)
-            kept.append(Kept(target, len(rows), after, entries))
+            stored.append(StoredState(target, len(rows), after, entries))
         rows.append(ConvolutionRow(first, length, source, offset))
-    return convolve(x, conv_state, layer, rows, kept)
+    return convolve(x, conv_state, layer, rows, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def prefill(
     """
     past = layer.weight.shape[1] - 1
     rows: list[ConvolutionRow] = []
-    kept: list[Kept] = []
+    stored: list[StoredState] = []
     sources = column_slots(indices, blocks.source).tolist()
     facts = (blocks.first.tolist(), blocks.last.tolist(), blocks.computed.tolist())
     for number, ((begin, length), source, cached, first, last, computed) in enumerate(
@@ -252,6 +252,6 @@ def prefill(
         slots = indices[number, first : last + 1].tolist()
         for slot, end in zip(slots, [*ends, length], strict=True):
             if slot != null_block:
-                kept.append(Kept(slot, len(rows), end, past))
+                stored.append(StoredState(slot, len(rows), end, past))
         rows.append(ConvolutionRow(begin, length, source if cached else None))
-    return convolve(x, conv_state, layer, rows, kept)
+    return convolve(x, conv_state, layer, rows, stored)

@@ -1,15 +1,14 @@
-"""Puts the kernels in, call by call: what a compiled kernel serves right it goes on serving.
+"""Patches vLLM to use these kernels for calls that its compiled kernels serve wrong or not at all.
 
-So an engine without ``all`` mode and without speculation runs on the kernels of its release, but
-for layers of Mamba1, which it has none for. Two sets, since the state update of speculation is a
-fix that can be switched.
-``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the mixer as well as where
-they are defined; the state update has its one seam in the dispatcher's CPU backend.
+So an engine without ``all`` mode and without speculation runs on the kernels of its release, except
+for layers of Mamba1, for which it has none. Two sets, since the state update of speculation is a
+fix that can be switched. ``causal_conv1d_fn`` and ``causal_conv1d_update`` are bound by name in the
+mixer as well as where they are defined; the state update is patched in the dispatcher's CPU
+backend.
 
-Written for 0.27.1. A release that lacks a name is left alone there: up to 0.23.0 there is no CPU
-backend of the state update, and with 0.32.0 ``all`` mode is gone, with it the arguments that lead
-here, while the seams of speculation and of ``align`` copies are the same; new there are states that
-are stored amid a prompt.
+Written for 0.27.1. A name that a release lacks is left out: up to 0.23.0 there is no CPU backend of
+the state update. 0.32.0 has no ``all`` mode, and so no calls with its arguments; speculation and
+``align`` copies are as before; new are states that are stored amid a prompt.
 """
 
 from collections.abc import Callable
@@ -33,9 +32,9 @@ _MIXER = "vllm.model_executor.layers.mamba.mamba_mixer2"
 
 
 def _conv_update(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Serve accepted counts; without them the compiled kernel serves, once the states have moved.
+    """Serve calls with accepted counts here, and others by the compiled kernel after moving states.
 
-    It knows one slot a row and a history without room for drafts.
+    The compiled kernel takes one slot a row and a history without room for drafts.
     """
 
     def causal_conv1d_update(
@@ -157,7 +156,7 @@ def _one_a_head(*parameters: Any) -> bool:
 
 
 def advance(state: Any, *operands: Any, **named: Any) -> None:
-    """Our own state update, for whatever the dispatcher's CPU backend is called with.
+    """Our own state update, for any arguments of the dispatcher's CPU backend.
 
     Args:
         state: (blocks, heads, head size, state size), updated in place.
@@ -180,10 +179,10 @@ def _speculates(named: dict[str, Any]) -> bool:
 
 
 def _state_update(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the compiled kernel serve one token a row, once the states have moved.
+    """Let the compiled kernel serve one token a row, after moving the states.
 
-    It knows one slot a row, and updates the state where it has read it. What it makes of drafts is
-    a fault of its own (``speculative_state_update``).
+    It takes one slot a row, and writes the state where it has read it. For drafts it is wrong,
+    which is a fault of its own (``speculative_state_update``).
     """
 
     def call(backend: Any, state: Any, *operands: Any, **named: Any) -> None:
@@ -219,7 +218,7 @@ def _speculative_state_update(original: Callable[..., Any]) -> Callable[..., Any
 
 
 def speculative_state_update() -> PatchSet:
-    """Serve accepted counts, which the compiled state update does not.
+    """Patches that serve accepted counts here, which the compiled state update gets wrong.
 
     Raises:
         AttributeError: This release has no CPU backend of the state update.
@@ -229,7 +228,7 @@ def speculative_state_update() -> PatchSet:
 
 
 def _remember_states(original: Callable[..., None]) -> Callable[..., None]:
-    """Keep the tensors whose addresses the context is given."""
+    """Keep the tensors whose addresses the context gets."""
 
     def initialize_from_forward_context(
         context: Any, kv_cache_config: Any, layers: Any, funcs: Any, tables: Any, *rest: Any
@@ -286,7 +285,7 @@ def _postprocess(_: Callable[..., None]) -> Callable[..., None]:
             num_accepted_tokens_gpu,
         )
         lists = (fact[:num_reqs].tolist() for fact in facts)
-        steps = [align.Stepped(*request) for request in zip(*lists, strict=True)]
+        steps = [align.RequestStep(*request) for request in zip(*lists, strict=True)]
         counts = align.move_after_step(context.hybridwatch_states, steps, context.block_size)
         accepted = context.num_accepted_tokens_out
         accepted[:num_reqs] = accepted.new_tensor(counts)
@@ -311,7 +310,7 @@ def _align_patches() -> list[Patch]:
 
 @cache
 def speculation_kernels() -> PatchSet:
-    """All of them, made once per process; what this release does not have is left out."""
+    """All patches, made once per process, of the names that this release has."""
     names: list[tuple[str, str, Callable[..., Any]]] = [
         (f"{_OPS}.causal_conv1d", "causal_conv1d_fn", _conv_prefill),
         (f"{_OPS}.causal_conv1d", "causal_conv1d_update", _conv_update),

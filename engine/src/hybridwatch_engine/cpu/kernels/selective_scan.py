@@ -18,7 +18,7 @@ from hybridwatch_engine.cpu.kernels.state_update import UpdateInputs, advance, r
 
 
 class Prefill(NamedTuple):
-    """What vLLM hands to ``selective_scan_fwd``, in its order.
+    """The arguments of ``selective_scan_fwd``, in vLLM's order.
 
     Attributes:
         u: Inputs, (channels, tokens).
@@ -32,9 +32,9 @@ class Prefill(NamedTuple):
         softplus: Whether the step size is the softplus of the sum.
         starts: Cumulated tokens of the rows, (rows + 1,).
         slots: Where each row's state lies, (rows,) or in the first of its columns.
-        is_known: Whether a row goes on from its state, (rows,); else it begins from zero.
+        has_initial_state: Whether a row goes on from its state, (rows,); else it begins from zero.
         states: Cache, (slots, channels, entries), changed in place.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot of no request.
     """
 
     u: Tensor
@@ -48,7 +48,7 @@ class Prefill(NamedTuple):
     softplus: bool
     starts: Tensor
     slots: Tensor
-    is_known: Tensor | None
+    has_initial_state: Tensor | None
     states: Tensor
     null_block: int = 0
 
@@ -71,11 +71,11 @@ class Prefill(NamedTuple):
         return tensor.reshape(self.groups, -1)
 
     def begin(self) -> None:
-        """Set the states to zero from which no row goes on."""
+        """Zero the states of rows without an initial state."""
         mine = column_slots(self.slots, None)[: len(self.starts) - 1]
         is_fresh = mine != self.null_block
-        if self.is_known is not None:
-            is_fresh &= ~self.is_known.bool()
+        if self.has_initial_state is not None:
+            is_fresh &= ~self.has_initial_state.bool()
         self.cached[mine[is_fresh].long()] = 0
 
     @property
@@ -94,7 +94,7 @@ class Prefill(NamedTuple):
 
     @property
     def ending(self) -> Ending:
-        """What makes outputs of what is read from the states."""
+        """The rest of the output."""
         return Ending(
             self.by_token(self.u),
             None if self.d is None else self.by_group(self.d),
@@ -106,16 +106,16 @@ def scan(*operands: Any) -> None:
     """A prefill step; the outputs replace ``z``, or ``delta`` where there is no ``z``.
 
     Args:
-        operands: As ``Prefill`` says; behind them what mode ``all`` says besides, a state at the
-            end of every block.
+        operands: As in ``Prefill``; then those of mode ``all``, which stores a state at the end of
+            every block.
 
     Raises:
-        NotImplementedError: Mode ``all`` is asked for.
+        NotImplementedError: The mode is ``all``.
     """
-    known = len(Prefill._fields)
-    if any(isinstance(one, Tensor) for one in operands[known + 1 : known + 4]):
+    count = len(Prefill._fields)
+    if any(isinstance(operand, Tensor) for operand in operands[count + 1 : count + 4]):
         raise NotImplementedError("Mamba1 on a CPU: expected another mode than 'all', found it")
-    call = Prefill(*operands[:known])
+    call = Prefill(*operands[:count])
     rows = rows_of(call.slots, call.slots, None, call.starts, call.null_block)
     call.begin()
     read = advance(call.cached, call.inputs, rows, call.null_block)
@@ -124,7 +124,7 @@ def scan(*operands: Any) -> None:
 
 
 def with_one_head(state: Tensor, operands: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A call of the state update for states without heads, as one for states with one head.
+    """Turn a call of the state update for states without heads into one with one head.
 
     Args:
         state: (slots, channels, entries).
@@ -132,10 +132,13 @@ def with_one_head(state: Tensor, operands: tuple[Any, ...], named: dict[str, Any
         named: The keyword arguments.
 
     Returns:
-        The three of them; the outputs are the same memory.
+        State, operands and keyword arguments; the outputs are the same memory.
     """
     x, dt, a, b, c, d, bias = operands
-    by_token = (one if one is None or one.dim() == 3 else one.unsqueeze(1) for one in (x, dt, b, c))
+    by_token = (
+        tensor if tensor is None or tensor.dim() == 3 else tensor.unsqueeze(1)
+        for tensor in (x, dt, b, c)
+    )
     x, dt, b, c = by_token
     skip = None if d is None else d.unsqueeze(0)
     added = a.new_zeros(1, len(a)) if bias is None else bias.unsqueeze(0)

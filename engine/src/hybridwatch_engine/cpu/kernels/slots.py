@@ -1,4 +1,4 @@
-"""Where the states of a batch row lie, and what becomes of the output behind them."""
+"""State slots of batch rows, and the part of the output that follows the states."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The part of the output that no state takes part in.
+    """The part of the output that does not depend on states.
 
     Attributes:
         x: Inputs, (tokens, heads, channels).
@@ -24,7 +24,7 @@ class Ending:
     gate: Tensor | None
 
     def apply(self, output: Tensor) -> Tensor:
-        """Finish what the states say, (tokens, heads, channels) in 32 bits, in place."""
+        """Finish the states' output, (tokens, heads, channels) in 32 bits, in place."""
         if self.skip is not None:
             skip = self.skip if self.skip.dim() > 1 else self.skip.unsqueeze(-1)
             output.addcmul_(self.x.float(), skip.float())
@@ -54,7 +54,7 @@ def move_states(cache: Tensor, sources: Tensor, targets: Tensor, null_block: int
         cache: States, (slots, ...).
         sources: Slot of each row, (rows,).
         targets: Slot in which it goes on, likewise; nothing moves into the null block.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot of no request.
     """
     moves = [
         (source, target)

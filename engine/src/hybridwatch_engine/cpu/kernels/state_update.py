@@ -1,9 +1,9 @@
 """State update of a decode step, with one state slot a row or, for drafts, one a token.
 
-Semantics are those of ``_selective_scan_update_kernel`` (``ops/mamba_ssm.py``) but for rows of the
-null block, whose outputs are left as they are. A row may go on in another slot than it comes from,
-which in ``all`` mode is in the prefix cache and stays as it is; no row reads what another writes,
-since blocks that are written have one owner.
+Semantics are those of ``_selective_scan_update_kernel`` (``ops/mamba_ssm.py``), except that outputs
+of rows of the null block are left as they are. A row may write another slot than it reads, which in
+``all`` mode is in the prefix cache and stays as it is; no row reads a slot that another writes,
+since a written block has one owner.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def rows_of(
 
 @dataclass(frozen=True, slots=True)
 class UpdateInputs:
-    """What the tokens add to the states, in 32 bits; an axis of one stands for all of its kind.
+    """Contributions of the tokens to the states, in 32 bits; an axis of one is broadcast.
 
     Heads are split by groups that share B and C.
 
@@ -137,14 +137,13 @@ def advance(
     Row by row and token by token, since one state fits into a processor's cache and many do not.
 
     Args:
-        states: Cache, (slots, heads, channels, entries), changed where a row's targets say and
-            nowhere else.
+        states: Cache, (slots, heads, channels, entries), changed in place at the rows' targets.
         step: Inputs of all tokens.
         rows: Rows to work on.
         null_block: A target that is not stored.
 
     Returns:
-        What the states say of each token, (tokens, heads, channels), in 32 bits; undefined for
+        The states' output for each token, (tokens, heads, channels), in 32 bits; undefined for
         tokens of no row.
     """
     heads, channels, entries = states.shape[1:]
@@ -183,8 +182,8 @@ def update(
         states: Cache, (slots, heads, channels, entries).
         step: Inputs of all tokens.
         rows: Rows to work on.
-        ending: What goes past the states.
-        out: (tokens, heads, channels); changed at the tokens of the rows and nowhere else.
+        ending: The part of the output that does not depend on states.
+        out: (tokens, heads, channels); changed only at the tokens of the rows.
         null_block: Slot that belongs to nobody.
     """
     output = ending.apply(advance(states, step, rows, null_block))

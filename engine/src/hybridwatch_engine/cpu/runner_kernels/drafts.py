@@ -1,4 +1,4 @@
-"""Inputs of a step, what it leaves to the next, and drafts: ngram, and heads that draft one by one.
+"""Stand-ins for the kernels of a step's inputs, its bookkeeping, and drafts (ngram, draft heads).
 
 The kernels are those of ``v1/worker/gpu/input_batch.py`` and ``v1/worker/gpu/spec_decode``.
 """
@@ -220,7 +220,7 @@ def scan_ngrams(
 ) -> None:
     """The longest and last earlier occurrence of a request's ending, in each block of its tokens.
 
-    It is told by one number: length x (L + 1) + place + 1.
+    It is encoded as one number: length x (L + 1) + place + 1.
     """
     requests, blocks = grid
     for batch, row in enumerate(real(idx_mapping[:requests]).tolist()):
@@ -250,7 +250,7 @@ def propose_ngrams(
     grid: tuple[int],
     **_: Any,
 ) -> None:
-    """What followed that occurrence, and the last token where nothing did."""
+    """The tokens after that occurrence, or the last token where there is none."""
     (requests,) = grid
     proposed = flat(drafts)
     for batch, row in enumerate(real(idx_mapping[:requests]).tolist()):
@@ -356,7 +356,7 @@ def next_draft_inputs(
     sample_src_positions: Array | None = None,
     **_: Any,
 ) -> None:
-    """A head's inputs for the draft after the one that it has made."""
+    """A head's inputs for its next draft."""
     (requests,) = grid
     step = int(current_draft_step.reshape(-1)[0])
     output_draft_tokens[:requests, step] = draft_tokens[:requests]

@@ -1,9 +1,9 @@
-"""Launches of Triton kernels under its interpreter: by a stand-in, where one knows the kernel.
+"""Launches of Triton kernels under its interpreter, by a stand-in where one fits the kernel.
 
-A stand-in knows a kernel by the digest of its source, with that of the functions and constants that
-it uses. vLLM has a registry of its own for this (``triton_utils/dispatcher.py``, from 0.31.0 on),
-which knows kernels by name alone and hides the grid from what replaces them, so that neither a
-changed kernel nor a call that is not served could go to the interpreter.
+A stand-in is found by the digest of a kernel's source and of the functions and constants that it
+uses. vLLM has a registry of its own for this (``triton_utils/dispatcher.py``, from 0.31.0 on), but
+by name alone and without the grid, so that neither a changed kernel nor a call that is not served
+could go to the interpreter.
 """
 
 import ast
@@ -44,12 +44,12 @@ class UnservedError(Exception):
 def stands_in_for(*digests: str, **variant: Any) -> Callable[[Callable[..., None]], Any]:
     """Have a function run the kernels of these digests.
 
-    It is called with the kernel's arguments by their names, without a final ``_ptr``, tensors as
-    arrays, and with ``grid``; what it does not name is dropped.
+    It is called with ``grid`` and the kernel's arguments by their names, without a final ``_ptr``,
+    tensors as arrays.
 
     Args:
         digests: First eight digits of each.
-        variant: Arguments that tell the function which of several kernels it is.
+        variant: Arguments for the function, which differ between the kernels that it serves.
     """
 
     def note(function: Callable[..., None]) -> Callable[..., None]:
@@ -62,10 +62,10 @@ def stands_in_for(*digests: str, **variant: Any) -> Callable[[Callable[..., None
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What is known of one kernel.
+    """A kernel with its stand-in.
 
     Attributes:
-        stand_in: Module, name and variant; None where nothing stands in.
+        stand_in: Module, name and variant; None without one.
         defaults: Arguments that a launch may leave out.
     """
 
@@ -73,12 +73,12 @@ class Kernel:
     defaults: Mapping[str, Any]
 
     def run(self, arguments: Mapping[str, Any], grid: tuple[int, ...]) -> bool:
-        """Run the stand-in, if there is one and it serves this call; tell whether it has."""
+        """Run the stand-in, if there is one, and return whether it served this call."""
         if self.stand_in is None:
             return False
         module, name, variant = self.stand_in
-        given = {**self.defaults, **arguments, **variant}
-        arrays = {key.removesuffix("_ptr"): _array(value) for key, value in given.items()}
+        named = {**self.defaults, **arguments, **variant}
+        arrays = {key.removesuffix("_ptr"): _array(value) for key, value in named.items()}
         try:
             getattr(module, name)(grid=grid, **arrays)
         except UnservedError:
@@ -97,7 +97,7 @@ def stand_ins() -> Patch:
 
 def _run(original: Callable[..., None]) -> Callable[..., None]:
     def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> None:
-        found = None if warmup or kernel.pre_run_hooks or callable(grid) else known(kernel)
+        found = None if warmup or kernel.pre_run_hooks or callable(grid) else find_kernel(kernel)
         if found is not None:
             names = kernel.arg_names
             more = {name: value for name, value in named.items() if name in names}
@@ -112,9 +112,9 @@ def _run(original: Callable[..., None]) -> Callable[..., None]:
 
 
 @cache
-def known(kernel: Any) -> Kernel:
-    """What is known of a kernel."""
-    found = place_of(kernel)
+def find_kernel(kernel: Any) -> Kernel:
+    """Find a kernel's stand-in and default arguments."""
+    found = find_stand_in(kernel)
     if found is None:
         _log.info("Triton kernel %s is interpreted: nothing stands in for it", kernel.__name__)
     parameters = inspect.signature(kernel.fn).parameters.values()
@@ -122,8 +122,8 @@ def known(kernel: Any) -> Kernel:
     return Kernel(found, defaults)
 
 
-def place_of(kernel: Any) -> tuple[ModuleType, str, Mapping[str, Any]] | None:
-    """Module, name and variant of what stands in for a kernel, if anything does."""
+def find_stand_in(kernel: Any) -> tuple[ModuleType, str, Mapping[str, Any]] | None:
+    """Module, name and variant of a kernel's stand-in, if there is one."""
     return _STAND_INS.get(digest(kernel))
 
 
@@ -169,16 +169,16 @@ def _array(value: Any) -> Any:
 
 
 def at_address(address: Any, count: int) -> Array:
-    """So many integers of 32 bits of the memory that begins at an address."""
+    """The ``count`` integers of 32 bits in memory at an address."""
     memory: Any = (ctypes.c_int32 * count).from_address(int(address))
     return np.frombuffer(memory, np.int32)
 
 
 def flat(array: Array) -> Array:
-    """An array as a kernel sees it: values one behind the other.
+    """An array as a kernel sees it: flat.
 
     Raises:
-        UnservedError: They are not, so this would be a copy.
+        UnservedError: It is not contiguous, so this would be a copy.
     """
     if not array.flags.c_contiguous:
         raise UnservedError
@@ -186,10 +186,10 @@ def flat(array: Array) -> Array:
 
 
 def real(rows: Array) -> Array:
-    """Places of requests, none of which is absent.
+    """Rows of requests, if none is absent.
 
     Raises:
-        UnservedError: One is (-1), which the kernel makes no provision for.
+        UnservedError: One is absent (-1), which the kernel does not handle.
     """
     if (rows < 0).any():
         raise UnservedError

@@ -50,7 +50,7 @@ def sample(
     processed_logits: Any = None,
     **more: Any,
 ) -> None:
-    """The most likely token of each block of the vocabulary, under Gumbel noise where asked.
+    """The most likely token of each block of the vocabulary, with Gumbel noise for sampling.
 
     A kernel that ``draws`` has our noise; those up to 0.30.0 have another.
     """
@@ -124,15 +124,15 @@ def _gumbel(seeds: Array, positions: Array, count: int) -> Array:
 
 def _murmur3(seeds: Array, positions: Array, tokens: Array) -> Array:
     """MurmurHash3 (32 bits) of both halves of the seed, the position and the token."""
-    words = seeds & 0xFFFFFFFF, seeds >> 32 & 0xFFFFFFFF, positions & 0xFFFFFFFF, tokens
-    found = np.zeros((1, 1), np.uint32)
-    for word in words:
-        key = _rotated(word.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        found = _rotated(found ^ key, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    found ^= np.uint32(16)  # bytes hashed
+    parts = seeds & 0xFFFFFFFF, seeds >> 32 & 0xFFFFFFFF, positions & 0xFFFFFFFF, tokens
+    hashes = np.zeros((1, 1), np.uint32)
+    for part in parts:
+        key = _rotated(part.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+        hashes = _rotated(hashes ^ key, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashes ^= np.uint32(16)  # bytes hashed
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        found = (found ^ found >> np.uint32(shift)) * np.uint32(factor)
-    return found ^ found >> np.uint32(16)
+        hashes = (hashes ^ hashes >> np.uint32(shift)) * np.uint32(factor)
+    return hashes ^ hashes >> np.uint32(16)
 
 
 def _rotated(values: Array, places: int) -> Array:
@@ -228,10 +228,10 @@ def verify(
     likely = np.take_along_axis(target_local_argmax, target_local_max.argmax(axis=1)[:, None], 1)
     for request in range(requests):
         first, after = int(cu_num_logits[request]), int(cu_num_logits[request + 1])
-        told, drafts = likely[first : after - 1, 0], draft_sampled[first + 1 : after]
-        accepted = int((told == drafts).cumprod().sum())
+        expected, drafts = likely[first : after - 1, 0], draft_sampled[first + 1 : after]
+        accepted = int((expected == drafts).cumprod().sum())
         # The token that was likely instead of the first rejected draft is kept as well.
-        sampled[request, : accepted + 1][: len(told)] = told[: accepted + 1]
+        sampled[request, : accepted + 1][: len(expected)] = expected[: accepted + 1]
         rejected_steps[request] = accepted
     target_rejected_logsumexp[:requests] = draft_rejected_logsumexp[:requests] = 0
 

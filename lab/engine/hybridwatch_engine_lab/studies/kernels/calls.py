@@ -1,8 +1,8 @@
-"""Calls of vLLM's functions in the form of the cases, whoever has put what behind them.
+"""Calls of vLLM's functions in the form of the cases, patched or not.
 
 What they compute with stands here by the names that cases have for it. Shapes are in tokens (all
 rows of a step behind each other), rows (requests), channels, heads and entries of a state. Caches
-have slots, and slot 0 is nobody's.
+have slots, and slot 0 is unused.
 """
 
 import os
@@ -283,7 +283,7 @@ def collect_kernels(functions: Functions) -> Kernels:
 
 
 def _selective_scan(
-    *, starts: Tensor, slots: Tensor, is_known: Tensor, states: Tensor, **call: Any
+    *, starts: Tensor, slots: Tensor, has_initial_state: Tensor, states: Tensor, **call: Any
 ) -> Tensor:
     """Tokens come last in vLLM's function, and it answers in the memory of its arguments."""
     from vllm.model_executor.layers.mamba.ops.mamba_ssm import selective_scan_fn
@@ -302,7 +302,7 @@ def _selective_scan(
         delta_softplus=True,
         query_start_loc=starts,
         cache_indices=slots,
-        has_initial_state=is_known,
+        has_initial_state=has_initial_state,
     )
     return output.t()
 

@@ -307,7 +307,7 @@ def draw_selective_scan(draw: Draw) -> KernelCase:
     call |= {
         "starts": int32([0, *accumulate(lengths)]),
         "slots": int32(slots),
-        "is_known": torch.tensor([draw.chance(0.6) for _ in range(rows)]),
+        "has_initial_state": torch.tensor([draw.chance(0.6) for _ in range(rows)]),
         "states": draw.cache(rows + 2, *call["a"].shape, dtype=draw.state_dtype()),
     }
     form = "gated" if call["z"] is not None else "not gated"

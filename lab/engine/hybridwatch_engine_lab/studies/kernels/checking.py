@@ -95,8 +95,8 @@ def _state_kept_from_others(original: Callable[..., Any]) -> Callable[..., Any]:
     """A prompt begins with what is in its slot, whosever it was."""
 
     def scan(*operands: Any) -> None:
-        *before, is_known, states, null_block = operands[:14]
-        original(*before, is_known | True, states, null_block)
+        *before, has_initial_state, states, null_block = operands[:14]
+        original(*before, has_initial_state | True, states, null_block)
 
     return scan
 

@@ -24,8 +24,8 @@ class KernelCase:
         states: The arguments that hold states, compared as a whole: what is not stored to must not
             be touched.
         output: The argument that takes the outputs, or ``returned``; empty for none.
-        tokens: The tokens of rows, as a mask over the outputs; what is said of others is nobody's.
-        interpretable: Whether the Triton kernel, interpreted, does what is asked here.
+        tokens: The tokens of rows, as a mask over the outputs; others are not compared.
+        interpretable: Whether the interpreted Triton kernel serves this call.
     """
 
     kernel: str

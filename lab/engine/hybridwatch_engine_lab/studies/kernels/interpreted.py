@@ -1,6 +1,6 @@
 """``python -m ...check.interpreted SEED FILE NUMBER...``: cases run by the Triton kernels.
 
-A process of its own, since Triton must be told to interpret before anything imports it. Writes the
+A process of its own, since Triton must be set to interpret before anything imports it. Writes the
 results to the file, a list in the order of the numbers, as ``torch.save`` does.
 
 The kernels are those of the installed vLLM, which on a CPU it overrides at the end of the modules

@@ -169,7 +169,7 @@ def _scanned(held: Tensor, token: int, step: ChunkScan) -> Tensor:
 
 
 def selective_scan(
-    *, starts: Tensor, slots: Tensor, is_known: Tensor, states: Tensor, **call: Any
+    *, starts: Tensor, slots: Tensor, has_initial_state: Tensor, states: Tensor, **call: Any
 ) -> Tensor:
     """A prefill step of Mamba1, token by token; the state after each row."""
     layer = OneHead.of(call)
@@ -177,7 +177,7 @@ def selective_scan(
     for row, slot in enumerate(slots.tolist()):
         if slot == 0:
             continue
-        held = states[slot].clone() if is_known[row] else torch.zeros_like(states[slot])
+        held = states[slot].clone() if has_initial_state[row] else torch.zeros_like(states[slot])
         for token in range(int(starts[row]), int(starts[row + 1])):
             out[token] = _one_token(held, token, layer)
         states[slot] = held

@@ -48,7 +48,7 @@ def errors(
 
 
 def written_errors(found: Mapping[str, Tensor], triton: Mapping[str, Tensor]) -> list[CompareError]:
-    """The errors of a case against Triton, which writes into the null block what nobody reads."""
+    """The errors of a case against Triton, which writes unread values into the null block."""
     errors_found = []
     for name, value in found.items():
         reference = torch.where(value.isnan(), torch.nan, triton[name].double())

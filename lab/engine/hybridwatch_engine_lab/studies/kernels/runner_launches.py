@@ -43,7 +43,7 @@ def kernels() -> dict[str, Any]:
             continue
         for value in list(vars(module).values()):
             if type(value).__name__ == "InterpretedFunction":
-                place = launch.place_of(value)
+                place = launch.find_stand_in(value)
                 if place is not None:
                     found[place[1]] = value
     return found
@@ -58,7 +58,7 @@ def launching(kernel: Any) -> Callable[..., None]:
         arguments = {}
         for name in kernel.arg_names:
             value = given.get(name.removesuffix("_ptr"))
-            if name not in launch.known(kernel).defaults or value is not None:
+            if name not in launch.find_kernel(kernel).defaults or value is not None:
                 arguments[name] = _argument(name, value, given)
         kernel[grid](**arguments)
 

@@ -1,8 +1,8 @@
 """``python -m hybridwatch_lab.calibration.recording.recorder``: sessions whose truth is known.
 
-One engine is measured beside itself and beside itself with planted faults, block by block as in
+One engine is measured in turn with itself and with itself plus planted faults, by blocks as in
 ``hybridwatch run``, by the same trials. What comes out is added to a file that the calibration
-reads. To be run beside a noisy neighbour (``hybridwatch_lab.calibration.recording.neighbour``).
+reads. Run it next to a noisy neighbour (``hybridwatch_lab.calibration.recording.neighbour``).
 """
 
 import argparse
@@ -14,7 +14,8 @@ from typing import Final
 from hybridwatch.engines.builds import DEFAULT_BUILD, parse_label
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.measurement.plan import Budget, BudgetStatus
-from hybridwatch.measurement.session import Progress, SessionRequest, run_session
+from hybridwatch.measurement.session import run_session
+from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
@@ -54,7 +55,7 @@ def record(wanted: Recording, file: Path) -> None:
     names = (SAME, BASELINE, *wanted.faults)
     labels = (wanted.build, wanted.build, *(f"{wanted.build}+{one}" for one in wanted.faults))
 
-    def tell(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         sys.stderr.write(f"{progress.done} trials, {progress.text}\n")
 
     # Nobody judges while it is recorded: something is open until the time is spent.
@@ -64,7 +65,7 @@ def record(wanted: Recording, file: Path) -> None:
         scenario=scenario,
         sides=tuple(map(parse_label, labels)),
         models=home() / "models",
-        tell=tell,
+        on_progress=on_progress,
         phases={Phase.PERFORMANCE},
         budget=budget,
     )

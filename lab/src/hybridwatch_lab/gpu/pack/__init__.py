@@ -1,1 +1,1 @@
-"""What is made ready for a machine with a GPU, before anybody is there."""
+"""Prepares an environment as files for a machine with a GPU, before it is rented."""

@@ -1,4 +1,4 @@
-"""Hands the evaluation files beside this module to lm-eval, from whatever directory it is run.
+"""Loads the evaluation files in this folder for lm-eval, from any working directory.
 
 lm-eval resolves `data_files` against the working directory, so the tasks name these functions as
 `custom_dataset` instead. It loads this module by its path, whether or not hybridwatch is installed;
