@@ -39,7 +39,7 @@ _REACH: Final = 10
 
 def of_asv_files(lab: Laboratory, histories: Mapping[str, Array]) -> LabSection:
     """Report neighbours of real histories as two files, unchanged and with one benchmark slower."""
-    lab.tell("asv files without samples")
+    lab.on_progress("asv files without samples")
     rng, reports = lab.rng("asv files"), lab.times(500, 25)
     figures: list[Figure] = []
     rows = []

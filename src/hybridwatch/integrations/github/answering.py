@@ -293,9 +293,9 @@ def take(
     ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
     happen.
     """
-    asker = find_asker(access, repository, claim) if _may_address(claim.body) else None
-    lines = addressed_to_us(claim.body) if asker else []
-    if asker is None or not lines:
+    requester = find_requester(access, repository, claim) if _may_address(claim.body) else None
+    lines = addressed_to_us(claim.body) if requester else []
+    if requester is None or not lines:
         return None
     pull = PullRequest(access, repository, claim.pull_request)
     queue = read_comment(pull.our_comment(is_ours)).queue
@@ -305,11 +305,11 @@ def take(
     if isinstance(read, Measure) and not (read.builds or read.known_bad):
         read = replace(read, builds=tuple(builds))
     if isinstance(read, Misread):
-        return _refused(claim, asker, pull, lines[0], read.reason)
+        return _refused(claim, requester, pull, lines[0], read.reason)
     words = " ".join(arguments(read)) or "help"
-    if why := _hindrance(read, asker, pull, is_full=queue.is_full(asker.at)):
-        return _refused(claim, asker, pull, words, why)
-    entry = _entry(claim, asker, words, RequestState.QUEUED)
+    if why := _hindrance(read, requester, pull, is_full=queue.is_full(requester.at)):
+        return _refused(claim, requester, pull, words, why)
+    entry = _entry(claim, requester, words, RequestState.QUEUED)
     return AnswerOrder(entry, read, pull)
 
 
@@ -343,13 +343,13 @@ def _read(lines: Sequence[str], vocabulary: Callable[[], Vocabulary]) -> Command
     return parse(lines[0], vocabulary())
 
 
-def _hindrance(command: Command, asker: Requester, pull: PullRequest, *, is_full: bool) -> str:
+def _hindrance(command: Command, requester: Requester, pull: PullRequest, *, is_full: bool) -> str:
     """Say why a command that was understood is not run; empty when nothing is in the way."""
     if not measures(command):
         return ""
     if not pull.is_open:
         return "the pull request is closed"
-    if not pull.is_unchanged_since(asker.at):
+    if not pull.is_unchanged_since(requester.at):
         return "the branch was pushed to after the comment; look at it and ask again"
     if is_full:
         return f"{MOST_OPEN} commands wait or run already"
@@ -362,15 +362,20 @@ def measures(command: Command) -> bool:
 
 
 def _refused(
-    claim: Claim, asker: Requester, pull: PullRequest, words: str, why: str
+    claim: Claim, requester: Requester, pull: PullRequest, words: str, why: str
 ) -> AnswerOrder:
     shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-    return AnswerOrder(_entry(claim, asker, shown, RequestState.REFUSED, why), None, pull)
+    return AnswerOrder(_entry(claim, requester, shown, RequestState.REFUSED, why), None, pull)
 
 
 def _entry(
-    claim: Claim, asker: Requester, words: str, state: RequestState, note: str = ""
+    claim: Claim, requester: Requester, words: str, state: RequestState, note: str = ""
 ) -> CommentRequest:
     return CommentRequest(
-        comment=claim.comment, words=words, who=asker.login, at=asker.at, state=state, note=note
+        comment=claim.comment,
+        words=words,
+        who=requester.login,
+        at=requester.at,
+        state=state,
+        note=note,
     )

@@ -53,7 +53,7 @@ _MINUTE: Final = 60.0
 def build_job_command(job: Job, host: str, machine: str) -> JobCommand:
     """Say how a job is measured: by ``hybridwatch run``, as a person would."""
     us = python_command("-m", "hybridwatch")
-    words = [*us, "run", job.scenario, "--results", RESULTS_WORD, *job.words]
+    words = [*us, "run", job.scenario, "--results", RESULTS_PLACEHOLDER, *job.words]
     if job.options.line:
         words += ["--line", job.options.line]
     if job.options.phases:
