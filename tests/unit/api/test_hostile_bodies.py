@@ -29,8 +29,8 @@ from tests.unit.database.stores import add
 from tests.waiting import LIMIT_S, own_port, wait_until
 
 MEMORY = 2**30
-MOST_ABOVE_MIB = 350
-"""The first of each kind takes 150 at most; after a thousand the allocator keeps 200 of its own."""
+MOST_ABOVE_MIB = 280
+"""300 MB. The first of each kind takes 150 at most; after a thousand the allocator keeps 150."""
 MOST_WAIT_S = 2.0
 Made = tuple[bytes, bytes | None]
 
