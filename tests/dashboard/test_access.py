@@ -297,7 +297,7 @@ def test_an_open_door_is_warned_of(start) -> None:
 
 
 def test_a_password_goes_to_the_server_unseen(start, monkeypatch) -> None:
-    assert start()[1][1][4] == "server.py"
+    assert "server.py" in start()[1][1]
     monkeypatch.setenv(PASSWORD, SECRET)
     said, (_, words, environment) = start("--host", ANYWHERE)
     assert "warning" not in said

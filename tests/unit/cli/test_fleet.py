@@ -260,7 +260,8 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(fleet_home, tmp_path) -
     with Database(find_database_url(tmp_path / "results")).reading() as connection:
         jobs = [parse_job_row(row) for row in connection.execute(select(JOB))]
     job = next(job for job in jobs if job.builds == (f"bisect-{shas[0][:10]}",))
-    install, add = (words[4:] for words in build_job_command(job, "h0", "h0").prepare)
+    prepare = build_job_command(job, "h0", "h0").prepare
+    install, add = (words[words.index("engine") + 1 :] for words in prepare)
     assert install == ("install", "tiny-1.0")
     assert add == (
         *("add", job.builds[0], "--source", str(clone), "--commit", shas[0]),
