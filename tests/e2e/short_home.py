@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SCENARIO = "smoke/padded-graph-rows"
 
 _PRETENDED = f"""#!/bin/sh
+while [ "$1" != -m ]; do shift; done
 case "$2" in
   *.serve) part=serve;;
   *.load_client) part=client;;

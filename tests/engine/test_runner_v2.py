@@ -121,9 +121,10 @@ def test_a_prompt_in_the_shape_of_a_decode_is_seen_and_mended(serve):
     assert mended["contract"]["replay_off_initial_states"] == 0
 
 
-def test_padded_rows_that_keep_blocks_are_seen(serve, healthy):
+def test_padded_rows_that_keep_blocks_are_seen(serve):
+    # What such rows read is what was there before, so how many drafts are accepted is left open.
     counts = serve(WAVE, speculate=True, without=PADDED_ROWS)["contract"]
-    assert counts["padded_replays"] == healthy["contract"]["padded_replays"]
+    assert counts["padded_replays"] > 0
     assert counts["slots_off_block_table"] > 0
 
 
