@@ -95,7 +95,7 @@ class NamedHosts:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _VIOLATION})
         else:
-            # The request was for somebody else: RFC 9110, 15.5.20.
+            # The request was for another host: RFC 9110, 15.5.20.
             await _answer(send, HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _WRONG_NAME)
 
     def _is_ours(self, scope: "Scope") -> bool:

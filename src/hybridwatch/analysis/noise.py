@@ -56,8 +56,7 @@ metrics of such runs is then red in at most 1 case of 20."""
 
 _LEAST: Final[Mapping[str, float]] = {"asv_time": 0.08}
 """The least noise, by the metric's family. The usual difference between runs of asv says little of
-the largest: in public histories of a quiet machine it is 1 %, and yet one neighbour in 210 is
-slower by a quarter and more, one in 750 by two fifths (``hybridwatch_lab.calibration``)."""
+the largest; ``hybridwatch_lab.calibration.asv_files`` has what this gives on real histories."""
 
 _NORMAL: Final = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""

@@ -168,7 +168,7 @@ def update(
         starts: Cumulated tokens of the rows, (rows + 1,); one token each when absent.
         source_column: Column of each row's history; the first when absent.
         target_column: Column in which each row's state is stored; the first when absent.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot that no request has.
 
     Returns:
         Outputs like ``x``.
@@ -233,7 +233,7 @@ def prefill(
         starts: Cumulated tokens of the rows, (rows + 1,).
         has_history: Whether a row goes on from a cached state, (rows,).
         blocks: Where the rows lie in their blocks.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot that no request has.
 
     Returns:
         Outputs like ``x``.

@@ -49,7 +49,7 @@ def rows_of(
             takes the state after the last token.
         accepted: Tokens accepted after the previous step, (rows,).
         starts: Cumulated tokens of the rows, (rows + 1,); one token each when absent.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot that no request has.
     """
     count = len(sources) if starts is None else len(starts) - 1
     columns = None if accepted is None else (accepted - 1).clamp(min=0)
@@ -184,7 +184,7 @@ def update(
         rows: Rows to work on.
         ending: The part of the output that does not depend on states.
         out: (tokens, heads, channels); changed only at the tokens of the rows.
-        null_block: Slot that belongs to nobody.
+        null_block: Slot that no request has.
     """
     output = ending.apply(advance(states, step, rows, null_block))
     worked = sum(row.length for row in rows)
