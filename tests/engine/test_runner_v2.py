@@ -109,6 +109,11 @@ def test_drafts_of_replayed_graphs_are_accepted_as_often(serve):
     assert stale["changed"] > 0
     assert stale["tokens"] == drafted["tokens"]
     assert stale["steps"] > drafted["steps"]
+    wrong = {
+        side: told["contract"]["replay_off_seq_lens"]
+        for side, told in {"healthy": drafted, "stale": stale}.items()
+    }
+    assert wrong["healthy"] == 0 < wrong["stale"]
 
 
 def test_a_prompt_in_the_shape_of_a_decode_is_seen_and_mended(serve):

@@ -58,11 +58,14 @@ class Replays:
         eager: Run batches that have a graph without it: the engine's answers without graphs,
             the reference for greedy tokens. Model runner V1 keeps the padded batch; V2 chooses as
             if nothing had been captured.
-        observers: Called before each replay.
+        observers: Called before each replay of the target's graphs.
+        draft_observers: Called before each replay of a draft's graph on V2, with what the graph was
+            captured over, and whether it makes a draft after the first.
     """
 
     eager: bool = False
     observers: list[Callable[[Replay], None]] = field(default_factory=list)
+    draft_observers: list[Callable[[Metadata, bool], None]] = field(default_factory=list)
 
     def announce(self, reads: Metadata, fresh: Metadata, layers: Metadata) -> None:
         """Call the observers; a replay without recurrent layers, such as a draft's, is left out.
@@ -189,10 +192,14 @@ def is_replayed(manager: Any) -> bool:
     return is_of_target(manager) or type(manager).__name__ == "SpeculatorCudaGraphManager"
 
 
+def _makes_later_drafts(manager: Any) -> bool:
+    """Whether a manager's graphs make a draft after the first, of one token a request."""
+    return not is_of_target(manager) and bool(manager.decode_query_len == 1)
+
+
 def find_fresh(manager: Any) -> dict[str, Any]:
     """The metadata of the batch that a manager's graph is about to run on, by layer."""
-    of_later_drafts = not is_of_target(manager) and manager.decode_query_len == 1
-    return BUILT.drafts if of_later_drafts else BUILT.metadata
+    return BUILT.drafts if _makes_later_drafts(manager) else BUILT.metadata
 
 
 def _keep_captured(original: Callable[..., None]) -> Callable[..., None]:
@@ -224,6 +231,9 @@ def _announce(original: Callable[..., Any]) -> Callable[..., Any]:
         if is_of_target(manager):
             layers = manager.compilation_config.static_forward_context
             REPLAYS.announce(captured_metadata(manager, desc), BUILT.metadata, layers)
+        elif is_replayed(manager):
+            for observer in REPLAYS.draft_observers:
+                observer(captured_metadata(manager, desc), _makes_later_drafts(manager))
         return original(manager, desc)
 
     return run_fullgraph

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hybridwatch_engine.probes import contract
+from hybridwatch_engine.probes.draft_lengths import DraftLengths
 from hybridwatch_engine.probes.scheduled import ScheduledRequests, ScheduledRow
 from hybridwatch_engine.replays import BUILT, Replay
 
@@ -71,6 +72,35 @@ def test_a_request_that_was_there_before_is_left_out_and_one_that_is_done_forgot
     requests.step(output(new=[new("b", ([3],))], tokens={"b": 20}))
     requests.step(output(finished="b"))
     assert requests.step(output(cached=[("b", None, 20)], tokens={"b": 1})) == {}
+
+
+def count_wrong(read, output_after, computed=22, most=100):
+    lengths = DraftLengths()
+    for of_row in zip(*read.values(), strict=True):
+        lengths.note(read, of_row)
+    batch = {name: ScheduledRow(((3,),), computed=computed) for name in ("a", "b")}
+    return lengths.count_wrong(output_after, batch, most)
+
+
+@pytest.mark.parametrize(
+    ("read", "wrong"),
+    [
+        # Of 24 tokens two were rejected: the first draft had 22, those after it one more each.
+        ({"a": (23, 24), "b": (23, 24)}, 0),
+        ({"a": (23, 24), "b": (25, 26)}, 2),
+        ({"a": (1, 1), "b": (23, 24)}, 2),
+        ({"a": (23, 23), "b": (23, 24)}, 1),
+    ],
+)
+def test_lengths_of_drafts_are_held_once_it_is_known_how_many_were_taken(read, wrong):
+    going_on = output(cached=[("a", None, 22), ("b", None, 22)])
+    assert count_wrong(read, going_on) == wrong
+    assert count_wrong(read, output(finished="ab")) == 0
+    assert count_wrong(read, output(cached=[("a", None, 0)], resumed="ab")) == 0
+
+
+def test_drafts_end_where_a_request_has_no_room_left():
+    assert count_wrong({"a": (23, 23), "b": (23, 23)}, output(), most=23) == 0
 
 
 # Two requests that decode and a padded row, in blocks of 16: attention has group 0, Mamba group 1.

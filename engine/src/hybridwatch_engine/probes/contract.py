@@ -19,6 +19,7 @@ from typing import Any, Final
 from hybridwatch_engine.model_runner import decode_length, is_v2, steps
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe, UnsupportedError
+from hybridwatch_engine.probes.draft_lengths import DraftLengths
 from hybridwatch_engine.probes.scheduled import (
     ReplayedGroup,
     ScheduledRequests,
@@ -27,7 +28,7 @@ from hybridwatch_engine.probes.scheduled import (
     numbers,
 )
 from hybridwatch_engine.probes.state_slots import builder_classes, require_known_builders
-from hybridwatch_engine.replays import BUILT, REPLAYS, Replay
+from hybridwatch_engine.replays import BUILT, REPLAYS, Metadata, Replay
 
 _NO_STATE: Final = (0, -1)
 """State slots that no request has: the null block, and the mark of a padded row."""
@@ -59,7 +60,7 @@ class ContractCounts:
         blocks_in_dummy_runs: State slots other than the null block that these used.
         replay_off_block_tables: Rows of attention that read other blocks.
         replay_off_slot_mappings: Tokens whose key goes elsewhere.
-        replay_off_seq_lens: Rows of another length.
+        replay_off_seq_lens: Rows of another length, those of drafts' graphs included.
         replay_off_query_starts: Rows that begin elsewhere in the batch.
         replay_off_accepted: Rows that go on behind another number of accepted drafts.
         replay_off_prompts: Rows that compute more of a prompt than a decode graph can.
@@ -118,6 +119,7 @@ class ContractProbe(CountingProbe[ContractCounts]):
     def __init__(self) -> None:
         super().__init__(ContractCounts)
         self._requests = ScheduledRequests()
+        self._drafts = DraftLengths()
         self._step: _ContractStep | None = None
 
     def start(self) -> None:
@@ -125,15 +127,18 @@ class ContractProbe(CountingProbe[ContractCounts]):
         super().start()
         if self._see_replay not in REPLAYS.observers:
             REPLAYS.observers.append(self._see_replay)
+            REPLAYS.draft_observers.append(self._see_draft)
 
     def stop(self) -> dict[str, Any]:
         """Stop counting and return the counts."""
         if self._see_replay in REPLAYS.observers:
             REPLAYS.observers.remove(self._see_replay)
+            REPLAYS.draft_observers.remove(self._see_draft)
         return super().stop()
 
     def _forget(self) -> None:
         self._requests, self._step = ScheduledRequests(), None
+        self._drafts = DraftLengths()
 
     def _make_hooks(self) -> PatchSet:
         mamba, delta_net = builder_classes()
@@ -168,6 +173,10 @@ class ContractProbe(CountingProbe[ContractCounts]):
                 "a scheduler that runs ahead of drafts does not know yet how long a request is"
             )
         batch = None if output is None else self._requests.step(output)
+        if batch is not None:
+            most = runner.vllm_config.model_config.max_model_len
+            wrong = self._drafts.count_wrong(output, batch, most)
+            self._counts.replay_off_seq_lens += wrong
         self._step = _ContractStep(runner, batch)
         self._count_prompts(decode_length(runner), list((batch or {}).values()))
 
@@ -205,6 +214,22 @@ class ContractProbe(CountingProbe[ContractCounts]):
     def _note_flags(self, common: Any) -> None:
         if self._step is not None:
             self._step.flags = common.is_prefilling
+
+    def _see_draft(self, reads: Metadata, later: bool) -> None:
+        self._watch(self._check_draft, reads, later)
+
+    def _check_draft(self, reads: Metadata, later: bool) -> None:
+        """Hold the lengths of a draft's graph; the first draft is of the target's own rows."""
+        rows = None if self._step is None else self._step.rows()
+        if not rows:
+            return  # begun before the probe was on, or a dummy run
+        found = next((read for one in reads.values() if (read := numbers(one, "seq_lens"))), [])
+        if later:
+            self._drafts.note(BUILT.requests, found)
+            found, right = found[len(rows) :], []
+        else:
+            right = [row.length for row in rows]
+        self._counts.replay_off_seq_lens += _differ(found, right, 0)
 
     def _see_replay(self, replay: Replay) -> None:
         self._watch(self._check, replay)
