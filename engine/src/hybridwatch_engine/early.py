@@ -9,10 +9,12 @@ from hybridwatch_engine.connections import loopback_rendezvous
 from hybridwatch_engine.cpu.runner_kernels.launch import stand_ins
 from hybridwatch_engine.cpu.triton_interpreter import interpret_triton
 from hybridwatch_engine.settings import from_environment
-from hybridwatch_engine.source import engine_distribution
+from hybridwatch_engine.source import SourceTree, engine_distribution, mentions
 
 _PR_SET_PDEATHSIG: Final = 1
 """Of ``prctl(2)``: the signal that the kernel sends when the thread that started us ends."""
+
+_INTERVAL: Final = "VLLM_PREFIX_CACHE_RETENTION_INTERVAL"
 
 
 def end_with_parent() -> None:
@@ -43,6 +45,14 @@ def prepare() -> None:
         interpret_triton()
         if not settings.interpret_kernels:
             stand_ins().install()
+
+
+def interval_arguments(tree: SourceTree) -> list[str]:
+    """The server's argument for how many states are kept, where 0.30.0 took the variable out."""
+    interval, variables = os.environ.get(_INTERVAL), tree.module("envs.py")
+    if interval is None or (variables is not None and mentions(variables, _INTERVAL)):
+        return []
+    return ["--prefix-cache-retention-interval", interval]
 
 
 def _is_for_cpu() -> bool:

@@ -6,12 +6,15 @@ are spawned import this module first, as the main module of their parent.
 """
 
 import runpy
+import sys
 
-from hybridwatch_engine.early import end_with_parent, prepare
+from hybridwatch_engine.early import end_with_parent, interval_arguments, prepare
+from hybridwatch_engine.source import installed_tree
 
 prepare()
 
 if __name__ == "__main__":
+    sys.argv += interval_arguments(installed_tree())
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")
 elif __name__ == "__mp_main__":
     end_with_parent()

@@ -207,8 +207,7 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
 def _own_variables(engine: EngineArgs) -> dict[str, str]:
     """What a scenario asks for and a release may know as a variable alone.
 
-    Up to 0.29.0 the interval is one; from 0.30.0 on the only value that can be asked for is what an
-    engine has by itself.
+    Up to 0.29.0 the interval is one; the plugin makes it an argument for later ones (``early.py``).
     """
     valued = {
         "VLLM_PREFIX_CACHE_RETENTION_INTERVAL": engine.prefix_cache_retention_interval,

@@ -81,6 +81,18 @@ def _found(layers: Mapping[str, int], graphs: int) -> str:
     return ", ".join(f"{number / graphs:g} {kind}" for kind, number in layers.items())
 
 
+def require_decoding_rows(
+    counts: Mapping[str, Any], unwatched: Mapping[str, str], most: int
+) -> None:
+    """Refuse a trial without a step that decodes some number of requests from 1 to ``most``."""
+    seen, why = counts.get("decoding_rows", {}), unwatched.get("decoding_rows")
+    if missed := [str(rows) for rows in range(1, most + 1) if not seen.get(str(rows))]:
+        raise MeasurementError(
+            f"expect.decoding_rows: expected steps in which each number of requests from 1 to "
+            f"{most} decodes, found none of {', '.join(missed)}{f': {why}' if why else ''}"
+        )
+
+
 def find_first_reason(unwatched: Mapping[str, str]) -> str:
     """Say why a probe could not watch something."""
     return next(iter(unwatched.values()), "the probe counts none")
@@ -196,6 +208,7 @@ def _contract(trial: TrialContext) -> TrialResult:
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
         require_replayed_layers(counts, unwatched, needed)
+    require_decoding_rows(counts, unwatched, trial.scenario.expect.decoding_rows or 0)
     require_occasion(trial.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     values |= prefix_tokens_in(counts)

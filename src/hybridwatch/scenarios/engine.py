@@ -88,7 +88,8 @@ class EngineArgs(Part):
             activations.
         prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
             another that begins alike, can be resumed: what releases from 0.30.0 on do by
-            themselves.
+            themselves. A multiple of the block size keeps those at its multiples too, also of
+            answers: every block's up to 0.29.0, left to themselves.
         mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
         prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
         enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
@@ -122,7 +123,7 @@ class EngineArgs(Part):
     enable_prefix_caching: bool | None = None
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
     mamba_ssm_cache_dtype: Literal["float32", "float16"] | None = None
-    prefix_cache_retention_interval: Literal[0] | None = None
+    prefix_cache_retention_interval: Annotated[int, Field(ge=0)] | None = None
     mamba_block_size: Annotated[int, Field(ge=8, multiple_of=8)] | None = None
     prefix_match_unit: Tokens | None = None
     enable_mamba_shared_prefix_checkpoint: bool | None = None

@@ -88,11 +88,14 @@ class Expect(Part):
         at_least: Metrics that are better when higher, with their lower bound.
         replayed_layers: Kind of recurrent layers to how many of them each FULL graph of a CPU must
             replay. Of what is not replayed a contract trial would prove nothing.
+        decoding_rows: A contract trial decodes 1, 2, ... and so many requests in a step by
+            themselves; None where no size of a batch is needed.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
     at_least: Mapping[MetricId, float] = Field(default_factory=dict)
     replayed_layers: Mapping[RecurrentKind, Count] = Field(default_factory=dict)
+    decoding_rows: Count | None = None
 
 
 _Release = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
@@ -382,6 +385,9 @@ def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradictio
         yield "accuracy.tasks", f"expected each task once, found {quoted(tasks)}"
     if not (expect.exactly or expect.at_least or scenario.is_of_speed_alone):
         yield "expect", "expected at least one metric under exactly or at_least, found none"
+    most, rows = scenario.engine.max_num_seqs, expect.decoding_rows or 0
+    if rows > most:
+        yield "expect.decoding_rows", f"expected at most engine.max_num_seqs ({most}), found {rows}"
     for metric_id in (*expect.exactly, *expect.at_least):
         family, _, task = metric_id.partition(".")
         if family == ACCURACY and task not in tasks:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hybridwatch_engine.early import interval_arguments
+from hybridwatch_engine.source import SourceTree
 
 from hybridwatch.engines import server
 from hybridwatch.engines.builds import parse_label
@@ -90,6 +92,26 @@ def test_few_states_are_kept_only_when_it_is_asked_for():
     name = "VLLM_PREFIX_CACHE_RETENTION_INTERVAL"
     assert launched("reported/i53504-repeat-misses", "cpu").variables()[name] == "0"
     assert name not in launched("smoke/dummy-run", "cpu").variables()
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments"),
+    [
+        ("VLLM_PREFIX_CACHE_RETENTION_INTERVAL: int | None = None\n", []),
+        ("", ["--prefix-cache-retention-interval", "128"]),
+    ],
+)
+def test_interval_is_an_argument_where_a_release_has_no_variable_for_it(
+    tmp_path, monkeypatch, variables, arguments
+):
+    tree = SourceTree(tmp_path)
+    (tmp_path / "envs.py").write_text(variables)
+    monkeypatch.delenv("VLLM_PREFIX_CACHE_RETENTION_INTERVAL", raising=False)
+    assert interval_arguments(tree) == []
+    found = launched("curated/decoding-rows", "cpu").variables()
+    name = "VLLM_PREFIX_CACHE_RETENTION_INTERVAL"
+    monkeypatch.setenv(name, found[name])
+    assert interval_arguments(tree) == arguments
 
 
 def test_keys_of_the_prefix_cache_are_handed_on_and_left_alone_unless_said():

@@ -16,6 +16,7 @@ from hybridwatch.measurement.phase import (
     compute_host_work,
     measure,
     prefix_tokens_in,
+    require_decoding_rows,
     require_replayed_layers,
     samples_of_waits,
 )
@@ -198,6 +199,24 @@ def test_replay_of_fewer_layers_than_a_scenario_needs_is_refused(
 
 def test_replay_of_all_layers_that_a_scenario_needs_is_taken() -> None:
     require_replayed_layers(counts(4, gated_delta_net=12), {}, [("gated_delta_net", 3)])
+
+
+def test_trial_that_decodes_every_number_of_rows_is_taken() -> None:
+    require_decoding_rows({"decoding_rows": {"1": 4, "3": 1, "2": 9}}, {}, 3)
+    require_decoding_rows({}, {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "unwatched", "found"),
+    [
+        ({"decoding_rows": {"1": 4, "2": 9, "4": 1}}, {}, "found none of 3$"),
+        ({}, {"decoding_rows": "no such runner"}, "found none of 1, 2, 3, 4: no such runner"),
+    ],
+)
+def test_scheduler_that_batches_no_three_is_told(seen, unwatched, found) -> None:
+    wanted = "expect.decoding_rows: expected steps in which each number of requests from 1 to 4 "
+    with pytest.raises(MeasurementError, match=f"{wanted}decodes, {found}"):
+        require_decoding_rows(seen, unwatched, 4)
 
 
 ONE = PlannedWave((PlannedRequest((5,), 2), PlannedRequest((6,), 2)))

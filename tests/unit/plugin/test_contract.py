@@ -216,8 +216,20 @@ def test_drafts_of_a_row_that_nothing_was_computed_of_are_counted():
     decode = ScheduledRow(((3,), (7,)), computed=20, prompt=20, tokens=4, drafts=3)
     padded = ScheduledRow(((4,), (8,)), computed=0, prompt=1, tokens=4, drafts=3)
     plain = ScheduledRow(((5,), (9,)), computed=0, prompt=1, tokens=1)
-    probe._count_prompts(4, [decode, padded])
-    probe._count_prompts(4, [decode, plain])
-    probe._count_prompts(4, [plain])
+    probe._count_rows(4, [decode, padded])
+    probe._count_rows(4, [decode, plain])
+    probe._count_rows(4, [plain])
     counts = probe._counts
     assert (counts.drafts_before_state, counts.lone_prompts) == (1, 2)
+
+
+def a_row(computed, prompt=4, tokens=1):
+    return ScheduledRow(((3,),), computed=computed, prompt=prompt, tokens=tokens)
+
+
+def test_sizes_of_batches_that_do_nothing_but_decode_are_counted():
+    probe = contract.ContractProbe()
+    answers = [a_row(4), a_row(9), a_row(5)]
+    for rows in (answers, answers[:2], answers, [], [*answers, a_row(0, tokens=4)], [a_row(3)]):
+        probe._count_rows(1, rows)
+    assert probe._counts.decoding_rows == {"3": 2, "2": 1}

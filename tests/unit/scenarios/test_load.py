@@ -110,6 +110,11 @@ MISTAKES = [
         "workload.generation.max_concurrency: expected at most engine.max_num_seqs (16), found 17",
     ),
     (
+        "[expect.exactly]",
+        "[expect]\ndecoding_rows = 17\n[expect.exactly]",
+        "expect.decoding_rows: expected at most engine.max_num_seqs (16), found 17",
+    ),
+    (
         "max_concurrency = 4",
         "max_concurrency = 17",
         "accuracy.max_concurrency: expected at most engine.max_num_seqs (16), found 17",

@@ -13,7 +13,7 @@ nothing.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hybridwatch_engine.model_runner import decode_length, is_v2, steps
@@ -66,6 +66,7 @@ class ContractCounts:
         replay_off_prompts: Rows that compute more of a prompt than a decode graph can.
         replay_off_initial_states: Rows without earlier state, in a graph that reads one.
         replay_off_chunks: Replays whose graph was captured with other prompts than the batch has.
+        decoding_rows: Steps in which nothing but answers was computed, by how many requests.
     """
 
     replays: int = 0
@@ -89,6 +90,7 @@ class ContractCounts:
     replay_off_prompts: int = 0
     replay_off_initial_states: int = 0
     replay_off_chunks: int = 0
+    decoding_rows: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -178,10 +180,13 @@ class ContractProbe(CountingProbe[ContractCounts]):
             wrong = self._drafts.count_wrong(output, batch, most)
             self._counts.replay_off_seq_lens += wrong
         self._step = _ContractStep(runner, batch)
-        self._count_prompts(decode_length(runner), list((batch or {}).values()))
+        self._count_rows(decode_length(runner), list((batch or {}).values()))
 
-    def _count_prompts(self, decode: int, rows: Sequence[ScheduledRow]) -> None:
-        """Count drafts that came too early, and prompts in a batch shaped like a decode."""
+    def _count_rows(self, decode: int, rows: Sequence[ScheduledRow]) -> None:
+        """Count decodes by size, drafts too early, and prompts in a batch shaped like a decode."""
+        if rows and all(row.decodes and row.computed >= row.prompt for row in rows):
+            sizes, size = self._counts.decoding_rows, str(len(rows))
+            sizes[size] = sizes.get(size, 0) + 1
         new = [row for row in rows if row.computed == 0]
         self._counts.lone_prompts += sum(row.prompt == 1 for row in new if len(rows) > 1)
         self._counts.drafts_before_state += sum(row.drafts > 0 for row in new)

@@ -6,18 +6,24 @@ rebuilt metadata. The two are compared by content, for every recurrent layer. So
 them (a wrong slot, a wrong column of the block table, another request's write) is seen, in any
 cache mode and for any text.
 
+A step that stores nothing leaves the state that it read, and the next one finds just that. So what
+a row has read is held against what the step has left, too: they differ whenever a token is stored,
+also where the request ends and nothing reads its state again.
+
 Two more rules with ``mamba_cache_mode="all"``: a block that is full holds the state at its end, for
 that is what the prefix cache hands out; and no request needs more slots than are reserved for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from hybridwatch_engine.model_runner import steps, target_builds
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import CountingProbe
 from hybridwatch_engine.probes.state_slots import (
+    Content,
     DeltaNetGroup,
     MambaGroup,
     StateGroup,
@@ -26,7 +32,8 @@ from hybridwatch_engine.probes.state_slots import (
     require_known_builders,
 )
 
-Content = tuple[Any, ...]
+States = Mapping[str, Content]
+"""Content by the group of layers, of one request."""
 
 
 @dataclass(slots=True)
@@ -35,7 +42,8 @@ class RecurrentStateCounts:
 
     Attributes:
         states_compared: Rows that continued from a state which a step before had left.
-        states_off: Of these, rows whose state was another one when they continued.
+        states_off: Of these, rows whose state was another one when they continued; and rows that
+            decoded and have the state still that they began with.
         blocks_completed: Blocks that decoding filled, in mode ``all``.
         block_ends_off: Of these, blocks that did not hold the state at their end.
         slots_short: Slots that rows needed beyond those reserved for them, in mode ``all``.
@@ -59,13 +67,15 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
     def __init__(self) -> None:
         super().__init__(RecurrentStateCounts)
         self._groups: list[StateGroup] = []
-        self._left: Mapping[str, Mapping[str, Content]] = {}
+        self._left: Mapping[str, States] = {}
+        self._read: dict[str, States] = {}
         self._runner: Any = None
         self._requests: Sequence[str] = ()
         self._drafts = False
 
     def _forget(self) -> None:
         self._groups, self._left, self._runner, self._requests = [], {}, None, ()
+        self._read = {}
 
     def _make_hooks(self) -> PatchSet:
         (v1, _), _ = runners = steps()
@@ -87,7 +97,7 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
                 "dummy_run"
             ):  # V2's; those of V1, which build metadata too, come not here
                 return original(runner, scheduler_output, *args, **kwargs)
-            self._runner, self._groups = runner, []
+            self._runner, self._groups, self._read = runner, [], {}
             # The builders' arguments say the same up to 0.31.0; from 0.32.0 on they are the same in
             # every step of an engine that speculates.
             self._drafts = bool(scheduler_output.scheduled_spec_decode_tokens)
@@ -157,16 +167,19 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
     def _leave(self, accepted: Sequence[int]) -> "list[_BlockEnd]":
         """Remember what each request is left with, and give the blocks that the step has filled."""
         self._left = self._states_left(self._requests[: len(accepted)], accepted)
+        self._counts.states_off += sum(
+            _is_unstored(self._read.pop(request), left)
+            for request, left in self._left.items()
+            if request in self._read
+        )
         return [end for group in self._groups for end in _ends_of_blocks(group, accepted)]
 
     def _judge(self, ends: "Sequence[_BlockEnd]") -> None:
         self._counts.blocks_completed += len(ends)
         self._counts.block_ends_off += sum(not end.is_kept() for end in ends)
 
-    def _states_left(
-        self, requests: Sequence[str], accepted: Sequence[int]
-    ) -> dict[str, dict[str, Content]]:
-        left: dict[str, dict[str, Content]] = {}
+    def _states_left(self, requests: Sequence[str], accepted: Sequence[int]) -> dict[str, States]:
+        left: dict[str, States] = {}
         for row, request in enumerate(requests):
             token = max(0, accepted[row] - 1)
             left[request] = {
@@ -186,23 +199,42 @@ class RecurrentStateProbe(CountingProbe[RecurrentStateCounts]):
             if number == 0 and group.builder.use_spec_decode and not self._drafts:
                 self._counts.draftless_rows += group.decodes
         rows = self._groups[0].decodes if self._groups else 0
-        for row in range(rows):
-            left = self._left.get(self._requests[row])
+        for row, request in enumerate(self._requests[:rows]):
+            read = _states_read(self._groups, row)
+            if read is not None:
+                self._read[request] = read
+            left = self._left.get(request)
             if left is None:
                 continue
             self._counts.states_compared += 1
-            self._counts.states_off += not all(
-                _continues(group, row, left[group.key]) for group in self._groups
+            self._counts.states_off += read is None or not all(
+                _same(read[key], left[key]) for key in read
             )
 
 
-def _continues(group: StateGroup, row: int, left: Content) -> bool:
-    place = group.read(row)
-    return place is not None and _same(group.content(place), left)
+def _states_read(groups: Sequence[StateGroup], row: int) -> States | None:
+    """What a decoding row is about to read; ``None`` when the metadata cannot tell where."""
+    places = [(group, group.read(row)) for group in groups]
+    found = {group.key: group.content(place) for group, place in places if place is not None}
+    return found if len(found) == len(places) else None
+
+
+def _is_unstored(read: States, left: States) -> bool:
+    """Whether a step of a row has left a recurrent state as it was, or every convolution's inputs.
+
+    A token that is said again and again leaves the inputs of the first layers as they were.
+    """
+    kept = [
+        [bool((a == b).all()) for a, b in zip(before, after, strict=True)]
+        for key in read
+        for before, after in zip(read[key], left[key], strict=True)
+    ]
+    return all(window for window, *_ in kept) or any(any(states) for _, *states in kept)
 
 
 def _same(one: Content, other: Content) -> bool:
-    return all(bool((a == b).all()) for a, b in zip(one, other, strict=True))
+    pairs = zip(chain(*one), chain(*other), strict=True)
+    return all(bool((a == b).all()) for a, b in pairs)
 
 
 def _rejected_in_next_block(group: StateGroup, row: int, accepted: int) -> bool:

@@ -17,6 +17,9 @@ from typing import Any
 
 from hybridwatch_engine.probes.counting import UnsupportedError
 
+Content = tuple[tuple[Any, ...], ...]
+"""What lies at a place, layer by layer: a convolution's inputs, then the state, if there is one."""
+
 _MOST_PARTS = 2
 """What a layer keeps of a request: the convolution's last inputs and, but for short convolutions,
 the recurrent state."""
@@ -145,9 +148,9 @@ class StateGroup:
         """Slots that decoding rows need beyond those reserved, counted, and buffered for them."""
         return 0
 
-    def content(self, place: SlotPlace) -> tuple[Any, ...]:
-        """Copies of what lies at a place, layer after layer."""
-        return tuple(part for layer in self.layers for part in self._content(layer, place))
+    def content(self, place: SlotPlace) -> Content:
+        """Copies of what lies at a place."""
+        return tuple(tuple(self._content(layer, place)) for layer in self.layers)
 
     def _content(self, layer: Any, place: SlotPlace) -> Iterator[Any]:
         if not 1 <= len(layer.kv_cache) <= _MOST_PARTS:

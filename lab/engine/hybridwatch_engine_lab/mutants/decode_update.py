@@ -63,6 +63,30 @@ def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[
     return update
 
 
+def last_row_unstored(
+    original: Callable[..., Any], tally: Tally, *, rows: int
+) -> Callable[..., Any]:
+    """Leave the last row's slots as they were, in batches of so many decoding rows alone.
+
+    Around the update, reached with every update of just ``rows`` rows; padded ones do not count.
+    """
+
+    def update(state: Any, *operands: Any, **named: Any) -> Any:
+        written = named.get("dst_state_batch_indices")
+        table = named["state_batch_indices"] if written is None else written
+        decoding = [slots for slots in map(slots_of, table) if len(slots)]
+        if len(decoding) != rows:
+            return original(state, *operands, **named)
+        last = decoding[-1]
+        before = state[last].clone()
+        answer = original(state, *operands, **named)
+        tally.count(changed=differ(before, state[last]))
+        state[last] = before
+        return answer
+
+    return update
+
+
 def linear_steps(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Leave out the softplus of the step sizes."""
 
