@@ -18,9 +18,9 @@ from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_r
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.median_interval import change_between
-from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.verdict import Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
-from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import Kind

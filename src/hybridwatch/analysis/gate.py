@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hybridwatch.analysis import doubt
-from hybridwatch.analysis.noise import FEWEST_RUNS
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
+from hybridwatch.analysis.run_noise import FEWEST_RUNS
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 
 UNKNOWN_RUNS: Final = (

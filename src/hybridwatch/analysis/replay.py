@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from hybridwatch.analysis import power, rank, signed_rank
-from hybridwatch.analysis.noise import Noise
+from hybridwatch.analysis.run_noise import Noise
 from hybridwatch.analysis.verdict import Design
 from hybridwatch.errors import ComparisonError
 

@@ -18,10 +18,10 @@ from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, find_failed_trials
 from hybridwatch.analysis.doubt import about_breach, obstacles
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, build_families, judge_together
-from hybridwatch.analysis.noise import Noise
 from hybridwatch.analysis.one_side import OneSide, list_sides, role_between
 from hybridwatch.analysis.pair import build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Policy
+from hybridwatch.analysis.run_noise import Noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.analysis.difference import differences_between
-from hybridwatch.analysis.noise import REMEMBERED, Noise, noise_between
 from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.replay import list_parameters
 from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.run_noise import REMEMBERED, Noise, noise_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.run import UNKNOWN, Run

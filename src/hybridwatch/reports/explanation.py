@@ -15,10 +15,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.noise import least_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, build_pair
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
+from hybridwatch.analysis.run_noise import least_noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import ORDER, Comparison, Design, Report, Verdict

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.gate import gate, gate_all
-from hybridwatch.analysis.noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
+from hybridwatch.metrics import find_metric
 from hybridwatch.reports.sentence import notes, rules, unsure
 from hybridwatch_lab.calibration import families
 from tests.builders import Trials, a_run, noisy
@@ -162,10 +163,12 @@ def test_two_runs_of_an_unchanged_engine_rarely_stop_with_what_was_learned(noise
             )
             for side in range(2)
         )
+        of_all = [(find_metric(name), levels[2:, at].tolist()) for at, name in enumerate(TIMED)]
         known = {
-            (name, statistic): learned_noise(levels[2:, at].tolist()) or 0.0
-            for at, name in enumerate(TIMED)
+            (metric.id, statistic): noise
+            for (metric, _), noise in zip(of_all, learned_noise(of_all), strict=True)
             for statistic in ("median", "p99")
+            if noise is not None
         }
         stopped += not gate(
             report_between(OneSide(old, 0), OneSide(new, 0), Terms(noise=known))

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.analysis import crossing, judge, noise, rank, rules_version, signed_rank
-from hybridwatch.analysis.noise import noise_between
+from hybridwatch.analysis import crossing, judge, rank, rules_version, run_noise, signed_rank
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import (
     ABSENT,
@@ -27,6 +26,7 @@ from hybridwatch.analysis.replay import (
 )
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.rules_version import present_tools
+from hybridwatch.analysis.run_noise import noise_between
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
@@ -144,7 +144,7 @@ def test_verdicts_move_only_together_with_the_version_of_the_rules(golden) -> No
         (judge, "FALSE_DISCOVERY_RATE", 0.06),
         (completion, "NEAR_TIE_FLOAT32", 0.0012),
         (judge, "_is_relevant", lambda _: True),
-        (noise, "_NORMAL", 1.5),
+        (run_noise, "_find_levels", lambda values: [values[:9], values[9:]]),
         (rank, "SEED", rank.SEED + 1),
         (rank, "SETTLING_TRIALS", 8),
         (signed_rank, "SETTLING_BLOCKS", 8),

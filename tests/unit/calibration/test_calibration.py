@@ -23,6 +23,7 @@ from hybridwatch_lab.calibration import (
     online,
     reports,
     rivals,
+    run_worlds,
     sequential_runs,
     simulated,
     speed,
@@ -62,6 +63,10 @@ def of_asv_files(lab: Laboratory) -> LabSection:
     return asv_files.of_asv_files(lab, HISTORIES)
 
 
+def of_real_runs(lab: Laboratory) -> LabSection:
+    return run_worlds.of_real_runs(lab, HISTORIES)
+
+
 def on_held_back(lab: Laboratory) -> LabSection:
     return online.on_held_back(lab, HISTORIES)
 
@@ -73,7 +78,7 @@ def refuted(section: LabSection) -> set[str]:
 
 @pytest.mark.parametrize(
     "experiment",
-    [*EXPERIMENTS, of_asv_files, on_real_noise, on_held_back],
+    [*EXPERIMENTS, of_asv_files, of_real_runs, on_real_noise, on_held_back],
     ids=lambda one: one.__name__,
 )
 def test_no_bound_is_refuted_by_a_short_calibration(experiment, lab) -> None:

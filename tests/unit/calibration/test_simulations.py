@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.noise import learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
 from hybridwatch.records.store import write_run
-from hybridwatch_lab.calibration import reports
+from hybridwatch_lab.calibration import reports, run_worlds
 from hybridwatch_lab.calibration.families import correlations_in
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
@@ -23,34 +23,46 @@ from tests.builders import a_run
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("trials", reports.TRIALS)
 def test_verdicts_are_those_of_whole_reports(trials, known) -> None:
-    old, new, earlier = reports.unchanged(np.random.default_rng(3), 0.05, trials)
+    rng = np.random.default_rng(3)
+    levels = np.exp(0.05 * rng.standard_normal((reports.RUN_METRICS, FEWEST_RUNS + 2)))
+    old, new, earlier = reports.unchanged(rng, levels, trials)
     new[0] *= 1.5
     runs = [rates_run([one, one], SimulatedSession(trials)) for one in (old, new)]
+    subjects = report_between(OneSide(runs[0], 0), OneSide(runs[0], 1)).comparisons
+    series = np.column_stack([earlier, np.median(old, axis=1)]).tolist()
+    noises = learned_noise(zip([one.metric for one in subjects], series, strict=True))
     names = {
-        (c.metric.id, c.statistic): learned_noise(series.tolist()) or 0.0
-        for c, series in zip(
-            report_between(OneSide(runs[0], 0), OneSide(runs[0], 1)).comparisons,
-            earlier,
-            strict=True,
-        )
+        (one.metric.id, one.statistic): noise
+        for one, noise in zip(subjects, noises, strict=True)
+        if noise is not None
     }
     sides = OneSide(runs[0], 0), OneSide(replace(runs[1], id="11111111"), 0)
     whole = report_between(*sides, Terms(noise=names if known else {}))
-    short = reports.report_on_runs(old, new, earlier, known=known)
+    short = reports.report_on_runs(old, new, earlier, learned_noise if known else None)
     assert [c.verdict for c in short.comparisons] == [c.verdict for c in whole.comparisons]
     assert [c.p_holm for c in short.comparisons] == [c.p_holm for c in whole.comparisons]
 
 
-def test_a_rule_that_trusts_trials_alone_is_caught(monkeypatch) -> None:
+LAB = Laboratory(seed=3, quick=True, on_progress=lambda _: None)
+
+
+def test_a_rule_that_trusts_trials_alone_is_caught() -> None:
     """As the rules were once: noise between runs unknown, and the trials believed."""
-    monkeypatch.setattr(reports, "learned_noise", lambda _: 0.0)
-    lab = Laboratory(seed=3, quick=True, on_progress=lambda _: None)
-    refuted = {one.id for one in reports.of_two_runs(lab).figures if one.refuted}
+    found = reports.of_two_runs(LAB, lambda series: [0.0] * len(series))
+    refuted = {one.id for one in found.figures if one.refuted}
     assert {
         f"two_runs.stopped.noise_{noise}.trials_{trials}"
         for noise in (0.03, 0.05)
         for trials in reports.TRIALS
     } <= refuted
+
+
+def test_a_rule_that_takes_the_usual_step_for_all_noise_is_caught() -> None:
+    """As the rules were before version 7: it cannot know of long tails, spikes and modes."""
+    found = run_worlds.of_unlike_runs(LAB, run_worlds.five_median_steps)
+    refuted = {one.id.rpartition(".")[2] for one in found.figures if one.refuted}
+    modes = {world for world in run_worlds.WORLDS if world.startswith("two modes")}
+    assert {*modes, "spikes, 1 run in 20"} <= refuted
 
 
 TIMED = ("ttft", "itl", "e2el", "tpot", "output_throughput", "metadata_build_time")

@@ -28,6 +28,7 @@ from hybridwatch_lab.calibration import (
     online,
     places,
     reports,
+    run_worlds,
     sequential_runs,
     speed,
     synthetic,
@@ -42,6 +43,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
     comparisons.over_the_plane,
     comparisons.of_promises,
     reports.of_two_runs,
+    run_worlds.of_unlike_runs,
     noisy_machine.of_recorded_sessions,
     sequential_runs.of_repeated_looks,
     accuracy.of_answers,
@@ -64,8 +66,14 @@ def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection
     # First, in a process as fresh as that of a user: later ones have memory at hand.
     time = speed.of_detector(lab)
     sections = tuple(experiment(lab) for experiment in EXPERIMENTS)
-    real = (asv_files.of_asv_files, online.on_real_noise, online.on_held_back) if histories else ()
-    return (*sections, *(experiment(lab, histories) for experiment in real), time)
+    real = (
+        asv_files.of_asv_files,
+        run_worlds.of_real_runs,
+        online.on_real_noise,
+        online.on_held_back,
+    )
+    of_histories = tuple(experiment(lab, histories) for experiment in real) if histories else ()
+    return (*sections, *of_histories, time)
 
 
 _SEED: Final = 1

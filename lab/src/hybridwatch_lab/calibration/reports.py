@@ -19,10 +19,11 @@ from hybridwatch.analysis.calibration import figure
 from hybridwatch.analysis.calibration.figure import at_most, part, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
-from hybridwatch.analysis.noise import FEWEST_RUNS, REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, learned_noise
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.metrics import Metric
 from hybridwatch.records.run import Run
 from hybridwatch_lab.calibration import simulated
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
@@ -38,6 +39,9 @@ Judge = Callable[[Run], Report]
 """From a run of two sides to its report."""
 Control = Callable[[Sequence[Comparison], float], tuple[Comparison, ...]]
 """From what was found of each metric, and a level, to the verdicts of all."""
+
+Learn = Callable[[Sequence[tuple[Metric, Sequence[float]]]], Sequence[float | None]]
+"""From the series of all metrics of a report to the noise of each."""
 
 METRICS: Final = 400
 _BLOCKS: Final = (7, 15, 20)
@@ -171,7 +175,7 @@ TRIALS: Final = (7, 20)
 _WITHIN: Final = 0.005
 
 
-def of_two_runs(lab: Laboratory) -> LabSection:
+def of_two_runs(lab: Laboratory, learn: Learn = learned_noise) -> LabSection:
     """Share of gates that fail between two runs of one engine."""
     reports = lab.times(1000, 60)
     stopped: dict[bool, list[bool]] = {True: [], False: []}
@@ -181,9 +185,14 @@ def of_two_runs(lab: Laboratory) -> LabSection:
         for trials in TRIALS:
             lab.on_progress(f"two runs: {percent(between)} between them, {trials} trials")
             rng = lab.rng(f"two runs {between} {trials}")
-            made = [unchanged(rng, between, trials) for _ in range(reports)]
+            shape = RUN_METRICS, FEWEST_RUNS + 2
+            levels = (np.exp(between * rng.standard_normal(shape)) for _ in range(reports))
+            made = [unchanged(rng, some, trials) for some in levels]
             for known in (True, False):
-                failed = [not gate(report_on_runs(*one, known=known)).passed for one in made]
+                failed = [
+                    not gate(report_on_runs(*one, learn=learn if known else None)).passed
+                    for one in made
+                ]
                 stopped[known] += failed
                 cells.append(part(failed))
                 if known:
@@ -217,22 +226,22 @@ def of_two_runs(lab: Laboratory) -> LabSection:
     return LabSection("Two runs of one engine", text, tuple(figures), (table,))
 
 
-def unchanged(rng: Generator, between: float, trials: int) -> tuple[Array, Array, Array]:
+def unchanged(rng: Generator, levels: Array, trials: int) -> tuple[Array, Array, Array]:
     """Draw two runs and what came before them.
 
-    ``between``: standard deviation of a metric's logarithm from run to run.
+    ``levels``: of each run, a metric a row, oldest first; the last two are compared.
 
     Returns:
-        A metric a row: the trials of either run, and the levels of the runs before.
+        A metric a row: the trials of either run, and the medians of the runs before.
     """
-    levels = np.exp(between * rng.standard_normal((RUN_METRICS, FEWEST_RUNS + 2)))
-    within = np.exp(_WITHIN * rng.standard_normal((2, RUN_METRICS, trials)))
-    earlier = np.exp(_WITHIN * rng.standard_normal((RUN_METRICS, FEWEST_RUNS, trials)))
-    centers = levels[:, 2:] * np.median(earlier, axis=2)
-    return levels[:, :1] * within[0], levels[:, 1:2] * within[1], centers
+    within = np.exp(_WITHIN * rng.standard_normal((*levels.shape, trials)))
+    measured = levels[:, :, np.newaxis] * within
+    return measured[:, -2], measured[:, -1], np.median(measured[:, :-2], axis=2)
 
 
-def report_on_runs(old: Array, new: Array, earlier: Array, *, known: bool = True) -> Report:
+def report_on_runs(
+    old: Array, new: Array, earlier: Array, learn: Learn | None = learned_noise
+) -> Report:
     """Make the report of two runs.
 
     Its verdicts are those of ``report_between``; intervals, which take nine tenths of the time,
@@ -242,14 +251,13 @@ def report_on_runs(old: Array, new: Array, earlier: Array, *, known: bool = True
         old: Trials of the baseline, a metric a row.
         new: The same of the contender.
         earlier: One value per earlier run, a metric a row.
-        known: Whether the earlier runs are stored.
+        learn: What they teach; ``None`` where they are not stored.
     """
     model = _runs_model()
     (blank,) = model.comparisons
-    drafts = [
-        _runs_draft(blank, a, b, learned_noise(before.tolist()) if known else None)
-        for a, b, before in zip(old, new, earlier, strict=True)
-    ]
+    series = np.column_stack([earlier, np.median(old, axis=1)]).tolist()
+    noises = learn([(blank.metric, some) for some in series]) if learn else [None] * len(series)
+    drafts = [_runs_draft(blank, a, b, noise) for a, b, noise in zip(old, new, noises, strict=True)]
     comparisons, tests = judge_together(drafts)
     return replace(model, comparisons=comparisons, tests=tests)
 

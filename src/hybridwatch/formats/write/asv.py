@@ -15,13 +15,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
 
-from hybridwatch.analysis.noise import REMEMBERED, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
+from hybridwatch.analysis.run_noise import REMEMBERED, learned_noise
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
@@ -261,11 +262,17 @@ def _series(point: ExportedPoint) -> tuple[str, ...]:
 def _learned(points: Iterable[ExportedPoint]) -> dict[tuple[str, ...], float | None]:
     by_series: defaultdict[tuple[str, ...], list[ExportedPoint]] = defaultdict(list)
     for point in points:
-        by_series[_series(point)].append(point)
-    return {
-        name: learned_noise([point.center for point in _oldest_first(same)[-REMEMBERED:]])
-        for name, same in by_series.items()
-    }
+        if point.subject.metric.kind.has_noise:
+            by_series[_series(point)].append(point)
+    found: dict[tuple[str, ...], float | None] = {}
+    for _, names in groupby(sorted(by_series), key=lambda name: name[:-1]):
+        of_build = list(names)
+        lasting = (_oldest_first(by_series[name])[-REMEMBERED:] for name in of_build)
+        noises = learned_noise(
+            (some[0].subject.metric, [point.center for point in some]) for some in lasting
+        )
+        found |= zip(of_build, noises, strict=True)
+    return found
 
 
 def _oldest_first(points: Iterable[ExportedPoint]) -> list[ExportedPoint]:
@@ -315,7 +322,9 @@ def _row(
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
     told = [
         (
-            compute_noise(point.subject, OneSide(point.run, point.side), learned[_series(point)]),
+            compute_noise(
+                point.subject, OneSide(point.run, point.side), learned.get(_series(point))
+            ),
             point,
         )
         for point in _oldest_first(same)

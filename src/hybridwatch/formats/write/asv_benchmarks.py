@@ -6,8 +6,8 @@ this, so that what asv measured and what was exported from a record are one seri
 How sure asv may be of a number: the interval that it keeps with each.
 
 asv compares runs, and knows of each only how its trials scatter. Runs of one build scatter by more
-(``analysis.noise``). So its intervals are widened by what earlier runs tell; without such runs they
-are infinite, and ``asv compare`` calls no time worse. Samples are not given to asv: it would
+(``analysis.run_noise``). So its intervals are widened by what earlier runs tell; without such runs
+they are infinite, and ``asv compare`` calls no time worse. Samples are not given to asv: it would
 compare them by rank and forget the interval.
 """
 
@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.machine_state import was_noisy_machine
-from hybridwatch.analysis.noise import REACH
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
+from hybridwatch.analysis.run_noise import REACH
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.metrics import INVERSES, Direction, Kind, Metric, Unit, find_metric
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario

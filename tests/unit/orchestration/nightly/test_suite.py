@@ -17,9 +17,9 @@ from asv.config import Config
 from asv_runner.discovery import disc_benchmarks
 from asv_runner.statistics import compute_stats
 
-from hybridwatch.analysis.noise import REACH, learned_noise
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report
+from hybridwatch.analysis.run_noise import REACH, learned_noise
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.formats.write.asv_benchmarks import (
@@ -29,7 +29,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
     TrackedMetric,
     tracked,
 )
-from hybridwatch.metrics import Direction, Kind, Unit
+from hybridwatch.metrics import Direction, Kind, Unit, find_metric
 from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
@@ -250,7 +250,8 @@ def test_what_earlier_runs_tell_of_the_noise_is_in_the_interval(
     assert stats is not None
     assert math.isfinite(stats["ci_99_a"]) == known
     if known:
-        noise = learned_noise([median(noisy(one, 7, 0.001)) for one in centers[:-1]])
+        medians = [median(noisy(one, 7, 0.001)) for one in centers]
+        (noise,) = learned_noise([(find_metric("ttft"), medians)])
         assert noise is not None
         center = median(noisy(centers[-1], 7, 0.001))
         assert stats["ci_99_b"] == pytest.approx(center * (1 + REACH * noise / 2))
