@@ -174,8 +174,14 @@ def _over_both(
     found = _p_values(first)
     if found is None:
         # Too few trials to test in the first look; the second tests what that has named.
-        known = {"test": first.test, "design": first.design, "assumption": first.assumption}
-        return replace(draft, p_value=None, equivalence_p=None, **known)
+        return replace(
+            draft,
+            p_value=None,
+            equivalence_p=None,
+            test=first.test,
+            design=first.design,
+            assumption=first.assumption,
+        )
     draft = replace(draft, assumption=f"{draft.assumption} {_TWICE}")
     if second is not None:
         again = _p_values(second)

@@ -385,7 +385,7 @@ def test_renewed_engines_and_clients_are_other_processes(scenario, tmp_path, mon
         for side in (0, 1):
             client = pool.client(side)
             monkeypatch.setattr(client, "stop", lambda client=client: stopped.append(client))
-        first = [pool.engine(side).server for side in (0, 1)]
+        first: list[Any] = [pool.engine(side).server for side in (0, 1)]
         pool.renew()
         assert all(one.ended for one in first)
         assert stopped == [pool.client(0), pool.client(1)]

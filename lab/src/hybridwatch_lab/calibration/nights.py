@@ -128,9 +128,9 @@ class NightRates:
 
 def rates_of(red: Sequence[bool]) -> NightRates:
     """Put reports together to nights, and nights to months; whole months of reports."""
-    months = np.asarray(red).reshape(-1, NIGHTS, SCENARIOS)
-    nights = months.any(axis=2)
-    clean = ~nights.any(axis=1)
+    months = np.asarray(red, dtype=bool).reshape((-1, NIGHTS, SCENARIOS))
+    nights = np.any(months, axis=2)
+    clean = ~np.any(nights, axis=1)
     return NightRates(float(months.mean()), nights.ravel().tolist(), float(clean.mean()))
 
 

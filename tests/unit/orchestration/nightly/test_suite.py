@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import asv.benchmark
 import pytest
@@ -345,7 +346,7 @@ def test_times_are_measured_again_only_if_the_night_has_as_much_time(
     monkeypatch.delenv(UNTIL_VARIABLE, raising=False)
     if until is not None:
         monkeypatch.setenv(UNTIL_VARIABLE, str(clock + until if until else 0.0))
-    monkeypatch.setattr(suite.time, "time", lambda: clock + taken)
+    monkeypatch.setattr(suite, "time", SimpleNamespace(time=lambda: clock + taken))
     reason = suite._second_look(clock)
     slower = a_comparison({"tpot": noisy(1.0, 10, 0.01)}, {"tpot": noisy(1.1, 10, 0.01, 2)})
     assert bool(reason(slower)) is again
