@@ -343,8 +343,7 @@ class Run(RecordPart):
         builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
             an A/A run.
         looks: Set when trials were added until the run was decided.
-        second_look: Index of the first trial that was made again, on new engines, since those
-            before showed a change of times, rates or counts; ``None`` where none was.
+        second_look: Index of the first trial that was made again, on new engines, if any was.
         source: Set when another tool measured and its file was ingested. ``harness`` then is
             that tool.
         known_bad: Whether it was measured as a known-bad control, ``run --known-bad``, so that its
