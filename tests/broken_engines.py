@@ -21,6 +21,7 @@ class MadeUpBench:
     def __init__(self, scenario: Scenario, *_: object) -> None:
         self.scenario = scenario
         self.engine = lambda _side: None
+        self.starts = 1
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +46,9 @@ class MadeUpBench:
 
     def retire(self, side: int) -> None:
         pass
+
+    def renew(self) -> None:
+        self.starts += 1
 
 
 class Machine:
@@ -74,6 +78,15 @@ class Machine:
             case Phase.DUET:
                 trial.wait_for_other()
                 return TrialResult((Sample("duet_cpu_time", (0.01 * value,)),))
+
+
+class UnluckyMachine(Machine):
+    """Whose contender's first engine is slower by the luck of its start, and no later one."""
+
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        pool: Any = trial.pool
+        self._slower = 0.1 if pool.starts == 1 else 0.0
+        return super().measure(phase, trial)
 
 
 class ControlBench(MadeUpBench):

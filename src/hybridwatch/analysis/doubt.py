@@ -294,6 +294,28 @@ def about_questions(baseline: Answers, contender: Answers) -> tuple[str, ...]:
     return tuple(found)
 
 
+def about_second_look(first: Comparison, second: Comparison, *, tested: bool) -> str:
+    """Say that a change was not there when it was measured again, or that nothing could tell."""
+    if not tested:
+        return (
+            f"The first {_blocks(first)} said {_change(first)}, and measuring again gave too "
+            "little to test: judged by the first alone; read the failures, then repeat."
+        )
+    return (
+        f"The first {_blocks(first)} said {_change(first)}, the second {_blocks(second)}, on new "
+        f"engines, did not ({_change(second)}): measured again by itself; repeat to be sure."
+    )
+
+
+def _blocks(look: Comparison) -> str:
+    made = 0 if look.contender is None else look.contender.n
+    return f"{look.pairs} blocks" if look.pairs else f"{made} trials"
+
+
+def _change(look: Comparison) -> str:
+    return "a change" if look.effect is None else f"{100 * look.effect:+.1f} %"
+
+
 def about_margin(kind: Kind) -> str:
     """Say that a change is not shown to lie on either side of the margin."""
     return (

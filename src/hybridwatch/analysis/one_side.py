@@ -1,6 +1,6 @@
 """One side of a comparison: a build of a run, with its trials."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
@@ -61,6 +61,18 @@ def role_between(baseline: OneSide, contender: OneSide) -> Role:
     if baseline.run.id != contender.run.id:
         return Role.COMPARISON
     return name_role(baseline.build, contender.build, known_bad=contender.run.known_bad)
+
+
+def split_looks(run: Run) -> tuple[Run, Run] | None:
+    """Give the first trials of a run, and those made again; ``None`` where none was."""
+    again = run.second_look
+    if again is None:
+        return None
+    first = tuple(one for one in run.trials if one.index < again)
+    second = tuple(one for one in run.trials if one.index >= again)
+    return replace(run, trials=first, second_look=None), replace(
+        run, trials=second, second_look=None
+    )
 
 
 def list_sides(run: Run) -> tuple[OneSide, OneSide]:

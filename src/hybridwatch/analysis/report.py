@@ -6,7 +6,7 @@ by what its scenario expects, too; times and rates are not.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Final
@@ -18,7 +18,7 @@ from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, find_failed_trials
 from hybridwatch.analysis.doubt import about_breach, obstacles
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, build_families, judge_together
-from hybridwatch.analysis.one_side import OneSide, list_sides, role_between
+from hybridwatch.analysis.one_side import OneSide, list_sides, role_between, split_looks
 from hybridwatch.analysis.pair import build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.run_noise import Noise
@@ -255,8 +255,12 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     level = terms.level
     if level is None:
         level = level_of(looks) if looks else FALSE_DISCOVERY_RATE
+    again = None if reasons or baseline.run.id != contender.run.id else split_looks(contender.run)
     comparisons, tests = judge_together(
-        drafts, level, lambda metric: terms.policy.action_for(scenario.id, metric)
+        drafts,
+        level,
+        lambda metric: terms.policy.action_for(scenario.id, metric),
+        again and _compare_looks(subjects, again),
     )
     expected = contender.run.expected or NOTHING
     comparisons = tuple(held_to(expected, one) for one in comparisons)
@@ -277,3 +281,14 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         role=role_between(baseline, contender),
         tradeoff=None if reasons else tradeoff_between(baseline, contender, level),
     )
+
+
+def _compare_looks(
+    subjects: Sequence[Subject], looks: tuple[Run, Run]
+) -> tuple[Sequence[Comparison], Sequence[Comparison]]:
+    """Compare what was timed in each of two looks alone."""
+    timed = [one for one in subjects if one.metric.kind.has_noise]
+    first, second = (
+        [compare(build_pair(one, *list_sides(look))) for one in timed] for look in looks
+    )
+    return first, second

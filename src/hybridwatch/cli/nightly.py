@@ -10,7 +10,13 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.cli import completion
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import leave, takes_results, verb
-from hybridwatch.cli.subjects import chosen, takes_build, takes_line, takes_scenarios
+from hybridwatch.cli.subjects import (
+    chosen,
+    takes_build,
+    takes_line,
+    takes_scenarios,
+    takes_second_look,
+)
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.preflight import Needs, require_machine
@@ -40,6 +46,7 @@ from hybridwatch.system.stopping import stoppable
     show_default=True,
     help="After this time nothing more is measured.",
 )
+@takes_second_look
 @takes_results("Folder that gets records, verdicts and nights.")
 @click.option(
     "--asv-config",
@@ -54,6 +61,7 @@ def command(
     baseline: str | None,
     line: str | None,
     hours: float,
+    second_look: bool,
     results: Path,
     asv_config: Path | None,
     policy: Policy,
@@ -86,6 +94,7 @@ def command(
         folder=home(),
         seconds=hours * 3600,
         line=line,
+        second_look=second_look,
     )
     with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), say)

@@ -27,6 +27,7 @@ from hybridwatch.cli.subjects import (
     takes_line,
     takes_phases,
     takes_scenarios,
+    takes_second_look,
     with_counts,
 )
 from hybridwatch.cli.terminal import Console, TimeLeft, progress
@@ -49,8 +50,15 @@ from hybridwatch.measurement.plan import (
     is_duet,
 )
 from hybridwatch.measurement.session import run_session
-from hybridwatch.measurement.session_request import ProgressCallback, SessionRequest, none_missing
+from hybridwatch.measurement.session_request import (
+    ProgressCallback,
+    Reason,
+    SessionRequest,
+    no_reason,
+    none_missing,
+)
 from hybridwatch.measurement.testbed import make_ready
+from hybridwatch.orchestration.nightly.checkout import second_look_here
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import check_writable
@@ -73,6 +81,7 @@ class RunOptions:
         phases: Which phases; every usual one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
         line: The line of builds of the last one; ``None`` where nobody states it.
+        second_look: Whether times that changed are measured again (``analysis/second_look.py``).
     """
 
     labels: tuple[str, ...]
@@ -86,6 +95,7 @@ class RunOptions:
     staged: bool = False
     resume: bool = False
     line: str | None = None
+    second_look: bool = True
 
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
@@ -124,6 +134,8 @@ class RunOptions:
         on_progress: ProgressCallback,
         earlier: Run | None = None,
         budget: Budget | None = None,
+        *,
+        again: Reason = no_reason,
     ) -> SessionRequest:
         """Request a session of one scenario, to go on with an earlier run where there is one."""
         scenario, sides = plan
@@ -139,6 +151,7 @@ class RunOptions:
             none_missing if fixed else blocks_missing,
             earlier,
             self.known_bad,
+            again,
         )
 
     @property
@@ -263,6 +276,8 @@ class _Measuring:
         self._wanted = wanted
         self._records = records
         self._losses = losses
+        looks_again = wanted.second_look and not (wanted.known_bad or wanted.until_decided)
+        self._again = second_look_here() if looks_again else no_reason
         self._scenarios = self._begun = 0
         self._left = TimeLeft()
 
@@ -275,7 +290,11 @@ class _Measuring:
                 ready.append(plan)
         if self._wanted.by_phase:
             measure_by_phase(
-                ready, self._records, self._console, self._losses, self._wanted.request
+                ready,
+                self._records,
+                self._console,
+                self._losses,
+                partial(self._wanted.request, again=self._again),
             )
             return
         self._scenarios, self._left = len(ready), TimeLeft(len(ready))
@@ -297,7 +316,7 @@ class _Measuring:
         self._print_title(plan, "")
         with progress(self._console, None if budget else self._left) as on_progress:
             request = self._wanted.request(
-                plan, on_progress, self._records.stopped(scenario), budget
+                plan, on_progress, self._records.stopped(scenario), budget, again=self._again
             )
             return run_session(request, partial(self._keep_stopped, scenario), self._print_found)
 
@@ -308,7 +327,10 @@ class _Measuring:
         self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
         self._print_title(plan, " (duet)")
         with progress(self._console, self._left) as on_progress:
-            return run_session(SessionRequest(*plan, home() / "models", on_progress, {Phase.DUET}))
+            duet = {Phase.DUET}
+            return run_session(
+                SessionRequest(*plan, home() / "models", on_progress, duet, again=self._again)
+            )
 
     def _print_title(self, plan: Plan, what: str) -> None:
         scenario, sides = plan
@@ -373,6 +395,7 @@ class _Measuring:
     type=click.FloatRange(0, min_open=True),
     help=f"Time that a scenario may take until it is decided.  [default: {MAX_MINUTES:g}]",
 )
+@takes_second_look
 @click.option(
     "--resume",
     is_flag=True,

@@ -129,6 +129,13 @@ takes_documents = click.option(
 )
 """Gives a verb the argument ``documents``; ``None`` leaves the scenario's count."""
 
+takes_second_look: Final = click.option(
+    "--second-look/--no-second-look",
+    default=True,
+    help="Measure times again, on new engines, before they are called changed.  [default: on]",
+)
+"""Gives a verb the argument ``second_look``."""
+
 BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1}
 """Trials of a side at the most. A broken rule shows in one; times get no verdict from two or from
 three, only from seven."""

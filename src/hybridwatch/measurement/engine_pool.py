@@ -218,6 +218,12 @@ class EnginePool:
         slot.starts = 0
         slot.launch = replace(slot.launch, hash_seed=(slot.launch.hash_seed or 0) + 1)
 
+    def renew(self) -> None:
+        """End every engine and client; the next trials get new ones, with luck of their own."""
+        for side in range(len(self.sides)):
+            self.discard(side)
+            self.client(side).stop()
+
     def _start(self, name: str, slot: _Slot) -> Server:
         if slot.starts >= MAX_STARTS and self.scenario.harm != "death":
             raise EngineError(f"engine {name} was started {slot.starts} times and died again")

@@ -164,7 +164,8 @@ class PhasedRun:
             self._start_ahead(step.next_up)
         if step.clients:
             session.start_clients_ahead()
-        return session.make(step.phases)
+        run = session.make(step.phases)
+        return session.look_again() if step.last else run
 
     def is_over(self, session: int) -> bool:
         """Whether nothing more is made of a session: it is whole, or it has failed."""

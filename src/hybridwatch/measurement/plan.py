@@ -20,7 +20,7 @@ which decides in which order sets go and how full dictionaries lie.
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -114,6 +114,21 @@ def plan_more(phase: Phase, sides: int, done: int, rounds: int) -> tuple[Planned
     """Lay out further rounds of a phase that has so many; they alternate on as in ``plan``."""
     numbers = range(done, done + rounds)
     return tuple(trial for number in numbers for trial in _round(phase, sides, number))
+
+
+def plan_again(
+    made: Mapping[Phase, int], sides: int, warmed: Collection[Phase] = TIMED_PHASES
+) -> tuple[PlannedTrial, ...]:
+    """Lay out as many rounds again of each timed phase, after those made, and warmed up anew."""
+    return tuple(
+        trial
+        for phase in TIMED_PHASES
+        if (rounds := made.get(phase, 0))
+        for trial in (
+            *(_warmups(phase, sides) if phase in warmed and phase is not Phase.DUET else ()),
+            *plan_more(phase, sides, rounds, rounds),
+        )
+    )
 
 
 def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial, ...]]:

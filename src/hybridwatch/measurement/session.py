@@ -29,6 +29,7 @@ from hybridwatch.measurement.plan import (
     list_phases,
     made_at_once,
     one_processor,
+    plan_again,
     plan_block,
     plan_more,
     require_duet,
@@ -143,6 +144,8 @@ class Session:
             run = add_until_decided(
                 run, request.budget, self._pace, self._block, self._report_lasting
             )
+        else:
+            run = self.look_again()
         return replace(run, finished_at=datetime.now(UTC))
 
     def start_ahead(self) -> None:
@@ -181,6 +184,24 @@ class Session:
         self._run = replace(run, finished_at=datetime.now(UTC))
         return self._run
 
+    def look_again(self) -> Run:
+        """Make the timed trials of a whole run again if there is a reason, on new engines.
+
+        Trials of one engine share the luck of its start, so more of them would say the same.
+        """
+        run, sides = self.begin(), len(self.request.sides)
+        reason = self.request.again(run) if sides > 1 and self.request.budget is None else ""
+        if not reason:
+            return run
+        planned = plan_again(count_rounds(run), sides, self.request.warmed)
+        self._total = self._done + len(planned)
+        self._report_lasting(f"{reason}: measuring again, on new engines")
+        self._pool.renew()
+        self._run = replace(run, second_look=len(run.trials))
+        run = self._add(self._run, planned)
+        self._run = replace(run, finished_at=datetime.now(UTC))
+        return self._run
+
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
         for group in made_at_once(planned):
@@ -202,10 +223,14 @@ class Session:
         """Give up what is not measured yet, and return the run, which does not read as whole.
 
         A phase that lacks trials has a failed one for each side, as it has when an engine fails.
+        Of a run that is measured again its first trials are kept, which are whole.
+
         Returns ``None`` for a run without a whole round of any phase.
         """
         if self._run is None:
             return None
+        if (again := self._run.second_look) is not None:
+            return replace(self._run, trials=self._run.trials[:again], second_look=None)
         made = count_rounds(self._run)
         if not any(made.values()):
             return None

@@ -41,6 +41,15 @@ Missing = Callable[[Run], int]
 """Counts the rounds of timed trials that a run needs beyond the planned ones."""
 
 
+Reason = Callable[[Run], str]
+"""Says in a line why the timed trials of a whole run are to be made again; empty if not."""
+
+
+def no_reason(_: Run) -> str:
+    """Measure nothing again."""
+    return ""
+
+
 def none_missing(_: Run) -> int:
     """Add no rounds to those of the scenario, also on a noisy machine."""
     return 0
@@ -57,6 +66,8 @@ class SessionRequest:
         missing: Called once the planned performance trials are made; without a budget. It may look
         at the machine, never at the results: rounds that go on until a number is as wished
         prove nothing.
+        again: Called once a run of two sides is whole; without a budget. It may look at the
+            results: both looks must then say the same (``analysis/second_look.py``).
         earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """
@@ -71,6 +82,7 @@ class SessionRequest:
     missing: Missing = none_missing
     earlier: Run | None = None
     known_bad: bool = False
+    again: Reason = no_reason
 
     @property
     def planned(self) -> tuple[PlannedTrial, ...]:

@@ -343,6 +343,7 @@ class Run(RecordPart):
         builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
             an A/A run.
         looks: Set when trials were added until the run was decided.
+        second_look: Index of the first trial that was made again, on new engines, if any was.
         source: Set when another tool measured and its file was ingested. ``harness`` then is
             that tool.
         known_bad: Whether it was measured as a known-bad control, ``run --known-bad``, so that its
@@ -363,10 +364,18 @@ class Run(RecordPart):
     builds: Annotated[tuple[EngineBuild, ...], Field(min_length=1, max_length=2)]
     trials: Annotated[tuple[Trial, ...], Field(max_length=MOST_TRIALS, fail_fast=True)]
     looks: IfKnown[InterimAnalyses] = None
+    second_look: IfKnown[Count] = None
     source: IfKnown[Source] = None
     known_bad: IfKnown[bool] = None
     expected: IfKnown[Expected] = None
     sha256: IfKnown[Digest] = field(default=None, compare=False)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        again = self.second_look
+        if again and (again >= len(self.trials) or len(self.builds) < 2 or self.looks):
+            raise ValueError("expected second_look to be a trial of two builds, without looks")
+        return self
 
     @property
     def has_own_load(self) -> bool:

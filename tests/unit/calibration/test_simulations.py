@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hybridwatch.analysis.calibration.figure import share
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
+from hybridwatch.analysis.second_look import find_reason
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
 from hybridwatch.records.store import write_run
-from hybridwatch_lab.calibration import reports, run_worlds
+from hybridwatch_lab.calibration import nights, reports, run_worlds
 from hybridwatch_lab.calibration.families import correlations_in
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
@@ -123,3 +125,37 @@ def test_page_says_how_it_was_made_and_is_the_same_again():
     assert "sweeps --seed 7 --reports 1 --write" in text
     assert text.count("\n| ") == 1 + 3 * len(CHANGES)
     assert page(7, 1, lambda _line: None) == text
+
+
+@pytest.mark.parametrize("blocks", [7, 10])
+@pytest.mark.parametrize("slower", [1.0, nights.SLOWER])
+def test_nights_are_judged_as_whole_reports_are(blocks, slower) -> None:
+    seen = set()
+    for seed in range(8):
+        world = nights.World(blocks, 0.01, slower)
+        made = nights.make_report(np.random.default_rng(seed), world)
+        rng = np.random.default_rng(seed)
+        looks = [world.drawn(rng)]
+        first = rates_run(looks[0], SimulatedSession(blocks))
+        assert bool(find_reason(first)) is made.again
+        if made.again:
+            looks.append(world.drawn(rng))
+        sides = [np.hstack([look[side] for look in looks]) for side in (0, 1)]
+        run = rates_run(sides, SimulatedSession(blocks * len(looks)))
+        report = build_report(replace(run, second_look=2 * blocks if made.again else None))
+        reds = [one.verdict is Verdict.REGRESSION for one in report.comparisons]
+        assert list(made.twice if made.again else made.once) == reds
+        seen.add(made.again)
+    assert len(seen) == 2 or slower > 1
+
+
+def test_a_second_look_keeps_the_promise_of_nights_and_one_look_does_not() -> None:
+    rng, world = np.random.default_rng(1), nights.World(7, 0.0)
+    made = [nights.make_report(rng, world) for _ in range(nights.NIGHTS * nights.SCENARIOS)]
+    once = nights.rates_of([any(one.once) for one in made])
+    twice = nights.rates_of([any(one.twice) for one in made])
+    assert once.night > 0.1
+    assert share("red", "red nights", once.nights, nights.BOUND).refuted
+    assert twice.night <= 1 / nights.NIGHTS
+    either = [any(one.once) or any(one.twice) for one in made]
+    assert share("red", "red nights", nights.rates_of(either).nights, nights.BOUND).refuted

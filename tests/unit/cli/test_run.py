@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,16 @@ from hybridwatch.errors import BuildError, EngineError, MeasurementError, Scenar
 from hybridwatch.measurement import machine_state, session
 from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult
-from hybridwatch.records.run import InterimAnalyses, Phase, Run, Sample
+from hybridwatch.records.run import InterimAnalyses, Phase, Run, Sample, Trial
 from hybridwatch.records.store import list_records, list_verdicts, read_run
-from tests.broken_engines import TIMED, BadMachine, ControlBench, Machine, MadeUpBench
+from tests.broken_engines import (
+    TIMED,
+    BadMachine,
+    ControlBench,
+    Machine,
+    MadeUpBench,
+    UnluckyMachine,
+)
 from tests.checkout import make_checkout
 from tests.pretended_nvml import GIB, Card, pretend
 
@@ -464,3 +472,96 @@ def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_reported(cal
     assert result.exit_code == 2
     assert "expected 1 to 64 letters" in result.output
     assert "found 'two words'" in result.output
+
+
+def timed_in(trials: list[Trial]) -> Counter[tuple[Phase, int, bool]]:
+    return Counter((one.phase, one.side, one.warmup) for one in trials if one.phase in TIMED)
+
+
+@pytest.mark.parametrize("staged", [(), ("--by-phase",)])
+def test_what_got_slower_is_measured_again_as_often_in_the_same_record(call, checkout, staged):
+    result = call(Machine(slower=0.1), *TWO, *staged)
+    assert result.exit_code == 0, result.output
+    run = record_of(checkout)
+    again = run.second_look
+    assert again is not None
+    first = [one for one in run.trials if one.index < again]
+    second = [one for one in run.trials if one.index >= again]
+    assert {one.phase for one in second} == set(TIMED)
+    assert timed_in(second) == timed_in(first)
+    assert of_metric(run, "tpot") == "regression"
+    assert bool(staged) != ("(worse): measuring again, on new engines" in result.output)
+
+
+def test_the_luck_of_a_start_is_not_called_a_change(call, checkout):
+    """A second look at the engines of the first would say the same again: they live on."""
+    result = call(UnluckyMachine(), *TWO)
+    assert result.exit_code == 0, result.output
+    report = build_report(record_of(checkout))
+    timed = [one for one in report.comparisons if one.metric.id == "tpot"]
+    assert [one.verdict.value for one in timed] == ["inconclusive"]
+    assert any("did not (" in doubt for doubt in timed[0].doubts)
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        (Machine(), TWO),
+        (Machine(slower=0.1), (*TWO, "--no-second-look")),
+        (Machine(slower=0.1), (*TWO, "--until-decided")),
+        (Machine(slower=0.1), TWO[:2]),
+        (BadMachine(), TWO),
+    ],
+    ids=["nothing changed", "turned off", "until decided", "one build", "a contract is broken"],
+)
+def test_nothing_is_measured_again_without_a_reason(call, checkout, machine, words):
+    call(machine, *words)
+    assert record_of(checkout).second_look is None
+
+
+def test_a_known_bad_control_is_not_measured_again(call, checkout, monkeypatch):
+    monkeypatch.setattr(session, "EnginePool", ControlBench)
+    monkeypatch.setattr(verb.RunOptions, "by_phase", False)
+    monkeypatch.setattr(verb, "healthy_label", lambda *_: "tiny-1.0")
+    bad = "tiny-1.0~padded-rows-prefilling"
+    monkeypatch.setattr(verb, "known_bad_label", lambda *_: bad)
+    call(Machine(slower=0.1), "--known-bad", "--thorough", "--build", "tiny-1.0")
+    assert record_of(checkout).second_look is None
+
+
+class MachineStoppedLate(Machine):
+    """Is stopped in the second look."""
+
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        pool: Any = trial.pool
+        if pool.starts > 1 and phase is Phase.HOST_SYNC:
+            raise KeyboardInterrupt
+        return super().measure(phase, trial)
+
+
+@pytest.mark.parametrize("staged", [(), ("--by-phase",)])
+def test_a_run_stopped_in_its_second_look_keeps_the_first_which_is_whole(call, checkout, staged):
+    stopped = call(MachineStoppedLate(slower=0.1), *TWO, *staged)
+    assert stopped.exit_code == 130, stopped.output
+    run = record_of(checkout)
+    assert run.second_look is None
+    assert not list(run.failed(0))
+    assert of_metric(run, "tpot") == "regression", "judged as ever"
+    machine = Machine()
+    resumed = call(machine, *TWO, *staged, "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    assert machine.order == []
+
+
+def of_metric(run: Run, metric: str) -> str:
+    return next(c.verdict.value for c in build_report(run).comparisons if c.metric.id == metric)
+
+
+def test_a_policy_that_is_wrong_is_told_before_anything_is_measured(call, checkout, monkeypatch):
+    monkeypatch.chdir(checkout)
+    (checkout / "ci").mkdir(exist_ok=True)
+    (checkout / "ci" / "gate.toml").write_text("[[rule]]\nmetric = 'tpot'\n")
+    machine = Machine(slower=0.1)
+    result = call(machine, *TWO)
+    assert result.exit_code
+    assert machine.order == []

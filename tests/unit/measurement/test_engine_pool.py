@@ -372,3 +372,24 @@ def test_what_comes_from_the_hub_is_fetched_once_for_each_build(monkeypatch, tmp
 
 def test_builds_for_gpus_are_builds_for_gpus():
     assert named_build("cuda-0.23.0", ROOT).accelerator == "cuda"
+
+
+def test_renewed_engines_and_clients_are_other_processes(scenario, tmp_path, monkeypatch):
+    """Each with another memory layout, and hashes of its own: what is measured again is new."""
+    monkeypatch.setattr(module, "start_server", lambda *words: ComingServer(*words, wait=False))
+    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
+    monkeypatch.setattr(module, "EngineControl", lambda _: control)
+    sides = (parse_label("cpu-0.27.1"), parse_label("cpu-0.28.0"))
+    with EnginePool(scenario, sides, home() / "models", tmp_path, lambda _: None) as pool:
+        stopped = []
+        for side in (0, 1):
+            client = pool.client(side)
+            monkeypatch.setattr(client, "stop", lambda client=client: stopped.append(client))
+        first: list[Any] = [pool.engine(side).server for side in (0, 1)]
+        pool.renew()
+        assert all(one.ended for one in first)
+        assert stopped == [pool.client(0), pool.client(1)]
+        second = [pool.engine(side).server for side in (0, 1)]
+        assert not {id(one) for one in first} & {id(one) for one in second}
+        seeds = [slot.launch.hash_seed for slot in pool._slots.values()]
+        assert seeds == [None, None], "Python draws anew at each start"

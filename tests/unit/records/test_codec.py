@@ -113,11 +113,12 @@ def in_order(many: list[Trial]) -> tuple[Trial, ...]:
 
 
 runs = st.builds(
-    lambda many, started, revision, looked, testbed: replace(
+    lambda many, started, revision, looked, again, testbed: replace(
         SMALL,
         testbed=testbed,
         trials=in_order(many),
         looks=looked,
+        second_look=again if looked is None and (again or 0) < len(many) else None,
         started_at=started,
         harness=replace(SMALL.harness, revision=revision),
     ),
@@ -125,6 +126,7 @@ runs = st.builds(
     times,
     st.none() | texts,
     st.none() | looks,
+    st.none() | st.integers(1, 3),
     st.sampled_from([SMALL.testbed, OF_A_GPU]),
 )
 
@@ -259,6 +261,23 @@ def test_what_a_run_does_not_have_leaves_no_key() -> None:
     seen = replace(SMALL.trials[0], surroundings=MachineState(0.01, 0.01))
     (trial,) = json.loads(encode(replace(SMALL, trials=(seen,))).record)["trials"]
     assert "gpus" not in trial["surroundings"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"second_look": len(SMALL.trials)},
+        {"second_look": 0},
+        {"second_look": 1, "builds": SMALL.builds[:1]},
+        {"second_look": 1, "looks": InterimAnalyses((7,), (7,))},
+    ],
+    ids=["no such trial", "nothing before it", "one build", "until decided"],
+)
+def test_a_second_look_that_cannot_have_been_is_never_written(change: Any) -> None:
+    assert b'"second_look": 1' in encode(replace(SMALL, second_look=1)).record
+    assert b"second_look" not in encode(SMALL).record
+    with pytest.raises(RecordError, match="second_look"):
+        encode(replace(SMALL, **change))
 
 
 @pytest.mark.parametrize(

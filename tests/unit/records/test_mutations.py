@@ -40,6 +40,7 @@ BASES: Final = (
         ),
     ),
     run(replace(REGRESSED, documents=8, performance_trials=3)),
+    replace(SMALL, second_look=2),
 )
 
 HOSTILE_TEXTS: Final = (

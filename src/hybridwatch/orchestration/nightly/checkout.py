@@ -6,6 +6,7 @@ As with scenarios, a wrong policy is reported in full: every wrong key, one line
 import tomllib
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
@@ -14,10 +15,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
+from hybridwatch.analysis.second_look import find_reason
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, PolicyError, ScenarioError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.metrics import FAMILIES, list_metrics
+from hybridwatch.records.run import Run
 from hybridwatch.scenarios.load import Survey, survey
 from hybridwatch.scenarios.validation import refusing_toml
 from hybridwatch.system.home import home_or_shipped, is_extending, layers
@@ -129,6 +132,11 @@ def policy_here() -> Policy:
     folder = home_or_shipped()
     file = find_policy(folder) if is_extending(folder) else DEFAULT
     return load_policy(file) if file.is_file() else STRICT
+
+
+def second_look_here() -> Callable[[Run], str]:
+    """Give what says that a run is measured again, also by the policy where we are."""
+    return partial(find_reason, policies=(STRICT, policy_here()))
 
 
 def find_policy(folder: Path) -> Path:

@@ -30,6 +30,7 @@ from hybridwatch.orchestration.nightly.suite import (
     CONSOLE_VARIABLE,
     LINE_VARIABLE,
     RECEIPT_VARIABLE,
+    UNTIL_VARIABLE,
 )
 from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store import read_run
@@ -68,6 +69,7 @@ class NightPlan:
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
         line: The line of builds of what is watched, if it is stated.
+        second_look: Whether times that changed are measured again, if there is time.
     """
 
     scenarios: Sequence[str]
@@ -81,6 +83,7 @@ class NightPlan:
     folder: Path
     seconds: float
     line: str | None = None
+    second_look: bool = True
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
@@ -160,7 +163,7 @@ class _Night:
         hours = f"the night has {self.plan.seconds / 3600:g} hours"
         if left <= 0:
             return f"not started before the time was up; {hours}"
-        status = self._asv(self._run_arguments(scenario), self._variables(scenario), left)
+        status = self._asv(self._run_arguments(scenario), self._variables(scenario, left), left)
         if status is None:
             return f"not finished when the time was up; {hours}"
         if not self._receipt(scenario).is_file():
@@ -178,11 +181,12 @@ class _Night:
             *("--bench", rf"^{re.escape(module)}\."),
         ]
 
-    def _variables(self, scenario: str) -> dict[str, str]:
+    def _variables(self, scenario: str, left: float) -> dict[str, str]:
         return {
             BUILD_VARIABLE: self.plan.build,
             BASELINE_VARIABLE: self.plan.baseline,
             **({LINE_VARIABLE: self.plan.line} if self.plan.line else {}),
+            UNTIL_VARIABLE: str(time.time() + left if self.plan.second_look else 0.0),
             RESULTS_VARIABLE: str(self.plan.results.resolve()),
             RECEIPT_VARIABLE: str(self._receipt(scenario)),
             CONSOLE_VARIABLE: f"/proc/{os.getpid()}/fd/1",

@@ -14,12 +14,15 @@ one, measured in turn with it, for the verdict; ``HYBRIDWATCH_RESULTS`` the fold
 record; ``HYBRIDWATCH_RECEIPT`` a file that gets the record's path. Where the receipt is there
 already, its record is handed out and nothing is measured. ``HYBRIDWATCH_CONSOLE`` names where a
 person looks on: asv keeps what a session says to itself until it has ended.
+``HYBRIDWATCH_UNTIL`` is the time, in seconds of the clock, by which times that changed must have
+been measured again; 0 measures nothing again.
 """
 
 import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +53,7 @@ from hybridwatch.formats.write.asv_benchmarks import (
 from hybridwatch.measurement.session import run_session
 from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.measurement.testbed import make_ready
+from hybridwatch.orchestration.nightly.checkout import second_look_here
 from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import check_writable, read_run, results_folder, write_run
@@ -63,6 +67,7 @@ BASELINE_VARIABLE: Final = "HYBRIDWATCH_BASELINE"
 LINE_VARIABLE: Final = "HYBRIDWATCH_LINE"
 CONSOLE_VARIABLE: Final = "HYBRIDWATCH_CONSOLE"
 RECEIPT_VARIABLE: Final = "HYBRIDWATCH_RECEIPT"
+UNTIL_VARIABLE: Final = "HYBRIDWATCH_UNTIL"
 Values = Mapping[str, FoundBenchmarks]
 """By the name of a benchmark."""
 
@@ -149,7 +154,12 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     sides = on_line(_sides(scenario), stated_line())
     make_ready(scenario, sides, home() / "models")
     request = SessionRequest(
-        enough_trials(scenario), sides, home() / "models", _print_progress, missing=blocks_missing
+        enough_trials(scenario),
+        sides,
+        home() / "models",
+        _print_progress,
+        missing=blocks_missing,
+        again=_second_look(time.time()),
     )
     run = run_session(request)
     record = write_run(results, run).resolve()
@@ -158,6 +168,18 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
         whole.write_text(str(record), encoding="utf-8")
         whole.replace(receipt)
     return run
+
+
+def _second_look(begun: float) -> Callable[[Run], str]:
+    """Measure again only if as much time as was taken so far is left: a first look is not lost."""
+    until = min(begun + _SESSION_S, float(os.environ.get(UNTIL_VARIABLE) or "inf"))
+    find_reason = second_look_here()
+
+    def find_reason_in_time(run: Run) -> str:
+        now = time.time()
+        return find_reason(run) if 2 * now - begun <= until else ""
+
+    return find_reason_in_time
 
 
 def enough_trials(scenario: Scenario) -> Scenario:

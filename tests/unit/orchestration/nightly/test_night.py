@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import date
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.connection import DATABASE_FILE
+from hybridwatch.orchestration.nightly import night
 from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.orchestration.nightly.night import GATE, LOG, NIGHTS, REPORT, NightPlan, tonight
+from hybridwatch.orchestration.nightly.suite import UNTIL_VARIABLE
 from hybridwatch.records.store import list_records, list_verdicts
 from tests.waiting import has_ended, wait_until
 
@@ -46,7 +49,7 @@ class Measuring(GuardedProcess):
         return super().wait(0.0)
 
 night.GuardedProcess = Measuring
-night.time = SimpleNamespace(monotonic=lambda: now)
+night.time = SimpleNamespace(monotonic=lambda: now, time=lambda: now)
 POLICY = Policy((Rule("*", margin=0.04),))
 plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1",
             "a" * 40, Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"),
@@ -230,3 +233,15 @@ def test_builds_and_commits_have_nights_of_their_own(tmp_path):
     names = {named("a", "1" * 40), named("b", "1" * 40), named("a", "2" * 40)}
     assert len(names) == 3
     assert names == {"2026-03-01-a-11111111", "2026-03-01-b-11111111", "2026-03-01-a-22222222"}
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_session_knows_until_when_it_may_measure_again(tmp_path, wanted):
+    plan = night.NightPlan(
+        ["smoke/padded"], "one", "one", "c" * 40, tmp_path, STRICT, ["asv"], tmp_path / "asv.json",
+        tmp_path, 600.0, second_look=wanted,
+    )  # fmt: skip
+    held = night._Night(plan, tmp_path, 0.0, print)
+    before = time.time()
+    until = float(held._variables("smoke/padded", 600.0)[UNTIL_VARIABLE])
+    assert (before + 600 <= until <= time.time() + 600) if wanted else until == 0

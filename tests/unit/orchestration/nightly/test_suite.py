@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import asv.benchmark
 import pytest
@@ -30,11 +31,13 @@ from hybridwatch.formats.write.asv_benchmarks import (
     tracked,
 )
 from hybridwatch.metrics import Direction, Kind, Unit, find_metric
+from hybridwatch.orchestration.nightly import suite
 from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
     RECEIPT_VARIABLE,
     STATS_MARK,
+    UNTIL_VARIABLE,
     can_run,
     enough_trials,
     list_values,
@@ -44,7 +47,7 @@ from hybridwatch.orchestration.nightly.suite import suites as suites_of
 from hybridwatch.records.store import write_run
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import find, load_scenario
-from tests.builders import SCENARIO, STARTED, a_run, noisy
+from tests.builders import SCENARIO, STARTED, a_comparison, a_run, noisy
 
 ROOT = Path(__file__).parents[4]
 SCENARIOS = find(ROOT / "scenarios", ())
@@ -323,3 +326,28 @@ def test_asv_loads_its_configurations(path):
     )
     for command in (*(config.build_command or ()), *(config.install_command or ())):
         assert command.format(**variables)
+
+
+@pytest.mark.parametrize(
+    ("until", "taken", "again"),
+    [
+        (None, 60, True),
+        (1000, 400, True),
+        (1000, 600, False),
+        (0, 60, False),
+        (None, 3 * 3600, False),
+    ],
+    ids=["no night around it", "time enough", "too little time", "turned off", "asv would end it"],
+)
+def test_times_are_measured_again_only_if_the_night_has_as_much_time(
+    monkeypatch, until, taken, again
+):
+    """A record is written at the end: a second look that is cut off would lose the first."""
+    clock = 1e9
+    monkeypatch.delenv(UNTIL_VARIABLE, raising=False)
+    if until is not None:
+        monkeypatch.setenv(UNTIL_VARIABLE, str(clock + until if until else 0.0))
+    monkeypatch.setattr(suite, "time", SimpleNamespace(time=lambda: clock + taken))
+    reason = suite._second_look(clock)
+    slower = a_comparison({"tpot": noisy(1.0, 10, 0.01)}, {"tpot": noisy(1.1, 10, 0.01, 2)})
+    assert bool(reason(slower)) is again
