@@ -28,7 +28,10 @@ python = "3.11"
 torch = "torch==2.11.0,!=2.11.0+cpu"
 lock = "locks/cuda.txt"
 """
-LOCK = "vllm==1.0\nhuge==1.0\nonly_of_huge==1.0\ntorch==2.11.0,!=2.11.0+cpu\nneeded==1.0\nshared==2.0\njit==1.0\nthere==1.0\n"
+LOCK = (
+    "vllm==1.0\nhuge==1.0\nonly_of_huge==1.0\ntorch==2.11.0,!=2.11.0+cpu\nneeded==1.0\n"
+    "shared==2.0\njit==1.0\nthere==1.0\n"
+)
 PROJECT = """\
 [project]
 name = "hybridwatch"
