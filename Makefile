@@ -74,7 +74,7 @@ axe: $(AXE) ## Make sure that axe is there, which says whether everybody can rea
 
 contract: $(CONTRACT) ## Make sure that GitHub's API description and its proxy are there for the bot's tests.
 
-lock: $(READY) ## Resolve pyproject.toml and the lab's anew into locks/harness.txt, fleet.txt and comment.txt.
+lock: $(LAB) ## Resolve pyproject.toml and the lab's anew into locks/harness.txt, fleet.txt and comment.txt.
 	$(BIN)/python locks/refresh.py
 
 screenshots: $(LAB) browser ## Take the pictures in README and docs anew.
@@ -99,7 +99,7 @@ $(AXE): # Pinned by tests/dashboard/package-lock.json; npm starts anew whenever 
 $(LOCKED): # The harness's environment, made anew whenever the lock or the checkout's place changes.
 	@$(PYTHON) -c 'import sys; sys.exit("hybridwatch needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
-	@$(PYTHON) -m venv --clear .venv && $(PIP) -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
+	@$(PYTHON) -m venv --clear .venv && $(PIP) --require-hashes -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
 	@touch $@
 
 $(LAB): $(READY)
@@ -107,7 +107,7 @@ $(LAB): $(READY)
 
 $(FLEET): $(READY)
 	@echo "Ray, about 80 MB"
-	@$(PIP) --quiet -r locks/fleet.txt && touch $@
+	@$(PIP) --quiet --require-hashes -r locks/fleet.txt && touch $@
 
 $(READY): $(LOCKED)
 	@echo "[2/2] hybridwatch itself"

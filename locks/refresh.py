@@ -3,14 +3,17 @@
 Reads the dependencies, all extras but ``fleet``, and the dependency group ``dev`` of
 ``pyproject.toml``, and the dependencies of ``lab/pyproject.toml``, lets pip resolve them without
 installing anything, and adds the build backend, so that the project itself can be installed from
-the lock alone. Standard library only.
+the lock alone. Each version gets the hashes of its files (``hybridwatch_lab.releases.hashes``).
 
 ``locks/comment.txt`` is the part of it that the job with the right to write on GitHub installs:
-what the bot needs, each file by its hash. ``refresh.py comment`` writes only that, from the
-versions that ``locks/harness.txt`` has.
+what the bot needs. ``refresh.py comment`` writes only that, from the versions that
+``locks/harness.txt`` has.
 
 ``locks/fleet.txt`` is what the extra ``fleet`` needs beyond ``locks/harness.txt``, at whose
 versions everything else stays. ``refresh.py fleet`` writes only that.
+
+``refresh.py hashes`` leaves all versions, those of engines too, and asks for the hashes anew: files
+may have been added to a version, for a newer Python.
 """
 
 import json
@@ -19,23 +22,29 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from hybridwatch.engines.install import requirements_alone
+from hybridwatch_lab.releases.hashes import add_hashes
+from hybridwatch_lab.releases.locks import FOLDER
+from hybridwatch_lab.releases.published import list_files
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "locks" / "harness.txt"
 
 HEADER = """\
 # Everything in the harness's environment, hybridwatch itself left out. Written by `make lock`.
-# Installed by the Makefile: pip install --no-deps -r locks/harness.txt
+# Installed by the Makefile: pip install --no-deps --require-hashes -r locks/harness.txt
 #                            pip install --no-deps --no-build-isolation -e .
 """
 
 COMMENT = ROOT / "locks" / "comment.txt"
 
 COMMENT_HEADER = """\
-# What the job that comments on GitHub installs, at the versions of harness.txt, each file by its
-# hash. Written by `make lock`. Installed by `make bot`, which takes wheels only:
+# What the job that comments on GitHub installs, at the versions of harness.txt.
+# Written by `make lock`. Installed by `make bot`, which takes wheels only:
 #   pip install --no-deps --require-hashes --only-binary :all: -r locks/comment.txt
 """
 
@@ -45,13 +54,11 @@ FLEET_EXTRA = "fleet"
 
 FLEET_HEADER = """\
 # What the extra fleet needs beyond harness.txt. Written by `make lock`. Installed by `make fleet`:
-#   pip install --no-deps -r locks/fleet.txt
+#   pip install --no-deps --require-hashes -r locks/fleet.txt
 """
 
-PYTHONS = ("3.11", "3.12", "3.13")
-"""A runner's Python is whichever its image has."""
-
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
+ask = cache(list_files)
+"""Locks have much in common."""
 
 
 def requirements() -> list[str]:
@@ -107,44 +114,50 @@ def in_order(lines: Iterable[str]) -> list[str]:
     return sorted(lines, key=lambda line: line.lower().replace("_", "-"))
 
 
-def hashed(wanted: list[str]) -> list[str]:
-    """Return requirements with the hashes of the wheels for every Python and platform above."""
-    hashes: dict[str, set[str]] = {}
-    for python in PYTHONS:
-        for platform in PLATFORMS:
-            options = ["--only-binary", ":all:", "--python-version", python, "--target", "nowhere"]
-            options += ["--platform", platform, "--platform", platform.replace("2_28", "2_17")]
-            for item in resolve(wanted, *options, "--constraint", str(LOCK)):
-                archive = item["download_info"]["archive_info"]
-                hashes.setdefault(pin(item), set()).add(archive["hashes"]["sha256"])
-    return [
-        " \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in sorted(hashes[line]))])
-        for line in in_order(hashes)
-    ]
+def resolve_as_locked(wanted: list[str]) -> list[str]:
+    """Return what requirements need, with all that is in ``harness.txt`` at its version."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        # Of a constraint with hashes pip takes that everything else needs hashes, too.
+        file.write(requirements_alone(LOCK.read_text(encoding="utf-8")))
+        file.flush()
+        return in_order(map(pin, resolve(wanted, "--constraint", file.name)))
 
 
 def beyond_the_lock(wanted: list[str]) -> list[str]:
-    """Return what requirements need beyond ``harness.txt``, with all in that at its version."""
-    locked = set(LOCK.read_text(encoding="utf-8").splitlines())
-    found = in_order(map(pin, resolve(wanted, "--constraint", str(LOCK))))
-    return [line for line in found if line not in locked]
+    """Return what requirements need beyond ``harness.txt``."""
+    locked = set(requirements_alone(LOCK.read_text(encoding="utf-8")).splitlines())
+    return [line for line in resolve_as_locked(wanted) if line not in locked]
 
 
 def write(lock: Path, header: str, lines: list[str]) -> None:
-    """Write one lock, and say so."""
-    lock.write_text(header + "\n".join(lines) + "\n", encoding="utf-8")
+    """Write one lock with its hashes, and say so."""
+    lock.write_text(add_hashes(header + "\n".join(lines) + "\n", ask=ask), encoding="utf-8")
     sys.stdout.write(f"{lock.relative_to(ROOT)}: {len(lines)} requirements\n")
+
+
+def hash_anew() -> None:
+    """Write all locks at their versions with the hashes that the index says now."""
+    engines = sorted((ROOT / FOLDER).glob("*.txt"))
+    for lock in (LOCK, FLEET, COMMENT, *engines):
+        accelerator = lock.stem.partition("-")[0] if lock in engines else ""
+        old = lock.read_text(encoding="utf-8")
+        new = add_hashes(old, accelerator, ask)
+        lock.write_text(new, encoding="utf-8")
+        told = "as it was" if new == old else "other hashes"
+        sys.stdout.write(f"{lock.relative_to(ROOT)}: {told}\n")
 
 
 def main() -> None:
     """Write all locks, or only the one that is named."""
     named = sys.argv[1:]
+    if named == ["hashes"]:
+        hash_anew()
     if not named:
         write(LOCK, HEADER, in_order(map(pin, resolve(requirements()))))
     if named in ([], ["fleet"]):
         write(FLEET, FLEET_HEADER, beyond_the_lock(needed_for_a_fleet()))
     if named in ([], ["comment"]):
-        write(COMMENT, COMMENT_HEADER, hashed(needed_to_comment()))
+        write(COMMENT, COMMENT_HEADER, resolve_as_locked(needed_to_comment()))
 
 
 if __name__ == "__main__":

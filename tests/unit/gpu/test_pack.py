@@ -1,6 +1,7 @@
 """A pack of made-up wheels: made here, put together where there is no network."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch_lab.gpu.pack.pack import read_left_out
 from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, read_machine, resolve
-from tests.wheels import a_wheel
+from tests.wheels import a_wheel, hashed
 
 BUILDS = """\
 [builds."cuda-1.0"]
@@ -27,7 +28,10 @@ python = "3.11"
 torch = "torch==2.11.0,!=2.11.0+cpu"
 lock = "locks/cuda.txt"
 """
-LOCK = "vllm==1.0\ntorch==2.11.0,!=2.11.0+cpu\nneeded==1.0\nshared==2.0\njit==1.0\nthere==1.0\n"
+LOCK = (
+    "vllm==1.0\nhuge==1.0\nonly_of_huge==1.0\ntorch==2.11.0,!=2.11.0+cpu\nneeded==1.0\n"
+    "shared==2.0\njit==1.0\nthere==1.0\n"
+)
 PROJECT = """\
 [project]
 name = "hybridwatch"
@@ -102,7 +106,7 @@ def index(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch) -> Path:
+def checkout(tmp_path, index, monkeypatch) -> Path:
     root: Path = tmp_path / "checkout"
     (root / "engine" / "locks").mkdir(parents=True)
     (root / "locks").mkdir()
@@ -111,8 +115,8 @@ def checkout(tmp_path, monkeypatch) -> Path:
     (root / "engine" / "builds.toml").write_text(BUILDS)
     (root / "engine" / "pack.toml").write_text(PACK)
     (root / "engine" / "pyproject.toml").write_text(PLUGIN)
-    (root / "engine" / "locks" / "cuda.txt").write_text(LOCK)
-    (root / "locks" / "harness.txt").write_text("small==1.0\n")
+    (root / "engine" / "locks" / "cuda.txt").write_text(hashed(LOCK, index))
+    (root / "locks" / "harness.txt").write_text(hashed("small==1.0\n", index))
     (root / "pyproject.toml").write_text(PROJECT)
     monkeypatch.setenv(HOME_VARIABLE, str(root))
     return root
@@ -404,6 +408,25 @@ def test_requirements_that_contradict_each_other_are_named(pack, checkout) -> No
     assert "constraint) needed==9" in answer.output
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (r"(needed==1\.0 .*\n +--hash=sha256:)\w{4}", r"\g<1>0000", "DO NOT MATCH THE HASHES"),
+        (r"(needed==1\.0) .*\n.*", r"\1", "Hashes are required in --require-hashes mode"),
+    ],
+)
+def test_a_wheel_with_another_hash_or_none_is_not_packed(
+    pack, carried, checkout, old, new, told
+) -> None:
+    lock = checkout / "engine" / "locks" / "cuda.txt"
+    lock.write_text(re.sub(old, new, lock.read_text()))
+    answer = pack(anew=True)
+    assert answer.exit_code == 2
+    assert told in answer.output
+    assert "    needed==1.0 " in answer.output
+    assert not carried.exists()
+
+
 def test_a_build_for_cpus_is_refused(pack, checkout) -> None:
     text = BUILDS.replace('accelerator = "cuda"', 'accelerator = "cpu"')
     (checkout / "engine" / "builds.toml").write_text(text)
@@ -444,7 +467,7 @@ def test_our_builds_resolve_for_a_machine_with_torch_alone(tmp_path) -> None:
         ResolveQuestion(
             requirements=[f"{build.distribution}=={build.release}"],
             machine=read_machine(path),
-            lock=lock_lines(build.lock_file.read_text().splitlines()),
+            lock=lock_lines(build.lock_file.read_text()),
             left_out=left_out.packages,
             as_it_is=left_out.as_it_is,
             python=Path(sys.executable),

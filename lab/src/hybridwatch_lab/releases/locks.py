@@ -17,6 +17,7 @@ from hybridwatch.engines import pip
 from hybridwatch.engines.pip import BIG_DOWNLOAD
 from hybridwatch.errors import BuildError
 from hybridwatch.system.python_command import python_command
+from hybridwatch_lab.releases.hashes import add_hashes
 from hybridwatch_lab.releases.published import published
 
 FOLDER: Final = Path("engine") / "locks"
@@ -231,19 +232,20 @@ def gaps(found: Sequence[Mapping[str, Any]], python: str) -> Iterator[str]:
 
 
 def make_lock(accelerator: str, release: str, heard: Heard = unheard) -> str:
-    """Resolve what a release needs.
+    """Resolve what a release needs, and hash it.
 
     Raises:
-        BuildError: pip cannot; or for CUDA the index does not say when the release came out.
+        BuildError: pip cannot; the index does not say a hash, or for CUDA when the release came
+            out.
     """
     if accelerator == "cpu":
-        return cpu_lock(release, heard)
+        return add_hashes(cpu_lock(release, heard), accelerator)
     day = next((one.day_after for one in published(accelerator) if one.release == release), None)
     if day is None:
         raise BuildError(
             f"vllm {release}: expected an index that says when it came out (PEP 700), found none"
         )
-    return cuda_lock(release, day, heard)
+    return add_hashes(cuda_lock(release, day, heard), accelerator)
 
 
 _MINUTE: Final = 60.0

@@ -1,4 +1,4 @@
-"""Which releases of vLLM an index of packages has, and since when."""
+"""Which files an index of packages has, which releases of vLLM, and since when."""
 
 import os
 import re
@@ -41,10 +41,8 @@ def published(accelerator: str) -> list[Published]:
 
     Pre-releases and withdrawn ones are left out.
     """
-    index = os.environ.get(INDEX_VARIABLE) or _PUBLIC
-    page = f"{index.rstrip('/')}/{DISTRIBUTIONS[accelerator]}/"
     found: dict[Version, list[date | None]] = {}
-    for file in _files(page):
+    for file in list_files(DISTRIBUTIONS[accelerator]):
         try:
             _, version, _, _ = parse_wheel_filename(str(file["filename"]))
         except InvalidWheelFilename:
@@ -54,7 +52,14 @@ def published(accelerator: str) -> list[Published]:
     return [Published(str(version), _day_after(found[version])) for version in sorted(found)]
 
 
-def _files(page: str) -> list[Any]:
+def list_files(distribution: str) -> list[Any]:
+    """List the files of a package with what the index says of each (PEP 691).
+
+    Raises:
+        BuildError: The index cannot be read, or does not answer in JSON.
+    """
+    index = os.environ.get(INDEX_VARIABLE) or _PUBLIC
+    page = f"{index.rstrip('/')}/{distribution}/"
     shown = re.sub(r"//[^/@]*@", "//", page)  # without a password in an address
     try:
         answer = httpx.get(page, headers={"Accept": _JSON}, follow_redirects=True, timeout=_LIMIT_S)

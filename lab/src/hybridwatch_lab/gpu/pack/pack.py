@@ -28,6 +28,7 @@ from hybridwatch_lab.gpu.pack.resolve import (
     Machine,
     ResolveQuestion,
     WantedWheel,
+    lock_hashes,
     lock_lines,
     pinned,
     resolve,
@@ -189,13 +190,10 @@ def make_pack(request: PackRequest, say: Say) -> Pack:
     """
     version = _require_fit(request)
     say(f"[1/3] what {request.build.name} needs beside what is in {request.machine.source}")
-    lock = _lock(request.build)
+    lock, hashes = _lock(request.build)
     wheels = request.out / WHEELS
-    build(
-        {name: pinned(lock[name]) for name in request.left_out.source_only & lock.keys()},
-        wheels,
-        request.wheels,
-    )
+    sources = request.left_out.source_only & lock.keys()
+    build({name: pinned(lock[name]) for name in sources}, hashes, wheels, request.wheels)
     wanted = resolve(
         ResolveQuestion(
             requirements=_requirements(request.build),
@@ -214,7 +212,8 @@ def make_pack(request: PackRequest, say: Say) -> Pack:
             say(f"      {one.name} {one.version} instead of {one.instead_of}: {one.because}")
     say(f"[2/3] {len(wanted)} wheels")
     target = Target(version, request.glibc)
-    paths = fetch({one.name: one.version for one in wanted}, target, wheels, request.wheels)
+    versions = {one.name: one.version for one in wanted}
+    paths = fetch(versions, hashes, target, wheels, request.wheels)
     say("[3/3] pieces")
     return _write(request, target, wanted, paths)
 
@@ -260,16 +259,19 @@ def _requirements(build: BuildSpec) -> list[str]:
     return [f"{build.distribution}=={build.release}", *harness]
 
 
-def _lock(build: BuildSpec) -> dict[str, str]:
-    """The build's lock, and for what it does not name that of the harness; lines by name."""
+def _lock(build: BuildSpec) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The build's lock, and for what it does not name that of the harness: lines and hashes."""
     locks = (build.home / "locks" / "harness.txt", build.lock_file)
     lines: dict[str, str] = {}
+    hashes: dict[str, list[str]] = {}
     for path in locks:
         try:
-            lines |= lock_lines(path.read_text(encoding="utf-8").splitlines())
+            text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
-    return lines
+        lines |= lock_lines(text)
+        hashes |= lock_hashes(text)
+    return lines, hashes
 
 
 def _require_given(request: PackRequest, wanted: Sequence[WantedWheel]) -> None:
@@ -311,7 +313,7 @@ def _manifest(
     request: PackRequest, target: Target, wanted: Sequence[WantedWheel], splitter: Splitter
 ) -> dict[str, Any]:
     packed = {one.name for one in wanted}
-    lock = _lock(request.build)
+    lock, _ = _lock(request.build)
     # Of what is good in any version, none is named.
     counted_on = {
         name: "" if name in request.left_out.as_it_is else str(version)

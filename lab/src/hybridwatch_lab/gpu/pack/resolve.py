@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines import pip
+from hybridwatch.engines.install import requirements_alone
 from hybridwatch.errors import BuildError
 from hybridwatch.system.python_command import python_command
 
@@ -290,14 +291,25 @@ def _required(
             yield one
 
 
-def lock_lines(lines: Iterable[str]) -> dict[str, str]:
+def lock_lines(text: str) -> dict[str, str]:
     """Give the requirements of a lock by the name of the package, as pip compares names."""
-    texts = (line.strip() for line in lines)
+    lines = requirements_alone(text).splitlines()
     return {
-        canonicalize_name(Requirement(text).name): text
-        for text in texts
-        if text and not text.startswith("#")
+        canonicalize_name(Requirement(line).name): line
+        for line in lines
+        if line and not line.startswith("#")
     }
+
+
+def lock_hashes(text: str) -> dict[str, list[str]]:
+    """Give pip's options with the hashes of a lock by the name of the package."""
+    options: dict[str, list[str]] = {}
+    for line in text.replace("\\\n", "").splitlines():
+        requirement, *hashes = line.split(" --hash=")
+        if hashes:
+            name = canonicalize_name(Requirement(requirement).name)
+            options[name] = [f"--hash={one.strip()}" for one in hashes]
+    return options
 
 
 def pinned(line: str) -> str:

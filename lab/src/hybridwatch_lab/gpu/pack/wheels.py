@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import re
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -48,36 +49,54 @@ class Target:
         return ["--python-version", self.python, "--implementation", "cp", *platforms]
 
 
+Hashes = Mapping[str, Sequence[str]]
+"""By the name of a package pip's options with the hashes of its files."""
+
+
 def fetch(
-    versions: Mapping[str, str], target: Target, into: Path, wheels: Sequence[Path] = ()
+    versions: Mapping[str, str],
+    hashes: Hashes,
+    target: Target,
+    into: Path,
+    wheels: Sequence[Path] = (),
 ) -> dict[str, Path]:
     """Bring the wheel of each package into a folder; one that is there is not fetched again.
 
     ``into``: the folder; made when missing. ``wheels``: folders to look in, and no index then.
     """
-    into.mkdir(parents=True, exist_ok=True)
-    missing = [name for name in versions if name not in _found(versions, into)]
-    if missing:
-        command = [
-            *python_command("-m", "pip", "download", *pip.OPTIONS, "--no-deps"),
-            *("--only-binary", ":all:", "--dest", str(into), *target.options()),
-            *(*pip.source(wheels), *(f"{name}=={versions[name]}" for name in missing)),
-        ]
-        pip.call(command, "pip could not fetch a wheel:", wheels)
+    words = ("download", "--only-binary", ":all:", "--dest", str(into), *target.options())
+    _bring(words, "pip could not fetch a wheel:", versions, hashes, into, wheels)
     return _found(versions, into)
 
 
-def build(versions: Mapping[str, str], into: Path, wheels: Sequence[Path] = ()) -> None:
+def build(
+    versions: Mapping[str, str], hashes: Hashes, into: Path, wheels: Sequence[Path] = ()
+) -> None:
     """Make the wheels of packages that are released as source only, and are pure Python."""
+    words = ("wheel", "--wheel-dir", str(into))
+    _bring(words, "pip could not build a wheel:", versions, hashes, into, wheels)
+
+
+def _bring(
+    words: Sequence[str],
+    failed: str,
+    versions: Mapping[str, str],
+    hashes: Hashes,
+    into: Path,
+    wheels: Sequence[Path],
+) -> None:
+    """Call pip for what is not in a folder yet; a package without a hash is refused."""
     into.mkdir(parents=True, exist_ok=True)
-    missing = [name for name in versions if name not in _found(versions, into)]
-    if missing:
-        command = [
-            *python_command("-m", "pip", "wheel", *pip.OPTIONS, "--no-deps"),
-            *("--wheel-dir", str(into), *pip.source(wheels)),
-            *(f"{name}=={versions[name]}" for name in missing),
-        ]
-        pip.call(command, "pip could not build a wheel:", wheels)
+    missing = versions.keys() - _found(versions, into).keys()
+    if not missing:
+        return
+    lines = (" ".join([f"{one}=={versions[one]}", *hashes.get(one, ())]) for one in sorted(missing))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        options = (*pip.OPTIONS, "--no-deps", "--require-hashes", "--requirement", file.name)
+        command = python_command("-m", "pip", *words, *options, *pip.source(wheels))
+        pip.call(command, failed, wheels)
 
 
 def _found(versions: Mapping[str, str], folder: Path) -> dict[str, Path]:
