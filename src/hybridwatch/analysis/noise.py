@@ -54,12 +54,18 @@ REACH: Final = 5.0
 times the noise, and noise learned from 20 runs is itself off by a fifth. A report of up to 14
 metrics of such runs is then red in at most 1 case of 20."""
 
+
 _LEAST: Final[Mapping[str, float]] = {"asv_time": 0.08}
 """The least noise, by the metric's family. The usual difference between runs of asv says little of
 the largest; ``hybridwatch_lab.calibration.asv_files`` has what this gives on real histories."""
 
 _NORMAL: Final = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
+
+
+def reach_of(noise: float | None) -> float:
+    """Give the relative change that two equal runs do not reach; 0 where no noise is known."""
+    return REACH * (noise or 0.0)
 
 
 def learned_noise(centers: Sequence[float]) -> float | None:
