@@ -148,6 +148,7 @@ CASES: Final[dict[str, Callable[[], Case]]] = {
     "regression": one("regression"),
     "improvement": one("improvement"),
     "unsure": one("unsure"),
+    "worse_within": one("worse_within"),
     "equivalent": one("equivalent"),
     "inconclusive": one("inconclusive"),
     "newly_failed": one("failed"),

@@ -21,7 +21,8 @@ every other        a regression, or an expecta-    equivalent or improved
 =================  ==============================  =============================================
 
 A subject is over when every metric that was bad since it opened has been shown good. What shows
-nothing (inconclusive, not comparable, not in the run) leaves it as it was.
+nothing (inconclusive, not comparable, not in the run) leaves it as it was; so does what is worse
+within the margin, of which a gate warns and no person is called.
 
 A regression that may be chance, such as the luck of a start, is not bad by itself. What chance can
 move (everything but a contract) and was bad in one run alone, and is not in the next, was *not
@@ -147,8 +148,6 @@ def _key(text: str) -> str:
 
 
 _Bad: TypeAlias = tuple[JudgedMetric, Action]
-_UNMEASURED: Final = frozenset({Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE})
-_GOOD: Final = frozenset({Verdict.EQUIVALENT, Verdict.IMPROVEMENT})
 _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 """Areas in which measuring anything at all is the good news."""
 _THERE: Final = 0.5
@@ -164,7 +163,7 @@ class RunVerdict:
     Attributes:
         run_id: The contender's run.
         cause: What was bad in it; ``None`` if nothing was.
-        is_good: Whether it showed a metric of the subject good.
+        is_good: Whether it showed a metric of the subject good, and none that was bad still worse.
         is_over: Whether nothing that was bad is left to be shown good.
     """
 
@@ -331,9 +330,11 @@ def _timeline(
         last = left or last
         ever |= dict.fromkeys(worse)
         cause = _cause(worse.values(), subject.area) if bad else None
-        run_verdict = RunVerdict(
-            run[0].run_id, run[0].started_at, cause, bool(good) and not bad, not left
+        still_worse = any(
+            one.verdict is Verdict.WORSE_WITHIN and one.question in left for one in run
         )
+        is_good = bool(good) and not bad and not still_worse
+        run_verdict = RunVerdict(run[0].run_id, run[0].started_at, cause, is_good, not left)
         run_verdicts.append(run_verdict)
         is_open = bool(transitions) and not transitions[-1].change.is_end
         if left and not is_open:
@@ -386,5 +387,5 @@ def _cause(parts: Iterable[CausePart], area: Area) -> Cause:
 
 def _is_good(one: JudgedMetric, area: Area) -> bool:
     if area in _BY_ABSENCE:
-        return one.question.metric != CONTROL and one.verdict not in _UNMEASURED
-    return one.verdict in _GOOD and area_for(one.question.metric, Verdict.REGRESSION) is area
+        return one.question.metric != CONTROL and one.verdict.is_measured
+    return one.verdict.is_good_news and area_for(one.question.metric, Verdict.REGRESSION) is area

@@ -74,6 +74,11 @@ class CausePart:
         """Whether it is an improvement."""
         return self.verdict is Verdict.IMPROVEMENT
 
+    @property
+    def is_within(self) -> bool:
+        """Whether it got worse by less than the margin."""
+        return self.verdict is Verdict.WORSE_WITHIN
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -135,12 +140,13 @@ def _matters(comparison: Comparison, action: Action, report: Report, policy: Pol
 def find_causes(parts: Iterable[CausePart]) -> tuple[Cause, ...]:
     """Put together what has one cause.
 
-    Parts are bad verdicts and improvements between the same two sides; others are no change. What
-    got worse comes before what got better; within these the most severe area first.
+    Parts are bad verdicts, improvements and what is worse within the margin between the same two
+    sides; others are no change. What got worse comes before what got better; within these the most
+    severe area first.
     """
     groups: defaultdict[tuple[bool, Area], list[CausePart]] = defaultdict(list)
     for part in parts:
-        if part.is_better or part.verdict.is_bad_news:
+        if part.is_better or part.verdict.is_bad_news or part.is_within:
             groups[part.is_better, find_area(part.metric, part.verdict)].append(part)
     causes = [
         Cause(area, is_better, tuple(sorted(found, key=_prominence)))
@@ -149,10 +155,11 @@ def find_causes(parts: Iterable[CausePart]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (cause.is_better, _SEVERITY[cause.area])))
 
 
-def _prominence(part: CausePart) -> tuple[int, bool, bool, float]:
+def _prominence(part: CausePart) -> tuple[int, bool, bool, bool, float]:
     # A tail, and the drafts at one position, explain what the whole metric says.
     explains = part.statistic not in TYPICAL or part.metric.startswith(_ONE_POSITION)
-    return _ACTIONS[part.action], part.metric not in _FELT, explains, -_size(part)
+    felt = part.metric in _FELT
+    return _ACTIONS[part.action], part.is_within, not felt, explains, -_size(part)
 
 
 def _size(part: CausePart) -> float:

@@ -269,7 +269,6 @@ class ChangeReview:
         result = self.gate
         if not result.passed:
             return Conclusion.FAILURE
-        green = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
-        if result.warnings or any(one.comparison.verdict not in green for one in self.gated):
+        if result.warnings or not all(one.comparison.verdict.is_good_news for one in self.gated):
             return Conclusion.NEUTRAL
         return Conclusion.SUCCESS

@@ -20,7 +20,7 @@ from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.median_interval import change_between
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
-from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of
 from hybridwatch.analysis.verdict import Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 
@@ -79,12 +79,15 @@ def compare_repeated(
 
 def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
     size = None if draft.effect is None else abs(draft.effect)
-    if old == new or (size is not None and size <= draft.metric.margin):
+    worse = draft.metric.better.is_worse(new - old)
+    if size is not None and size <= draft.metric.margin:
+        known_worse = worse and size > reach_of(draft.noise)
+        return Verdict.WORSE_WITHIN if known_worse else Verdict.EQUIVALENT
+    if old == new:
         return Verdict.EQUIVALENT
     if size is not None and size <= draft.relevance:
         # Runs of these builds differ by so much without a change, a doubt already.
         return Verdict.INCONCLUSIVE
-    worse = draft.metric.better.is_worse(new - old)
     return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT
 
 
@@ -214,7 +217,7 @@ def _draft(pair: Pair, noise: float | None) -> Comparison:
         baseline=left,
         contender=right,
         effect=effect_between(metric.kind, left, right),
-        relevance=metric.bound if noise is None else max(metric.bound, REACH * noise),
+        relevance=max(metric.bound, reach_of(noise)),
         noise=noise,
     )
 
@@ -283,6 +286,7 @@ def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Compar
         return doubt.added(apart, *reasons)
     pairs, flips = pair(left, right)
     margin, discordant = draft.metric.margin, pairs.lost + pairs.won
+    draft = doubt.added(draft, *doubt.about_losses(pairs))
     return replace(
         draft,
         effect=pairs.difference,

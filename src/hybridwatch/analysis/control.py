@@ -98,7 +98,7 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     differing = [
         c
         for c in _deterministic(report)
-        if c.verdict is Verdict.IMPROVEMENT or c.verdict.is_bad_news
+        if c.verdict in {Verdict.IMPROVEMENT, Verdict.WORSE_WITHIN} or c.verdict.is_bad_news
     ]
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
     seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from hybridwatch.analysis.machine_state import doubt_machine_states
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
-from hybridwatch.analysis.paired_proportion import Answers
+from hybridwatch.analysis.paired_proportion import Answers, Pairs
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
@@ -23,6 +23,9 @@ ADVISED_TRIALS = ENOUGH
 
 _NAMED = 3
 """How many unknown fields a doubt lists."""
+
+FEWEST_LOSSES = 5
+"""Answers lost while none is won: of equal sides one in 32 shows so many at most."""
 
 UNKNOWN_RUNS = (
     "The trials differ, but two runs of one engine may differ as much, and too few earlier runs "
@@ -314,6 +317,15 @@ def _blocks(look: Comparison) -> str:
 
 def _change(look: Comparison) -> str:
     return "a change" if look.effect is None else f"{100 * look.effect:+.1f} %"
+
+
+def about_losses(pairs: Pairs) -> Iterator[str]:
+    """Tell answers that were lost with none won, so many that chance seldom does it.
+
+    An average of a thousand questions hides them.
+    """
+    if pairs.lost >= FEWEST_LOSSES and not pairs.won:
+        yield f"{pairs.lost} answers lost, none won: read the answers that flipped."
 
 
 def about_margin(kind: Kind) -> str:

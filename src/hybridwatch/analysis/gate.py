@@ -7,8 +7,8 @@ Careful on purpose, too: a gate stops people's work. A regression that survives 
 false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
 time, rate or count that got worse between two runs, while it is not known how much runs differ, is
 left open in the report and a warning here; so is one that got worse on a noisy machine without
-more work of the engine's. A regression that is no more than chance gives from run
-to run warns until it repeats.
+more work of the engine's. What is known to be worse and lies within the margin warns, too. A
+regression that is no more than chance gives from run to run warns until it repeats.
 
 A policy may say of a metric that it only warns, or is only watched. That is about the size of a
 change: where nothing was measured nothing is green, whatever the policy says. What is broken on
@@ -96,8 +96,10 @@ def gate_all(
 def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT) -> Action:
     """Say what a gate does about one comparison; ``WATCH`` where it does nothing."""
     rule = policy.rule_for(report.scenario.id, comparison.metric.id)
-    if is_worse_between_unknown_runs(comparison, report) or is_worse_and_held_back(
-        comparison, report
+    if (
+        comparison.verdict is Verdict.WORSE_WITHIN
+        or is_worse_between_unknown_runs(comparison, report)
+        or is_worse_and_held_back(comparison, report)
     ):
         return Action.WATCH if rule.action is Action.WATCH else Action.WARN
     return outcome(comparison.verdict, rule, sure=stands(comparison, report))
@@ -169,6 +171,8 @@ def known_as(comparison: Comparison, report: Report, policy: Policy) -> str:
 def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
     if known := known_as(comparison, report, policy):
         return f"{_reason(comparison)}, known as {known}"
+    if comparison.verdict is Verdict.WORSE_WITHIN:
+        return f"{comparison.metric.id} {comparison.statistic}: {describe_worse_within(comparison)}"
     if is_worse_between_unknown_runs(comparison, report):
         return f"{_reason(comparison)}, worse between {UNKNOWN_RUNS}"
     if is_worse_and_held_back(comparison, report):
@@ -178,6 +182,17 @@ def _warning(comparison: Comparison, report: Report, policy: Policy) -> str:
     if stands(comparison, report):
         return f"{_reason(comparison)}, and the policy only warns"
     return f"{_reason(comparison)}, but not under Holm's control (p {comparison.p_holm:.3f})"
+
+
+def describe_worse_within(comparison: Comparison) -> str:
+    """Say how much worse, and what is allowed: ``worse by 1.0 points (0.6 to 1.7), within ...``."""
+    metric, found = comparison.metric, comparison.interval
+    unit, sign = metric.kind.change_unit, 100 * metric.better.worse
+    size = f"{sign * (comparison.effect or 0.0):.1f} {unit}"
+    if found is not None:
+        low, high = sorted((sign * found.low, sign * found.high))
+        size += f" ({low:z.1f} to {high:z.1f})"
+    return f"worse by {size}, within the margin of {100 * metric.margin:.1f} {unit} that you allow"
 
 
 def list_names(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:

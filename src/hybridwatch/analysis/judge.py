@@ -1,7 +1,9 @@
 """The verdict of a comparison, once its p-value has passed the report's control.
 
 Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
-relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
+relevant change is a regression or an improvement, and only a proof of sameness is equivalent. What
+is significantly worse and shown to be so by less than the margin is neither: it is told as what it
+is. Both take a test that rejects on the bad side, so together they are false as often as it is.
 
 Without control a report of twenty tests cries wolf about every second time even when nothing
 changed. Benjamini-Hochberg (1995) keeps the share of false discoveries small; it holds for
@@ -25,6 +27,7 @@ import numpy as np
 from hybridwatch.analysis import doubt
 from hybridwatch.analysis.machine_state import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.run_noise import reach_of
 from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p
 from hybridwatch.analysis.verdict import Comparison, Design, Family, Verdict
 from hybridwatch.metrics import Kind, Metric
@@ -238,16 +241,20 @@ def _judge(
         p_holm=p_holm,
     )
     significant = p_adjusted < FALSE_DISCOVERY_RATE
-    if significant and _is_relevant(draft):
-        if draft.of_unknown_runs and draft.noise is None:
-            # How much two runs of one engine differ in it is not known, and no trials tell.
-            draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
-            return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
-        verdict = Verdict.REGRESSION if _is_worse(draft) else Verdict.IMPROVEMENT
-        return replace(draft, verdict=verdict, trials_needed=None)
+    relevant, worse = significant and _is_relevant(draft), significant and _is_worse(draft)
     same = draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE
-    if same and (not draft.restless or draft.metric.id == DECIDES):
-        return replace(draft, verdict=Verdict.EQUIVALENT, trials_needed=None)
+    within = same and (not draft.restless or draft.metric.id == DECIDES)
+    if (relevant or (worse and within)) and draft.of_unknown_runs and draft.noise is None:
+        # How much two runs of one engine differ in it is not known, and no trials tell.
+        draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
+        return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
+    if relevant:
+        verdict = Verdict.REGRESSION if worse else Verdict.IMPROVEMENT
+        return replace(draft, verdict=verdict, trials_needed=None)
+    if within:
+        worse = worse and abs(draft.effect or 0.0) > reach_of(draft.noise)
+        verdict = Verdict.WORSE_WITHIN if worse else Verdict.EQUIVALENT
+        return replace(draft, verdict=verdict, trials_needed=None)
     doubts = draft.doubts
     if significant and draft.relevance > draft.metric.margin:
         # Runs differ by more than the margin, a doubt already; no number of trials settles that.

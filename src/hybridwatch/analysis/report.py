@@ -32,8 +32,6 @@ from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Expect
 
 NOTHING: Final = Expected({}, {})
-_CLAIMS: Final = frozenset({Verdict.IMPROVEMENT, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE})
-"""Verdicts by which a side that is wrong would pass."""
 EXPECTED: Final = "expected"
 """Label of the baseline of such a report."""
 _ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for the baseline."
@@ -71,7 +69,8 @@ def held_to(expected: Expected, comparison: Comparison) -> Comparison:
     bound, exact = find_bound(metric, expected)
     if bound is None or new is None or comparison.statistic != metric.kind.statistic:
         return comparison
-    if comparison.verdict not in _CLAIMS or not is_wrong(metric, new.center, bound, exact=exact):
+    told = comparison.verdict.is_bad_news or not comparison.verdict.is_measured
+    if told or not is_wrong(metric, new.center, bound, exact=exact):
         return comparison
     old = None if comparison.baseline is None else comparison.baseline.center
     both = old is not None and is_wrong(metric, old, bound, exact=exact)

@@ -36,6 +36,9 @@ that they do not repeat has no learned noise of 0.
 
 7: The noise between two runs is learned from the largest differences of earlier runs, of all
 metrics of a report together, in place of the median step of each.
+What is significantly worse, and shown to be so by less than the margin, is *worse within margin*
+in place of equivalent (inconclusive between two runs whose noise is unknown). Five answers lost and
+more, with none won, are told by a doubt.
 """
 
 

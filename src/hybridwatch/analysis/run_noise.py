@@ -53,6 +53,11 @@ _ORDERS: Final = 10_000
 _Array = npt.NDArray[np.float64]
 
 
+def reach_of(noise: float | None) -> float:
+    """Give the relative change that two equal runs do not reach; 0 where no noise is known."""
+    return REACH * (noise or 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Spread:
     """How far runs of one build at one level lie apart: differences of logarithms."""

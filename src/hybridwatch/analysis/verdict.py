@@ -22,13 +22,16 @@ _REPEATS: Final = 3
 class Verdict(Enum):
     """What a comparison says.
 
-    Green means EQUIVALENT. "Nothing was significant" is INCONCLUSIVE and never green.
+    Green means EQUIVALENT. "Nothing was significant" is INCONCLUSIVE and never green; nor is what
+    is known to be worse, however little.
     """
 
     REGRESSION = "regression"
     BROKEN = "broken"
     """The contender breaks what its scenario expects, and that is no regression: the baseline
     breaks it too, or lies too near to tell. Neither equal nor better makes it right."""
+    WORSE_WITHIN = "worse within margin"
+    """Worse beyond noise, and shown to be so by less than the margin: known, and allowed."""
     IMPROVEMENT = "improvement"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"
@@ -41,6 +44,16 @@ class Verdict(Enum):
         """Whether a gate must not pass over it in silence."""
         return self in {Verdict.REGRESSION, Verdict.BROKEN, Verdict.MISSING, Verdict.FAILED}
 
+    @property
+    def is_good_news(self) -> bool:
+        """Whether the contender is shown to be as good as the baseline, or better."""
+        return self in {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether both sides gave numbers that may be compared."""
+        return self not in {Verdict.FAILED, Verdict.MISSING, Verdict.NOT_COMPARABLE}
+
 
 ORDER: Final = (
     Verdict.FAILED,
@@ -48,12 +61,14 @@ ORDER: Final = (
     Verdict.REGRESSION,
     Verdict.BROKEN,
     Verdict.NOT_COMPARABLE,
+    Verdict.WORSE_WITHIN,
     Verdict.INCONCLUSIVE,
     Verdict.IMPROVEMENT,
     Verdict.EQUIVALENT,
 )
 """The worst first, on every page and in every text. Of what gave no number nothing is known, and a
 dead engine leaves no latency that could regress, so failed and missing stand above a regression.
+What is not comparable may hide any change, and what is worse within the margin at most that one.
 Inconclusive stands above good news: it is never green."""
 
 

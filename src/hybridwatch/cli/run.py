@@ -387,8 +387,7 @@ class _Measuring:
 @click.option(
     "--until-decided",
     is_flag=True,
-    help="Add timed trials of both builds until each time, rate and count is called a regression, "
-    "an improvement or equivalent.",
+    help="Add timed trials of both builds until no time, rate or count is inconclusive.",
 )
 @click.option(
     "--max-minutes",

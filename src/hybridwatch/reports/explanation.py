@@ -67,7 +67,6 @@ _SAMENESS: Final[Mapping[Design, str]] = {
     Design.NONE: "",
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
-_LOUD: Final = frozenset({Verdict.IMPROVEMENT, *(one for one in Verdict if one.is_bad_news)})
 _SENTENCES: Final = 6
 """As many comparisons of one verdict as get a sentence of their own."""
 _CONTROL: Final = (
@@ -119,7 +118,7 @@ def print_reasons(report: Report, console: Console) -> None:
     """Print in a sentence each why the loud verdicts are what they are, and name the others."""
     for verdict in ORDER:
         alike = [c for c in report.comparisons if c.verdict is verdict]
-        shown = alike[:_SENTENCES] if verdict in _LOUD else []
+        shown = alike[:_SENTENCES] if verdict in sentence.PROMINENT else []
         for comparison in shown:
             why = because(comparison, report.false_discovery_rate)
             _print_reason(verdict, f"{name_of(comparison)}: {why}", console)
@@ -253,7 +252,7 @@ def _results(comparison: Comparison) -> Iterator[Row]:
         shown.append(f"trials needed {comparison.trials_needed}")
     if shown:
         yield "numbers", "; ".join(shown)
-    if comparison.verdict not in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
+    if comparison.verdict.is_measured:
         for doubt in comparison.doubts:
             yield "doubt", doubt
 

@@ -15,7 +15,7 @@ from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
 from hybridwatch.analysis.difference import find_commits
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side, Verdict
+from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import (
     Death,
@@ -30,12 +30,11 @@ from hybridwatch.records.role import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced, fenced_lines, in_html
 from hybridwatch.reports.reason_text import tradeoff_lines
-from hybridwatch.reports.sentence import MARKS, headline
+from hybridwatch.reports.sentence import MARKS, PROMINENT, headline
 
 _SHOWN_FLIPS: Final = 5
 _SHOWN_LINES: Final = 20
 """Hosts cut a comment at 65,536 characters; a list beyond this says how much it leaves out."""
-_PROMINENT: Final = frozenset({Verdict.IMPROVEMENT, *(one for one in Verdict if one.is_bad_news)})
 _HEADING: Final = (
     "| | metric | baseline | contender | change (95 % interval) | p adj. | n | verdict |\n"
     "|-|-|-:|-:|-:|-:|-:|-|"
@@ -75,8 +74,8 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     if with_log:
         yield from map(render_log, deaths_in(report))
     yield _folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
-    prominent = [c for c in report.comparisons if c.verdict in _PROMINENT]
-    rest = [c for c in report.comparisons if c.verdict not in _PROMINENT]
+    prominent = [c for c in report.comparisons if c.verdict in PROMINENT]
+    rest = [c for c in report.comparisons if c.verdict not in PROMINENT]
     yield _table(prominent)
     which = "Other" if prominent else "All"
     yield _folded(f"{which} comparisons ({len(rest)})", _table(rest))

@@ -308,8 +308,7 @@ def _trials_to_see(findings: ChangeReview) -> dict[int, int]:
 
 
 def _unsettled(findings: ChangeReview) -> list[GatedComparison]:
-    settled = {Verdict.EQUIVALENT, Verdict.IMPROVEMENT}
-    return [one for one in findings.gated if one.comparison.verdict not in settled]
+    return [one for one in findings.gated if not one.comparison.verdict.is_good_news]
 
 
 def _first_run(absent: Absent, reports: Sequence[Report]) -> str:

@@ -75,7 +75,13 @@ def because(comparison: Comparison, level: float) -> str:
         case Verdict.MISSING | Verdict.FAILED | Verdict.NOT_COMPARABLE:
             reasons = " ".join(comparison.doubts) or "The sides measured different things."
             return f"{reasons.rstrip('.')}: {verdict.value}"
-        case Verdict.REGRESSION | Verdict.IMPROVEMENT | Verdict.EQUIVALENT | Verdict.INCONCLUSIVE:
+        case (
+            Verdict.REGRESSION
+            | Verdict.IMPROVEMENT
+            | Verdict.EQUIVALENT
+            | Verdict.WORSE_WITHIN
+            | Verdict.INCONCLUSIVE
+        ):
             is_exact = comparison.design is Design.EXACT
             steps = _exact(comparison) if is_exact else _tested(comparison, level)
             return f"{', and '.join(steps)}: {verdict.value}"
@@ -150,7 +156,7 @@ def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:
         return
     left, right = _apart(old, new)
     yield f"every trial of the contender counts {right} where each of the baseline's counts {left}"
-    if comparison.verdict is Verdict.EQUIVALENT:
+    if comparison.verdict in {Verdict.EQUIVALENT, Verdict.WORSE_WITHIN}:
         margin = numbers.size(comparison, comparison.metric.margin)
         yield f"the difference is within the margin of {margin}"
     elif comparison.verdict is Verdict.INCONCLUSIVE:
@@ -177,7 +183,7 @@ def _tested(comparison: Comparison, level: float) -> Iterator[str]:
     yield f"adjusted p {against(comparison.p_adjusted, level)}"
     if significant:
         yield _size(comparison)
-    if comparison.verdict in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
+    if comparison.verdict not in {Verdict.REGRESSION, Verdict.IMPROVEMENT}:
         yield _sameness(comparison, level)
 
 
@@ -189,7 +195,8 @@ def _size(comparison: Comparison) -> str:
     sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
     where = "beyond" if beyond else "not beyond"
     text = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
-    return f"{text}, {_direction(comparison)}" if beyond else text
+    told = beyond or comparison.verdict is Verdict.WORSE_WITHIN
+    return f"{text}, {_direction(comparison)}" if told else text
 
 
 def _sameness(comparison: Comparison, level: float) -> str:
@@ -201,7 +208,12 @@ def _sameness(comparison: Comparison, level: float) -> str:
 
 
 def _direction(comparison: Comparison) -> str:
-    return f"in the {'bad' if comparison.verdict is Verdict.REGRESSION else 'good'} direction"
+    old, new = (
+        side.center if side else 0.0 for side in (comparison.baseline, comparison.contender)
+    )
+    worse = comparison.metric.better.is_worse(comparison.effect or new - old)
+    is_bad = worse or comparison.verdict is Verdict.REGRESSION
+    return f"in the {'bad' if is_bad else 'good'} direction"
 
 
 def render_band(comparison: Comparison) -> float:

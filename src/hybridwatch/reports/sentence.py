@@ -11,6 +11,7 @@ from hybridwatch.analysis.gate import (
     LUCK,
     NOISY_MACHINE,
     UNKNOWN_RUNS,
+    describe_worse_within,
     is_worse_and_held_back,
     is_worse_between_unknown_runs,
     stands,
@@ -52,10 +53,17 @@ MARKS: Final = {
     Verdict.MISSING: "\u2205",
     Verdict.IMPROVEMENT: "\u25b2",
     Verdict.EQUIVALENT: "\u2714",
+    Verdict.WORSE_WITHIN: "\u25bd",
     Verdict.INCONCLUSIVE: "?",
     Verdict.NOT_COMPARABLE: "\u2260",
 }
 """Colour is never the only carrier of a verdict."""
+PROMINENT: Final = frozenset(Verdict) - {
+    Verdict.EQUIVALENT,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_COMPARABLE,
+}
+"""What is told before the rest: a change, or that nothing could be measured."""
 _NAMED: Final = 4
 """As many causes a headline names before it only counts."""
 _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -196,6 +204,9 @@ def unsure(report: Report) -> str:
         parts.append(f"A gate only warns of {named}: {NOISY_MACHINE}.")
     if of_luck := [c for c in report.bad_news if c.of_luck]:
         parts.append(f"A gate only warns of {', '.join(map(name_of, of_luck))}: {LUCK}.")
+    if within := [c for c in report.comparisons if c.verdict is Verdict.WORSE_WITHIN]:
+        each = [f"{name_of(c)} ({describe_worse_within(c)})" for c in within]
+        parts.append(f"A gate only warns of {', '.join(with_rest(each, _NAMED))}.")
     return " ".join(parts)
 
 

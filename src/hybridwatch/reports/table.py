@@ -14,7 +14,13 @@ from rich.text import Text
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, list_subjects
-from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import (
+    Comparison,
+    Report,
+    Summary,
+    Verdict,
+    find_line_verdict,
+)
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import (
@@ -38,6 +44,7 @@ STYLES: Final = {
     Verdict.MISSING: "bold red",
     Verdict.IMPROVEMENT: "bold green",
     Verdict.EQUIVALENT: "green",
+    Verdict.WORSE_WITHIN: "bold yellow",
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.NOT_COMPARABLE: "magenta",
 }
@@ -209,11 +216,8 @@ def _listed(heading: str, lines: tuple[str, ...] | list[str]) -> Iterator[Render
 
 
 def _overall_style(report: Report) -> str:
-    verdicts = {comparison.verdict for comparison in report.comparisons}
     if report.bad_news:
         return STYLES[Verdict.REGRESSION]
     # Green is earned: something improved, or everything is shown to be the same.
-    for earned in (Verdict.IMPROVEMENT, Verdict.EQUIVALENT):
-        if verdicts <= {earned, Verdict.EQUIVALENT} and earned in verdicts:
-            return STYLES[earned]
-    return STYLES[Verdict.INCONCLUSIVE]
+    worst = find_line_verdict(report)
+    return STYLES[worst if worst.is_good_news else Verdict.INCONCLUSIVE]

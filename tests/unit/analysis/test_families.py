@@ -108,6 +108,7 @@ def test_a_lost_answer_that_is_open_asks_for_more_documents() -> None:
     found = of(build_report(lost(5)), "accuracy.task0")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.doubts == (
+        "5 answers lost, none won: read the answers that flipped.",
         "Significant alone (p 0.031), but not as one of 3 tests: repeat with more documents.",
     )
 

@@ -199,7 +199,7 @@ def test_a_margin_decides_what_matters_and_what_is_the_same() -> None:
     (own,) = judged(SLOWER).comparisons
     (wide,) = judged(SLOWER, by(Action.BLOCK, margin=0.1)).comparisons
     assert own.verdict is Verdict.REGRESSION
-    assert (wide.verdict, wide.relevance, wide.metric.margin) == (Verdict.EQUIVALENT, 0.1, 0.1)
+    assert (wide.verdict, wide.relevance, wide.metric.margin) == (Verdict.WORSE_WITHIN, 0.1, 0.1)
     elsewhere = judged(SLOWER, by(Action.BLOCK, scenarios="curated", margin=0.1))
     assert elsewhere.comparisons[0].verdict is Verdict.REGRESSION
 
@@ -209,7 +209,7 @@ def test_a_margin_of_accuracy_is_its_bound_of_relevance_too() -> None:
     (own,) = judged(lost).comparisons
     (wide,) = judged(lost, by(Action.BLOCK, "accuracy.*", margin=0.05)).comparisons
     assert (own.verdict, own.relevance) == (Verdict.REGRESSION, 0.01)
-    assert (wide.verdict, wide.relevance) == (Verdict.EQUIVALENT, 0.05)
+    assert (wide.verdict, wide.relevance) == (Verdict.WORSE_WITHIN, 0.05)
 
 
 def test_no_margin_forgives_a_broken_contract() -> None:
@@ -237,6 +237,7 @@ def test_many_scenarios_pass_together_or_not_at_all() -> None:
         ("other_testbed", Conclusion.FAILURE),
         ("nothing", Conclusion.FAILURE),
         ("unsure", Conclusion.NEUTRAL),
+        ("worse_within", Conclusion.NEUTRAL),
         ("inconclusive", Conclusion.NEUTRAL),
         ("equivalent", Conclusion.SUCCESS),
     ],

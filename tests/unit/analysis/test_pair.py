@@ -13,7 +13,7 @@ import pytest
 
 from hybridwatch.analysis import rank
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.pair import _REDUCERS, build_pair
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, report_between
@@ -233,10 +233,14 @@ def test_equal_times_are_a_coarse_clock_and_are_tested() -> None:
 
 
 def test_a_policy_may_allow_a_margin() -> None:
+    """Any more is known to be worse, and no test has to say so."""
     run = a_run({SYNCS: (100.0,) * 5}, {SYNCS: (102.0,) * 5})
-    allowed = Policy((Rule(SYNCS, margin=0.05),))
-    (found,) = report_between(OneSide(run, 0), OneSide(run, 1), Terms(policy=allowed)).comparisons
-    assert found.verdict is Verdict.EQUIVALENT
+    terms = Terms(policy=Policy((Rule(SYNCS, margin=0.05),)))
+    old, new = list_sides(run)
+    (worse,) = report_between(old, new, terms).comparisons
+    (better,) = report_between(new, old, terms).comparisons
+    assert (worse.verdict, better.verdict) == (Verdict.WORSE_WITHIN, Verdict.EQUIVALENT)
+    assert because(worse, 0.05).endswith("within the margin of 5.0 %: worse within margin")
 
 
 def test_between_two_runs_a_count_within_their_noise_is_open() -> None:

@@ -85,11 +85,11 @@ def test_same_within_the_margin_is_equivalent() -> None:
     assert (found.equivalence_p or 1.0) < 0.05
 
 
-def test_significant_change_within_the_margin_is_equivalent() -> None:
+def test_significant_change_within_the_margin_is_worse_within_it() -> None:
     run = a_run({"tpot": noisy(1.0, 9, 0.002, 1)}, {"tpot": noisy(1.01, 9, 0.002, 2)})
     found = the(build_report(run), "tpot")
     assert (found.p_adjusted or 1.0) < 0.05
-    assert found.verdict is Verdict.EQUIVALENT
+    assert found.verdict is Verdict.WORSE_WITHIN
 
 
 def test_significant_change_at_the_edge_of_the_margin_stays_open() -> None:
@@ -150,7 +150,7 @@ def test_a_tail_that_grows_is_seen_though_the_median_stays() -> None:
     base = [tuple(noisy(1.0, 200, 0.02, seed)) for seed in range(7)]
     slow = [(*tuple(noisy(1.0, 194, 0.02, seed + 50)), *[1.5] * 6) for seed in range(7)]
     report = build_report(a_run({"itl": base}, {"itl": slow}))
-    assert the(report, "itl", "median").verdict is Verdict.EQUIVALENT
+    assert the(report, "itl", "median").verdict is Verdict.WORSE_WITHIN
     assert the(report, "itl", "p99").verdict is Verdict.REGRESSION
 
 
@@ -220,7 +220,7 @@ def test_a_small_loss_counts_from_one_point_on() -> None:
     assert verdict_of(RECALL, right, "0" * 15 + "1" * 985) is Verdict.REGRESSION
     small = the(build_report(a_run({RECALL: right}, {RECALL: "0" * 8 + "1" * 992})), RECALL)
     assert (small.p_value or 1.0) < 0.05
-    assert small.verdict is Verdict.EQUIVALENT
+    assert small.verdict is Verdict.WORSE_WITHIN
     assert (small.relevance, small.metric.margin) == (0.01, 0.02)
 
 

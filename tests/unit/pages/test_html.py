@@ -43,6 +43,7 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.html import (
     ENVIRONMENT,
+    STYLE,
     HtmlContext,
     blocks_html,
     csv_of_chart,
@@ -138,6 +139,9 @@ def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
         assert MARKS[verdict] in said
         looks.add(said.split('class="hw-pill ')[1].split('"')[0])
     assert len(looks) == len(Verdict)
+    rules = [STYLE.partition(f".{look} {{")[2].partition("}")[0] for look in looks]
+    assert all(rules), "a pill without a look is bare text"
+    assert len(set(rules)) == len(Verdict)
 
 
 def test_hover_says_utc_and_the_readers_time() -> None:

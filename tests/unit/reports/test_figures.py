@@ -11,11 +11,12 @@ import pytest
 
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.verdict import Interval
+from hybridwatch.analysis.verdict import Interval, Verdict
 from hybridwatch.history.lines import Line
 from hybridwatch.metrics import find_metric
 from hybridwatch.reports.figures.base import base_figure, escaped, faint, figure_on
 from hybridwatch.reports.figures.curve import figure_curves
+from hybridwatch.reports.figures.forest import _COLOURS, _OTHER, _OTHER_SYMBOL, _SYMBOLS
 from hybridwatch.reports.figures.lines import figure_lines
 from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
@@ -207,3 +208,22 @@ def test_a_change_is_shaded_from_the_last_run_before_it_to_the_first_behind_it()
     figure = lines_drawn(a_line(range(20), History((change,), (drift,))))
     spans = [(shape["x0"][:10], shape["x1"][:10]) for shape in figure["layout"]["shapes"]]
     assert spans == [("2026-09-04", "2026-09-08"), ("2026-09-12", "2026-09-20")]
+
+
+def light(colour: str) -> float:
+    """The relative luminance of a colour (WCAG 2.1)."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def test_a_verdict_is_told_by_a_colour_and_a_symbol_that_are_seen_on_either_ground() -> None:
+    colours = [*_COLOURS.values(), _OTHER]
+    for ground in ("#ffffff", "#0e1117"):
+        for colour in colours:
+            dark, bright = sorted((light(colour), light(ground)))
+            assert (bright + 0.05) / (dark + 0.05) >= 3, colour
+    assert _COLOURS.keys() == _SYMBOLS.keys()
+    assert len({*_SYMBOLS.values(), _OTHER_SYMBOL}) == len(_SYMBOLS) + 1
+    others = {c for verdict, c in _COLOURS.items() if verdict is not Verdict.WORSE_WITHIN}
+    assert _COLOURS[Verdict.WORSE_WITHIN] not in {*others, _OTHER}

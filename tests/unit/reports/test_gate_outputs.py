@@ -209,6 +209,16 @@ def test_a_test_fails_exactly_where_the_gate_stops(situation) -> None:
     assert ({"failure", "error"} & set(found.values()) == set()) is findings.gate.passed
 
 
+def test_what_is_worse_within_the_margin_passes_with_a_warning() -> None:
+    written = to_junit(ChangeReview((SITUATIONS["worse_within"](),)))
+    assert set(outcomes(written).values()) == {"system-out"}
+    told = [one.text for one in ElementTree.fromstring(written).iter("system-out")]  # noqa: S314
+    assert told[0] == (
+        "warning: accuracy.recall: worse within margin, 100.0 % -> 99.2 %, "
+        "-0.8 points (-1.9 to -0.2)"
+    )
+
+
 def test_each_comparison_is_a_test_and_says_what_changed() -> None:
     findings = ChangeReview((build_report(a_comparison(GOOD, BAD)),))
     written = to_junit(findings)

@@ -111,6 +111,7 @@ def test_a_stranger_cannot_write_our_marker() -> None:
     [
         ("regression", ChangeNews.BAD),
         ("unsure", ChangeNews.BAD),
+        ("worse_within", ChangeNews.BAD),
         ("missing", ChangeNews.BAD),
         ("improvement", ChangeNews.GOOD),
         ("recovered", ChangeNews.RECOVERED),

@@ -185,7 +185,7 @@ def _what(cause: Cause) -> str:
         pair = _DRAFTS
     elif cause.area is Area.CONTRACT and (odd := _odd_contract(cause)):
         return odd
-    return pair[cause.is_better]
+    return pair[cause.is_better] + (", within the margin" if cause.lead.is_within else "")
 
 
 def _is_of_drafts(part: CausePart) -> bool:
@@ -236,14 +236,12 @@ def _both(comparison: Comparison) -> str:
 
 
 def _flipped(comparison: Comparison) -> str:
-    """How many answers: ``(8 of 200)``, or ``(10 lost and 2 won of 200)``."""
+    """How many answers: ``(10 lost and 2 won of 200)``, ``(8 lost and none won of 200)``."""
     if comparison.pairs is None:
         return ""
     lost = sum(flip.baseline.correct for flip in comparison.flips)
     won = len(comparison.flips) - lost
-    if lost and won:
-        return f" ({lost} lost and {won} won of {comparison.pairs})"
-    return f" ({lost or won} of {comparison.pairs})"
+    return f" ({lost or 'none'} lost and {won or 'none'} won of {comparison.pairs})"
 
 
 def _more(cause: Cause) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.verdict import Report, find_line_verdict, worst_first
+from hybridwatch.analysis.verdict import Report, Verdict, find_line_verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
@@ -100,9 +100,11 @@ def _forest(report: Report) -> Iterator[Block]:
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
     cut = sum(row.reach > compute_reach(rows) for row in rows)
     text = (
-        "Lines are intervals, marks effects; grey is the band within which a change counts as "
-        f"none, and right is better. {inside} of {plural(len(known), 'interval')} within the band."
+        "Lines are intervals, marks effects; grey is the band up to which a change is allowed, "
+        f"and right is better. {inside} of {plural(len(known), 'interval')} within the band."
     )
+    if worse := sum(row.comparison.verdict is Verdict.WORSE_WITHIN for row in rows):
+        text += f" {plural(worse, 'change')} within it known to be for the worse."
     if len(known) < len(rows):
         text += " A mark without a line has too few trials for an interval."
     if cut:

@@ -73,7 +73,6 @@ _NAMED: Final = 3
 _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
 _TITLE: Final = "hybridwatch"
 _GRID_ROWS: Final = 30
-_QUIET: Final = (Verdict.IMPROVEMENT, Verdict.EQUIVALENT)
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -286,10 +285,10 @@ def standings(
         )
         return
     status = _GridStatus(unmeasured, source)
-    loud = [row for row in rows if status.verdict(row) not in _QUIET]
+    loud = [row for row in rows if not status.verdict(row).is_good_news]
     # Nothing is known of what was not measured: louder than what is known to be bad.
     loud.sort(key=lambda row: ORDER.index(status.verdict(row)))
-    calm = [row for row in rows if status.verdict(row) in _QUIET]
+    calm = [row for row in rows if status.verdict(row).is_good_news]
     blocks: list[Block] = [Paragraph(_counted(map(status.verdict, rows)))]
     if shown := loud[:_GRID_ROWS]:
         blocks.append(_table("Where everything stands", shown, status))

@@ -37,8 +37,8 @@ from hybridwatch.scenarios.scenario import ACCURACY
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")
 _PLACED: Final = ("What changed when it went bad", "before", "after")
 _BESIDE: Final = ("What differs from the baseline", "baseline", "contender")
-_GOOD: Final = [Verdict.EQUIVALENT.value, Verdict.IMPROVEMENT.value]
-_MEASURED: Final = [*_GOOD, Verdict.REGRESSION.value, Verdict.INCONCLUSIVE.value]
+_GOOD: Final = [one.value for one in Verdict if one.is_good_news]
+_MEASURED: Final = [one.value for one in Verdict if one.is_measured]
 _STARTS: Final = {
     _SINCE_GOOD: ("Good in ", "; bad since "),
     _PLACED: ("With 95 % it came after ", " and not after "),

@@ -23,6 +23,7 @@ _COLOURS: Final = {
     Verdict.BROKEN: "#d4483b",
     Verdict.IMPROVEMENT: "#3b7ddd",
     Verdict.EQUIVALENT: "#14917d",
+    Verdict.WORSE_WITHIN: "#b5529b",
 }
 _OTHER: Final = "#b07a10"
 """3:1 on white and on near-black, all of them."""
@@ -31,6 +32,7 @@ _SYMBOLS: Final = {
     Verdict.BROKEN: "x-open",
     Verdict.IMPROVEMENT: "triangle-up",
     Verdict.EQUIVALENT: "circle",
+    Verdict.WORSE_WITHIN: "triangle-down",
 }
 _OTHER_SYMBOL: Final = "diamond"
 _ROW: Final = 44

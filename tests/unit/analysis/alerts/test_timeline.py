@@ -211,3 +211,12 @@ def test_what_may_be_the_luck_of_a_start_opens_nothing_and_ends_nothing() -> Non
     assert not build_alerts([replace(first, lasts=False)], {}, noon(0))
     alert = one_of([first, second, replace(third, lasts=False)])
     assert (alert.status, alert.bad.run_id) == (Status.OPEN, second.run_id)
+
+
+def test_what_is_worse_within_the_margin_opens_nothing_and_ends_nothing() -> None:
+    within = Verdict.WORSE_WITHIN
+    assert build_alerts(run(0, ttft=within), {}, noon(0)) == ()
+    alert = one_of([*run(0, ttft=BAD), *run(1, ttft=within, tpot=GOOD)])
+    assert not alert.timeline.is_over
+    assert alert.timeline.newest.verdict is UNCLEAR
+    assert one_of([*every(0, FAILED), *run(1, ttft=within)]).timeline.newest.is_good

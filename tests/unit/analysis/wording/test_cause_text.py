@@ -61,7 +61,7 @@ def sentence_without_report(*parts) -> str:
         (
             {"accuracy.recall": "1" * 200},
             {"accuracy.recall": "1" * 192 + "0" * 8},
-            "Answers were lost: accuracy.recall -4.0 points (8 of 200)",
+            "Answers were lost: accuracy.recall -4.0 points (8 lost and none won of 200)",
         ),
         (
             {"accuracy.recall": "1" * 198 + "00"},
