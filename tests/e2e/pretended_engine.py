@@ -127,7 +127,7 @@ def _load() -> None:
         }
         file = Path(told["--result-dir"]) / told["--result-filename"]
         file.write_text(json.dumps(result))
-        sys.stdout.write('{"ok": true}\n')
+        sys.stdout.write(json.dumps({"ok": True, "received": [tokens] * count}) + "\n")
         sys.stdout.flush()
 
 

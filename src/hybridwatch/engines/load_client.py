@@ -7,6 +7,7 @@ read while the engine is idle, so that nothing is added to what is timed.
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ import httpx
 
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
-from hybridwatch.errors import EngineError
+from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
 from hybridwatch.system.python_command import python_command
@@ -145,11 +146,33 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
     return [
         *words,
         *("--ready-check-timeout-sec", "0"),
+        # Counted by our process: vLLM's client believes the number that the server names.
+        *("--extra-body", '{"return_token_ids": true}'),
         "--ignore-eos",
         "--save-result",
         "--save-detailed",
         "--disable-tqdm",
     ]
+
+
+def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
+    """Refuse a load of which not all say the same: who asked, who answered, who received.
+
+    Each request asks for so many tokens, whatever the model says (``--ignore-eos``).
+    """
+    asked, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
+    if asked == reported == received and measured["total_output_tokens"] == sum(asked):
+        return
+    raise MeasurementError(
+        f"the tokens of the load were counted differently: asked for {sum(asked)} in "
+        f"{load.prompts} answers of {load.output_tokens}, the server reported "
+        f"{measured['total_output_tokens']} ({_other(load, reported)}), the load client received "
+        f"{sum(received)} ({_other(load, received)})"
+    )
+
+
+def _other(load: Generation, found: list[int]) -> str:
+    return f"{sum(count != load.output_tokens for count in found)} of another length"
 
 
 class LoadClient:
@@ -188,13 +211,16 @@ class LoadClient:
     def run(
         self, server: Server, load: Generation, result: Path, timeout_s: float
     ) -> dict[str, Any]:
-        """Run one trial, and give the client's whole JSON."""
+        """Run one trial, and give the client's whole JSON.
+
+        A load whose tokens were counted otherwise by the server than by the client is an error.
+        """
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)
         try:
             self._process.ask(json.dumps(arguments))
-            self._await_answer(self._process, timeout_s)
+            received = self._await_answer(self._process, timeout_s)["received"]
         except (EngineError, BrokenPipeError) as error:
             raise server.error(f"the engine could not be measured: {error}") from error
         # The client writes NaN for a statistic of nothing; JSON and our records know no NaN.
@@ -205,14 +231,15 @@ class LoadClient:
                 f"{measured['failed']} of {load.prompts} requests failed under load; first error: "
                 f"{next((text for text in measured['errors'] if text), 'none given')}"
             )
+        _require_counts(load, measured, received)
         return measured
 
-    def _await_answer(self, process: ConversingProcess, timeout_s: float) -> None:
+    def _await_answer(self, process: ConversingProcess, timeout_s: float) -> dict[str, Any]:
         try:
             line = process.answer(timeout_s)
-            answer = json.loads(line)
+            answer: dict[str, Any] = json.loads(line)
             if answer["ok"]:
-                return
+                return answer
             reason = f"failed: {answer['error']}"
         except TimeoutError:
             reason = f"gave no answer in {timeout_s:.0f} s"

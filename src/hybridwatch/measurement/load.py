@@ -94,12 +94,22 @@ class Loaded:
 
 
 def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
-    """Load the engine once, and say what it worked."""
+    """Load the engine once, and say what it worked.
+
+    An engine that gave other tokens meanwhile than the client received is an error: somebody else
+    used it, or it counts what it did not do. Its steps, and the seconds, are not the load's alone.
+    """
     server = trial.engine.server
     before, worked_before = read_step_counts(server), _processor_seconds(server)
     result = run_load(trial, load)
     worked, after = _processor_seconds(server) - worked_before, read_step_counts(server)
     made = after.since(before) if before is not None and after is not None else None
+    if made is not None and (made.tokens != result["total_output_tokens"] or not made.steps):
+        raise MeasurementError(
+            f"the engine counted {made.tokens} tokens in {made.steps} steps during the load, and "
+            f"the load client received {result['total_output_tokens']}: somebody else used "
+            "it, or it counts wrongly"
+        )
     return Loaded(result, made, worked)
 
 
@@ -128,11 +138,8 @@ def samples_of_steps(
     ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
 
     ``made`` and ``worked_s`` are of the engine from before the load until after it, all its
-    processes together. There are no samples when the engine gave other tokens than those that the
-    client counted: then the steps are not those of the load alone.
+    processes together.
     """
-    if not made.steps or made.tokens != result["total_output_tokens"]:
-        return ()
     return (
         Sample("engine_step_rate", (made.steps / result["duration"],)),
         Sample("batch_occupancy", (made.shares / made.steps,)),
@@ -250,8 +257,8 @@ def _point(load: float, loaded: Loaded, joules: float | None) -> Point:
 def _worked_point(load: float, loaded: Loaded) -> Point:
     """Say what the engine worked: tokens per second of work, and work per token of a request."""
     made, worked_s = loaded.made, loaded.worked_s
-    if made is None or not made.steps or made.tokens != loaded.result["total_output_tokens"]:
-        raise MeasurementError("the engine does not count the steps of the load alone")
+    if made is None:
+        raise MeasurementError("the engine does not count its steps")
     of_request = made.tokens / made.shares
     each = worked_s / made.steps / of_request
     samples = (
@@ -264,12 +271,10 @@ def _worked_point(load: float, loaded: Loaded) -> Point:
 def _work(made: Sequence[Loaded], metric: str) -> tuple[Sample, ...]:
     """What a step of all loads together worked; on a noisy machine it decides.
 
-    Nothing when the engine does not count its steps, or gave other tokens than the client counted.
+    Nothing when the engine does not count its steps.
     """
-    counted = [one.made for one in made if one.made is not None]
-    asked = sum(one.result["total_output_tokens"] for one in made)
-    steps = sum(one.steps for one in counted)
-    if not steps or sum(one.tokens for one in counted) != asked:
+    steps = sum(one.made.steps for one in made if one.made is not None)
+    if not steps:
         return ()
     worked = sum(one.worked_s for one in made) / steps
     return (Sample(metric, (round(worked, CLOCK_DIGITS),)),)

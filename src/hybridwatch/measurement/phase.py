@@ -312,7 +312,7 @@ def _duet(trial: TrialContext) -> TrialResult:
         return TrialResult(samples, curve=curve)
     trial.wait_for_other()
     loaded = work_of_load(trial, trial.scenario.workload.generation)
-    if loaded.made is None or not loaded.made.steps:
+    if loaded.made is None:
         raise MeasurementError("the engine does not count its steps, so its work is of none")
     work = round(loaded.worked_s / loaded.made.steps, CLOCK_DIGITS)
     return TrialResult((Sample(DUET_CPU_TIME, (work,)),))
