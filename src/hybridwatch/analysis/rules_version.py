@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-RULES_VERSION: Final = 6
+RULES_VERSION: Final = 7
 """Raise it when records that exist give another report: another verdict, number, doubt or order.
 
 Stored verdicts name it, and an index of other rules is made again. It takes the place of a digest
@@ -33,6 +33,8 @@ better or inconclusive says *broken* in place of that.
 6: Of asv's times without samples the intervals are compared, and two runs of asv are taken to
 differ by 8 % at least. A count that 20 earlier runs repeat is exact between two runs, too, and one
 that they do not repeat has no learned noise of 0.
+
+7: A baseline that was measured before a contract was counted is held for whole: 0 stands for it.
 """
 
 
