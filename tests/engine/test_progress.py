@@ -1,4 +1,4 @@
-"""Requests that get on and those that do not, on a real scheduler without a model."""
+"""Requests that get on or do not, and blocks that come back or do not, on a real scheduler."""
 
 import json
 import os
@@ -13,10 +13,16 @@ pytestmark = pytest.mark.engine
 # All in one process, since vLLM takes ten seconds to import.
 WATCHED = """
 import contextlib, json, sys
+from types import SimpleNamespace
 from hybridwatch_engine_lab.exercise.scheduling import BLOCK, Office, Pool
+from hybridwatch_engine_lab.mutants.leaks import freed_block_lost
+from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.patch import Patch
+from hybridwatch_engine.probes.leaks import BlockLeaksProbe
 from hybridwatch_engine.probes.progress import ProgressProbe, _next_ones
+from hybridwatch_engine.scheduler_side import count_losses, order_free_blocks, _empty_cache
 from hybridwatch_engine.step_gate import STUCK_AFTER, StepGate
+from vllm.v1.core.block_pool import BlockPool
 from vllm.v1.core.kv_cache_manager import KVCacheManager
 from vllm.v1.core.sched.interface import PauseState
 from vllm.v1.core.sched.scheduler import Scheduler
@@ -71,6 +77,36 @@ def gated(blocks):
     state = gate.remove()
     return {"calls": calls, "made": state["made"], "stuck_after": STUCK_AFTER}
 
+def at_rest(every=None):
+    # What is lost by requests that end, are preempted and aborted; one freed block in ``every``.
+    office, tally, probe = Office(Pool(blocks=30, drafts=1)), Tally(), BlockLeaksProbe()
+    scheduler = office.scheduler
+    lossy = Patch(BlockPool, "free_blocks", lambda f: freed_block_lost(f, tally, every=every))
+    refused = Patch(KVCacheManager, "allocate_slots", refused_now_and_then)
+    with contextlib.ExitStack() as planted:
+        for patch in [refused, *([lossy] if every else [])]:
+            patch.install()
+            planted.callback(patch.remove)
+        probe.start_on(SimpleNamespace(scheduler=scheduler))
+        probe.start()
+        for number in range(8):
+            office.come(str(number), range(10 * number, 10 * number + 40), answer=12)
+            office.step()
+            if number % 3 == 2:
+                scheduler.finish_requests(str(number), RequestStatus.FINISHED_ABORTED)
+        while scheduler.requests:
+            office.step()
+        leaked = probe.stop()["blocks_leaked"]
+    refused_by_vllm = not scheduler.reset_prefix_cache()
+    _empty_cache(scheduler)
+    order_free_blocks(scheduler)
+    pool = scheduler.kv_cache_manager.block_pool
+    return {
+        "leaked": leaked, "lost": tally.changed, "held": count_losses(scheduler)["lost"],
+        "free": pool.get_num_free_blocks(), "cached": len(pool.cached_block_hash_to_block),
+        "refused": refused_by_vllm,
+    }
+
 three = [(0, "a", 0, 40, 20, 0), (0, "b", 100, 40, 20, 0), (3, "c", 200, 40, 20, 0)]
 displaced = [(0, "low", 0, 5 * BLOCK + 4, 2, 9), (1, "high", 100, BLOCK - 1, 8, 0)]
 tight = Pool(blocks=12, mamba_groups=1, drafts=1, budget=2 * BLOCK - 1, policy="priority")
@@ -100,6 +136,7 @@ print(json.dumps({
     "waits for a transfer": next_one(RequestStatus.WAITING_FOR_REMOTE_KVS),
     "waits for the end of a pause": next_one(RequestStatus.WAITING, PauseState.PAUSED_NEW),
     "no blocks left": crowded(BLOCK - 2, blocks=6 * 4 * 3),
+    "at rest": {"healthy": at_rest(), "lossy": at_rest(20)},
     "gate": {"stuck": gated(14), "free": gated(40)},
 }))
 """
@@ -168,6 +205,20 @@ def test_who_waits_for_something_else_is_not_starved(seen):
     assert seen["waits"]
     assert not seen["waits for a transfer"]
     assert not seen["waits for the end of a pause"]
+
+
+def test_requests_that_end_are_preempted_or_aborted_give_their_blocks_back(seen):
+    healthy = {"leaked": 0, "lost": 0, "held": 0, "free": 29, "cached": 0, "refused": False}
+    assert seen["at rest"]["healthy"] == healthy
+
+
+def test_lost_blocks_are_counted_and_stay_lost(seen):
+    """Also where a fuzzer brings the engine into its first state; the cache is empty then."""
+    lossy = seen["at rest"]["lossy"]
+    assert lossy["lost"] >= 2
+    assert lossy["leaked"] == lossy["held"] == lossy["lost"]
+    assert lossy["free"] == 29 - lossy["lost"]
+    assert (lossy["refused"], lossy["cached"]) == (True, 0)
 
 
 def test_empty_steps_count_for_a_plan_once_the_engine_is_stuck(seen):

@@ -15,6 +15,7 @@ from hybridwatch_engine.probes.contract import ContractProbe
 from hybridwatch_engine.probes.counting import JointProbe, Probe
 from hybridwatch_engine.probes.host_sync import HostSyncProbe
 from hybridwatch_engine.probes.layers import BlockCopiesProbe, DraftWritesProbe, ReplayedLayersProbe
+from hybridwatch_engine.probes.leaks import RequestStatesProbe, count_lost_states
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
 from hybridwatch_engine.probes.step_phases import MetadataTimeProbe, StepPhasesProbe
@@ -28,6 +29,7 @@ _OF_BOTH = (
     TokenStatesProbe(),
     ReplayedLayersProbe(),
     BlockCopiesProbe(),
+    RequestStatesProbe(),
 )
 """Contracts of either model runner."""
 
@@ -117,6 +119,14 @@ class WorkerControl:
     def hybridwatch_running(self) -> dict[str, int]:
         """How many requests the batch holds; finished ones leave it with the next step."""
         return {"requests": requests_in(self.model_runner)}
+
+    def hybridwatch_losses(self) -> dict[str, int]:
+        """How many requests the batch holds, and how many states are lost if there is none."""
+        requests = requests_in(self.model_runner)
+        return {
+            "requests": requests,
+            "lost": 0 if requests else count_lost_states(self.model_runner),
+        }
 
     def hybridwatch_clear_rows(self) -> dict[str, int]:
         """Forget what finished requests left in the batch's rows.

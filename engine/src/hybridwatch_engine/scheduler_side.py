@@ -1,10 +1,10 @@
 """Calls of the harness that the scheduler answers, maybe in another process than the workers.
 
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
-Calls that switch and count mutants are answered by the workers and there, as if by one more worker;
-those that steer steps are answered there alone; those that switch a fix or clear the cache do their
-part there too. What the scheduler's own probes count there joins the contract counts of the first
-worker.
+Calls that switch and count mutants, or ask what is lost, are answered by the workers and there, as
+if by one more worker; those that steer steps are answered there alone; those that switch a fix or
+clear the cache do their part there too. What the scheduler's own probes count there joins the
+contract counts of the first worker.
 
 Has the blocks of an engine's cache in the order in which it got them at its start.
 
@@ -21,23 +21,48 @@ from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.probes.counting import UNSUPPORTED, JointProbe
+from hybridwatch_engine.probes.leaks import BlockLeaksProbe, find_held_blocks
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
 from hybridwatch_engine.probes.progress import ProgressProbe
 from hybridwatch_engine.step_gate import StepGate
 
 
 def order_free_blocks(scheduler: Any) -> None:
-    """Sort the free blocks by number; for a scheduler without requests, and nothing cached."""
+    """Sort the free blocks by number; for a scheduler without requests, and nothing cached.
+
+    A block that was lost stays lost: an engine that is handed it back would never run out of them.
+    """
     from vllm.v1.core.kv_cache_utils import FreeKVCacheBlockQueue
 
-    pool = scheduler.kv_cache_manager.block_pool
+    pool, held = scheduler.kv_cache_manager.block_pool, find_held_blocks(scheduler)
     # The first block stands for none, and is never free.
-    pool.free_block_queue = FreeKVCacheBlockQueue(pool.blocks[1:])
+    free = [block for block in pool.blocks[1:] if block.block_id not in held]
+    pool.free_block_queue = FreeKVCacheBlockQueue(free)
+
+
+def count_losses(scheduler: Any) -> dict[str, int]:
+    """Count what a scheduler holds.
+
+    Returns:
+        ``requests``: Those that have blocks or will have some: running, waiting, and finished ones
+        whose blocks a connector still reads or a step in flight may still write. ``lost``: Blocks
+        that are not free, though there are no such requests.
+    """
+    requests = len(scheduler.requests) + len(getattr(scheduler, "deferred_frees", ()))
+    return {"requests": requests, "lost": 0 if requests else len(find_held_blocks(scheduler))}
+
+
+def _empty_cache(scheduler: Any) -> None:
+    """Forget what the prefix cache holds, which vLLM refuses to do once a block is lost."""
+    if count_losses(scheduler)["lost"]:
+        pool = scheduler.kv_cache_manager.block_pool
+        pool.evict_blocks({block.block_id for block in pool.blocks})
 
 
 def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     gates: dict[int, StepGate] = {}
-    probe = JointProbe((PrefixCacheProbe(), ProgressProbe()))
+    leaks = BlockLeaksProbe()
+    probe = JointProbe((PrefixCacheProbe(), ProgressProbe(), leaks))
 
     def collective_rpc(
         core: Any, method: Any, timeout: Any = None, args: Any = (), kwargs: Any = None
@@ -46,17 +71,20 @@ def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list
             gate = gates.get(id(core)) or gates.setdefault(id(core), StepGate(core.scheduler))
             return [_STEERING[method](gate, *args)]
         answers = original(core, method, timeout, args, kwargs)
+        if method == "hybridwatch_losses":
+            return [*answers, count_losses(core.scheduler)]
         if method == "hybridwatch_mutate":
             return [*answers, mutant_board("scheduler").switch(*args)]
         if method == "hybridwatch_mutant_counts":
             return [*answers, mutant_board("scheduler").counts()]
-        if method == "hybridwatch_clear_cache":
-            order_free_blocks(core.scheduler)
+        if method in _DONE_TOO:
+            _DONE_TOO[method](core.scheduler)
         if method == "hybridwatch_switch":
             # The worker has said why, if it cannot be done.
             with suppress(ValueError):
                 switchboard().switch(*args)
         if method == "hybridwatch_probe_start" and args[0] == _CONTRACT:
+            leaks.start_on(core)
             probe.start()
         if method == "hybridwatch_probe_stop" and args[0] == _CONTRACT:
             return _with_counts(answers, probe.stop())
@@ -85,6 +113,12 @@ _STEERING: dict[str, Callable[..., dict[str, int]]] = {
     "hybridwatch_steps": StepGate.state,
     "hybridwatch_remove_steps": StepGate.remove,
     "hybridwatch_token_budget": StepGate.set_token_budget,
+}
+
+
+_DONE_TOO: Final[dict[str, Callable[[Any], None]]] = {
+    "hybridwatch_clear_rows": _empty_cache,
+    "hybridwatch_clear_cache": order_free_blocks,
 }
 
 

@@ -18,7 +18,7 @@ from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_r
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.median_interval import change_between
-from hybridwatch.analysis.pair import Blocks, Pair
+from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of
 from hybridwatch.analysis.verdict import Comparison, Design, Interval, Summary, Verdict
@@ -45,6 +45,10 @@ _BY_INTERVAL: Final = (
     "noise between them."
 )
 _NO_NOISE: Final = "A count of broken rules has no noise: one trial tells."
+_NOT_COUNTED: Final = (
+    "The baseline was measured before this was counted, so the 0 that is expected of every engine "
+    "stands for it."
+)
 _QUESTIONS: Final = (
     "Questions are answered independently of each other; without a change as many answers are lost "
     "as won."
@@ -233,6 +237,10 @@ def effect_between(kind: Kind, left: Summary | None, right: Summary | None) -> f
 
 def _compare_absent(draft: Comparison, pair: Pair) -> Comparison:
     absent = [side for side in pair.sides if side.summary is None]
+    if draft.contender is not None and _was_not_counted_yet(pair.baseline, draft.metric):
+        expected = Summary(0.0, ())
+        held = replace(draft, baseline=expected, effect=draft.contender.center)
+        return compare_exact(held, expected, draft.contender, _NOT_COUNTED)
     if any(side.failures for side in absent):
         doubts = doubt.about_failures(pair)
         return doubt.added(replace(draft, verdict=Verdict.FAILED), *doubts)
@@ -244,6 +252,16 @@ def _compare_absent(draft: Comparison, pair: Pair) -> Comparison:
         replace(draft, verdict=Verdict.MISSING),
         f"The {names} has no value of this metric: measure that side again.",
     )
+
+
+def _was_not_counted_yet(side: ReducedSide, metric: Metric) -> bool:
+    """Whether a side was measured before there was a contract.
+
+    Of what a probe of its time could not watch it has a reason, and what failed has failed.
+    """
+    known = side.summary or side.failures or side.broken
+    unsupported = any(metric.id in trial.unsupported for trial in side.trials)
+    return metric.kind is Kind.EXACT and bool(side.trials) and not known and not unsupported
 
 
 def compare_exact(

@@ -259,7 +259,7 @@ def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
     How often a broken one is counted follows the number of engine steps, which no two trials over
     HTTP share; that it is broken at all must not depend on the trial.
     """
-    if min(values) == 0 < max(values):
+    if values and min(values) == 0 < max(values):
         found = ", ".join(f"{value:g}" for value in sorted(set(values)))
         yield (
             f"The {name}'s trials disagree ({found}); the worst counts: look for what varies "

@@ -40,12 +40,14 @@ _ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for t
 def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
     """List what a side did not fulfil, one line each; empty when it is as expected.
 
-    A metric without a value breaks its expectation.
+    A metric without a value breaks its expectation. Of every contract that was counted 0 is
+    expected, whatever the scenario names.
     """
     values = _values(run, side)
+    contracts = {metric: 0.0 for metric in values if find_metric(metric).kind is Kind.EXACT}
     reasons = {m: why for trial in run.measured(side) for m, why in trial.unsupported.items()}
     return (
-        *_broken(values, reasons, expect.exactly, "exactly", exact=True),
+        *_broken(values, reasons, {**contracts, **expect.exactly}, "exactly", exact=True),
         *_broken(values, reasons, expect.at_least, "at least", exact=False),
     )
 

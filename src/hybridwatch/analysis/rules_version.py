@@ -39,6 +39,7 @@ metrics of a report together, in place of the median step of each.
 What is significantly worse, and shown to be so by less than the margin, is *worse within margin*
 in place of equivalent (inconclusive between two runs whose noise is unknown). Five answers lost and
 more, with none won, are told by a doubt.
+A baseline that was measured before a contract was counted is held for whole: 0 stands for it.
 """
 
 

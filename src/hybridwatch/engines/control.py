@@ -21,6 +21,7 @@ UNSUPPORTED: Final = "unsupported"
 
 _TIMEOUT_S: Final = 30.0
 _DRAIN_S: Final = 20.0
+_TRANSFERS_S: Final = 5.0
 _POLL_S: Final = 0.02
 _STEP_POLL_S: Final = 0.002
 
@@ -160,6 +161,19 @@ class EngineControl:
     def drain(self) -> None:
         """Wait until no request is left in any batch."""
         self._wait_until_empty("running")
+
+    def await_transfers(self) -> None:
+        """Wait a while until no request is known, for whom a connector may hold blocks.
+
+        Where one does not go, its blocks are not free, and whoever counts these finds it.
+        """
+        deadline = time.monotonic() + _TRANSFERS_S
+        while any(one["requests"] for one in self._call("losses")) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+    def count_lost(self) -> int:
+        """Count the blocks and states of requests that an engine at rest will never use again."""
+        return sum(one["lost"] for one in self._call("losses"))
 
     def reset(self) -> None:
         """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows."""

@@ -130,6 +130,8 @@ CONTRACTS: Final = (
     "requests_stalled",
     "requests_starved",
     "unwritten_blocks_cached",
+    "blocks_leaked",
+    "request_states_leaked",
     "max_seq_len_excess_target",
     "max_seq_len_excess_draft",
 )

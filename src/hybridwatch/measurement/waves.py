@@ -218,6 +218,7 @@ def _served(
                 (*request.prompt, *answer.tokens)
                 for request, answer in zip(turn.requests, answers, strict=True)
             ]
+    engine.control.await_transfers()
     return answered
 
 

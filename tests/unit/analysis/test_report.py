@@ -489,6 +489,26 @@ def test_metric_that_a_probe_cannot_watch_is_missing_with_the_reason() -> None:
     assert the(report, PADDED).verdict is Verdict.EQUIVALENT
 
 
+@pytest.mark.parametrize(
+    ("found", "verdict"), [(0.0, Verdict.EQUIVALENT), (4.0, Verdict.REGRESSION)]
+)
+def test_a_baseline_from_before_a_contract_is_held_for_whole(found, verdict) -> None:
+    """A stored baseline stays one when contracts are added; what the contender breaks counts."""
+    old = OneSide(a_run({PADDED: (0.0,)}), 0)
+    new = OneSide(a_run({PADDED: (0.0,), STATES: (found,)}, id="22222222"), 0)
+    compared = the(report_between(old, new), STATES)
+    assert (compared.verdict, compared.effect) == (verdict, found)
+    assert "before this was counted" in compared.assumption
+    # The other way round nobody has counted for the side that is judged.
+    assert the(report_between(new, old), STATES).verdict is Verdict.MISSING
+
+
+def test_a_baseline_without_contract_trials_stands_for_nothing() -> None:
+    old = OneSide(a_run({"ttft": noisy(1.0, 7)}), 0)
+    new = OneSide(a_run({STATES: (0.0,), "ttft": noisy(1.0, 7)}, id="22222222"), 0)
+    assert the(report_between(old, new), STATES).verdict is Verdict.MISSING
+
+
 def test_metric_that_neither_side_can_be_watched_for_is_not_passed_over() -> None:
     run = a_run({PADDED: (0.0,)}, {PADDED: (0.0,)})
     for side in (0, 1):
@@ -501,6 +521,15 @@ def test_expectation_of_what_a_probe_cannot_watch_is_broken_with_the_reason() ->
     expect = Expect(exactly={STATES: 0.0, PADDED: 0.0})
     assert broken_expectations(run, 0, expect) == (
         "contract.states_off: expected exactly 0, found no value (Conv: expected two states)",
+    )
+
+
+def test_a_contract_that_no_scenario_names_is_to_be_kept_all_the_same() -> None:
+    run = a_run({PADDED: (0.0,), "contract.blocks_leaked": (0.0, 4.0), "ttft": (1.0,)})
+    leaked = "contract.blocks_leaked: expected exactly 0, found 4"
+    assert broken_expectations(run, 0, Expect()) == (leaked,)
+    assert broken_expectations(run, 0, Expect(exactly={"contract.blocks_leaked": 4.0})) == (
+        "contract.blocks_leaked: expected exactly 4, found 0",
     )
 
 

@@ -68,6 +68,31 @@ def test_a_fault_that_a_worker_refuses_is_reported(monkeypatch):
         EngineControl([]).plant(("x",))
 
 
+def test_blocks_that_a_transfer_holds_are_waited_for(monkeypatch):
+    answers = [[{"requests": 2, "lost": 9}], [{"requests": 1, "lost": 4}, {"requests": 0}]]
+    left = [*answers, [{"requests": 0, "lost": 3}, {"requests": 0, "lost": 1}]]
+    monkeypatch.setattr(
+        EngineControl, "_call", lambda *_: left.pop(0) if len(left) > 1 else left[0]
+    )
+    control = EngineControl([])
+    control.await_transfers()
+    assert len(left) == 1
+    assert control.count_lost() == 4
+
+
+def test_a_request_that_never_goes_is_not_waited_for_without_end(monkeypatch):
+    asked = []
+
+    def call(*_: object) -> list[dict[str, int]]:
+        asked.append(1)
+        return [{"requests": 1, "lost": 2}]
+
+    monkeypatch.setattr("hybridwatch.engines.control._TRANSFERS_S", 0.05)
+    monkeypatch.setattr(EngineControl, "_call", call)
+    EngineControl([]).await_transfers()
+    assert 1 < len(asked) < 10
+
+
 # As vLLM 0.27.1 writes it, most lines left out; the name of the model is made up.
 TEXT = """\
 # HELP vllm:generation_tokens_total Number of generation tokens processed.

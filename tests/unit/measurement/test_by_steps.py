@@ -61,6 +61,9 @@ class SteppingEngine:
     def drain(self) -> None:
         assert self.requests() == 0
 
+    def await_transfers(self) -> None:
+        pass
+
     # What it does with a request.
 
     def answer(self, body: dict[str, Any], connection: Any) -> list[int] | None:

@@ -49,6 +49,9 @@ class FakeEngine:
         assert self.in_flight == 0
         self.diary.append("drain")
 
+    def await_transfers(self) -> None:
+        pass
+
     def _turn(self, word: str, *, held: bool) -> None:
         with self._changed:
             self.diary.append(word)

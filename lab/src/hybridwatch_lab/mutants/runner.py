@@ -253,7 +253,8 @@ class MutantRunner:
 
     def _is_healthy(self) -> bool:
         try:
-            return self._pulse() == self._tokens
+            same = self._pulse() == self._tokens
+            return same and not self._pool.running(_SIDE).control.count_lost()
         except MeasurementError:
             return False
 
