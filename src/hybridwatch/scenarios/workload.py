@@ -30,6 +30,7 @@ _REQUEST_KEYS: Final = (
     "temperature",
     "sampling_seed",
     "n",
+    "sampling_params",
 )
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
