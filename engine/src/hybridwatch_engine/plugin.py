@@ -34,9 +34,13 @@ def register() -> None:
         resting_progress().install()
     if current_platform.is_cpu():
         from hybridwatch_engine.cpu.kernels.install import speculation_kernels
-        from hybridwatch_engine.cpu.platform_gaps import unpacked_conv_weights
+        from hybridwatch_engine.cpu.platform_gaps import (
+            choice_without_triton,
+            unpacked_conv_weights,
+        )
 
         collectives().install()
+        choice_without_triton().install()
         unpacked_conv_weights().install()
         speculation_kernels().install()
         mended = cpu_speculative_states.FIX.header.id

@@ -31,8 +31,8 @@ class Answered(NamedTuple):
     """What transformers said.
 
     Attributes:
-        trials: For each request of each trial the prompt, the tokens, and at each position the
-            likeliest ids with their logarithms.
+        trials: For each request of each trial the prompt, the tokens and their logarithms, and at
+            each position the likeliest ids with logarithms of what bias and penalties make of them.
     """
 
     made_by: Mapping[str, str]
@@ -115,9 +115,8 @@ def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:
     for wave in waves:
         requests = []
         for request in wave.requests:
-            draft = list(known.pop(0).tokens) if known else []
-            requests.append(
-                {"prompt": request.prompt, "max_tokens": request.max_tokens, "draft": draft}
-            )
+            draft = list(known.pop(0).tokens[request.echoed :]) if known else []
+            asked = {"prompt": request.prompt, "max_tokens": request.max_tokens, "draft": draft}
+            requests.append({**asked, "sampling_params": request.sampling_params.as_written()})
         found.append({"continues": wave.continues, "requests": requests})
     return found

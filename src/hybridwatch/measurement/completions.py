@@ -40,6 +40,7 @@ def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -
         "ignore_eos": True,
         "return_token_ids": True,
         **wanted,
+        **request.sampling_params.as_written(),
     }
     if request.sampling_seed is not None:
         body["seed"] = request.sampling_seed
@@ -69,11 +70,14 @@ def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Comple
     """Read an answer to the token ids of a prompt.
 
     ``choice`` is the only one of the answer's ``choices``, or all of them ``joined``. There are no
-    logarithms where the engine gave none, or not one for each token.
+    logarithms where the engine gave none, or not one for each token. The prompt's tokens come first
+    if their logarithms were asked for, as the engine names them: it may name others.
     """
-    tokens = tuple(choice["token_ids"])
+    asked = [next(iter(one.items())) for one in (choice.get("prompt_logprobs") or ())[1:]]
+    tokens = (*(int(token) for token, _ in asked), *choice["token_ids"])
     logprobs = choice.get("logprobs") or {}
-    chosen, alternatives = logprobs.get("token_logprobs") or (), logprobs.get("top_logprobs") or ()
+    chosen = [*(one["logprob"] for _, one in asked), *(logprobs.get("token_logprobs") or ())]
+    alternatives = [*({} for _ in asked), *(logprobs.get("top_logprobs") or ())]
     if not len(tokens) == len(chosen) == len(alternatives):
         return Completion(prompt_digest(prompt), tokens)
     return Completion(

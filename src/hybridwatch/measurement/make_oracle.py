@@ -12,7 +12,7 @@ from hybridwatch.measurement.accuracy.oracle import Oracle, model_digest
 from hybridwatch.measurement.completions import parse_completion, without_tokens
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.waves import drive_whole
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.trial_parts import DIGITS, Completion
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -100,7 +100,10 @@ def build_oracle(
 
 
 def read_answered(answered: Mapping[str, Any]) -> Completion:
-    """Read an answer of the plugin as one of an engine, whose ids are texts."""
+    """Read an answer of the plugin as one of an engine, whose ids are texts.
+
+    An engine's logarithms know nothing of bias and penalties; what was nearly chosen hangs on them.
+    """
     top: Sequence[Sequence[tuple[int, float]]] = answered["top"]
     choice = {
         "token_ids": answered["tokens"],
@@ -109,4 +112,5 @@ def read_answered(answered: Mapping[str, Any]) -> Completion:
             "top_logprobs": [{str(int(t)): value for t, value in pairs} for pairs in top],
         },
     }
-    return parse_completion(answered["prompt"], choice)
+    logprobs = tuple(min(0.0, round(value, DIGITS)) for value in answered["logprobs"])
+    return replace(parse_completion(answered["prompt"], choice), logprobs=logprobs)

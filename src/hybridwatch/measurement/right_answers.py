@@ -75,6 +75,9 @@ def _wrong(
     if not len(planned) == len(answered) == len(right):
         return None
     known = [at for at, (_, request) in enumerate(planned) if request.has_right_answer]
+    lengths = ((planned[at][1], len(right[at].tokens)) for at in known)
+    if not all(request.can_have(length - request.echoed) for request, length in lengths):
+        return None
     found = wrong_among(
         [answered[at] for at in known],
         [right[at] for at in known],

@@ -322,7 +322,7 @@ class _Driver:
     def _read_completion(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
         choices = answer["choices"]
         found = [len(choice.get("token_ids") or ()) for choice in choices]
-        if found != [request.max_tokens] * request.n:
+        if len(found) != request.n or not all(map(request.can_have, found)):
             wanted = f"an answer of {request.max_tokens} token ids"
             if request.n > 1:
                 wanted = f"{request.n} answers of {request.max_tokens} token ids"

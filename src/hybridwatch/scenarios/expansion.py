@@ -16,6 +16,7 @@ from itertools import accumulate, cycle
 from typing import Final, Literal, TypeVar
 
 from hybridwatch.scenarios.pattern import Arrival, Wave
+from hybridwatch.scenarios.sampling import DEFAULT_PARAMS, SamplingParams
 
 Unit = Callable[[], float]
 """A stream of numbers from 0 to below 1."""
@@ -107,6 +108,7 @@ class PlannedRequest:
         sampling_seed: What a sampled answer is drawn from.
         n: Answers to it.
         priority: Lower numbers go first in an engine that schedules by priority.
+        sampling_params: What else it asks of its answer.
     """
 
     prompt: tuple[int, ...]
@@ -119,11 +121,23 @@ class PlannedRequest:
     sampling_seed: int | None = None
     n: int = 1
     priority: int = 0
+    sampling_params: SamplingParams = DEFAULT_PARAMS
 
     @property
     def has_right_answer(self) -> bool:
         """Whether an oracle can say what the answer is: it is greedy, and a client waits."""
-        return not self.temperature and self.abort_at_step is None
+        is_greedy = not self.temperature or self.sampling_params.leaves_one_token
+        return is_greedy and self.n == 1 and self.abort_at_step is None
+
+    @property
+    def echoed(self) -> int:
+        """Tokens of the prompt that come, with their logarithms, before those of the answer."""
+        return 0 if self.sampling_params.prompt_logprobs is None else len(self.prompt) - 1
+
+    def can_have(self, tokens: int) -> bool:
+        """Whether an answer can be so long: shorter than asked only where something ends it."""
+        least = 1 if self.sampling_params.can_end_early else self.max_tokens
+        return least <= tokens <= self.max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +257,7 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
             sampling_seed=None if wave.sampling_seed is None else wave.sampling_seed + at,
             n=wave.n,
             priority=wave.find_priority(at),
+            sampling_params=wave.find_params(at),
         )
         for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
     )

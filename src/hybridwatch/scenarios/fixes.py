@@ -32,7 +32,8 @@ Half = Literal["first", "second", "own"]
 MECHANISMS: Final = (
     *("slot lifetime", "block table", "condense and move", "conv window", "chunk boundary"),
     *("prefix hit", "preemption", "resume", "accepted counts", "draft rows", "padding"),
-    *("dummy runs", "transfer", "scheduler budget", "sampler", "dtype", "speed", "host sync"),
+    *("dummy runs", "transfer", "scheduler budget", "sampler", "answer end", "dtype", "speed"),
+    "host sync",
 )
 """What can be wrong in an engine, in the order of tables."""
 

@@ -10,6 +10,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from pydantic_core import PydanticCustomError
 
+from hybridwatch.scenarios.sampling import (
+    DEFAULT_PARAMS,
+    SamplingParams,
+    contradictions_of_params,
+)
 from hybridwatch.scenarios.validation import (
     Concurrency,
     Contradiction,
@@ -167,7 +172,7 @@ class Wave(Part):
         idle_s: Seconds without a request before the wave.
         token_budget: Most tokens of an engine step while the wave runs; None for the engine's own.
         input_tokens: Length of each prompt, its shared prefix included.
-        output_tokens: Length of each answer; the end-of-text token is ignored.
+        output_tokens: Length of each answer, unless ``sampling_params`` end it.
         early_finish: Share of the requests that end early: after 1 to all of the tokens drawn,
             each as likely.
         shared_prefix_tokens: Length of the text with which requests start that share one.
@@ -179,6 +184,7 @@ class Wave(Part):
         temperature: Of sampled answers; 0 takes the likeliest token each time.
         sampling_seed: Of sampled answers; request k draws from this seed + k.
         n: Answers to each request, each sampled.
+        sampling_params: What else the requests ask of their answers, taken in turn.
         priority: Lower numbers go first in an engine that schedules by priority.
         continues: Each request goes on from one of the wave before: its prompt and its answer, and
             then ``input_tokens`` of new text. The next turn of a conversation.
@@ -207,6 +213,7 @@ class Wave(Part):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     sampling_seed: Seed | None = None
     n: Annotated[int, Field(ge=1, le=16)] = 1
+    sampling_params: tuple[SamplingParams, ...] = Field(default=(), strict=False)
     priority: Priority = 0
     continues: bool = False
     again: bool = False
@@ -233,7 +240,16 @@ class Wave(Part):
     @property
     def can_be_continued(self) -> bool:
         """Whether each request has one answer that is the same every time."""
-        return not self.aborts and not self.temperature
+        return not self.aborts and not self.temperature and not self._has_prompt_logprobs
+
+    @property
+    def _has_prompt_logprobs(self) -> bool:
+        return any(params.prompt_logprobs is not None for params in self.sampling_params)
+
+    def find_params(self, request: int) -> SamplingParams:
+        """What else a request asks of its answer."""
+        params = self.sampling_params or (DEFAULT_PARAMS,)
+        return params[request % len(params)]
 
     def find_prefix(self, request: int) -> int:
         """Tokens of the shared prefix of a request."""
@@ -338,6 +354,11 @@ def _contradictions_of_sampling(wave: Wave) -> Iterator[Contradiction]:
             yield key, f"expected only with a temperature above 0, found {value}"
     if wave.n > 1 and wave.aborts:
         yield "n", f"expected 1 in a wave with aborts, found {wave.n}"
+    if wave.continues and wave._has_prompt_logprobs:  # noqa: SLF001 - of this module
+        yield "sampling_params", "expected no prompt_logprobs in a wave that continues another"
+    shortest = 1 if wave.early_finish else wave.output_tokens.lengths[0]
+    params, draws = wave.sampling_params, wave.temperature > 0
+    yield from contradictions_of_params(params, wave.requests, shortest, draws=draws)
 
 
 def _contradictions_of_prefix(wave: Wave) -> Iterator[Contradiction]:

@@ -192,8 +192,9 @@ def _forms(schema: Schema, part: Schema) -> list[Schema]:
 
 
 def _expected(schema: Schema, location: Location) -> str:
+    part: Schema
     if location[-1] == _KEY:
-        part = _at(schema, location[:-2]).get("propertyNames", {"type": "string"})
+        part = {"type": "string", **_at(schema, location[:-2]).get("propertyNames", {})}
     else:
         part = _at(schema, location)
     forms = _forms(schema, part)

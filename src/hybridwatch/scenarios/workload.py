@@ -30,6 +30,7 @@ _REQUEST_KEYS: Final = (
     "temperature",
     "sampling_seed",
     "n",
+    "sampling_params",
 )
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
@@ -143,7 +144,10 @@ def _contradictions_of_turn(key: str, before: Wave, wave: Wave) -> Iterator[Cont
         expected = f"as many as the wave that it continues ({before.requests})"
         yield f"{key}.requests", f"expected {expected}, found {wave.requests}"
     if wave.continues and not before.can_be_continued:
-        yield f"{key}.continues", "expected a wave before it without temperature and aborts"
+        yield (
+            f"{key}.continues",
+            "expected a wave before it without temperature, aborts, prompt_logprobs",
+        )
     if wave.again and before.continues:
         yield f"{key}.again", "expected a wave before it that continues none"
     if (wave.again or wave.continues) and before.overlap_after_steps is not None:

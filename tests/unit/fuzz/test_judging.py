@@ -27,7 +27,12 @@ class Worker:
         self.questions += len(questions)
         tops = [[[[token, -0.5]] for token in one.draft] for one in questions]
         return [
-            {"prompt": list(one.prompt), "tokens": list(one.draft), "top": top}
+            {
+                "prompt": list(one.prompt),
+                "tokens": list(one.draft),
+                "logprobs": [a[0][1] for a in top],
+                "top": top,
+            }
             for one, top in zip(questions, tops, strict=True)
         ]
 

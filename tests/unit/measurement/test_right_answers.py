@@ -11,6 +11,7 @@ from hybridwatch.measurement.make_oracle import list_trials
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
+from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 
@@ -20,6 +21,8 @@ WITH_ORACLES = sorted(
     path.relative_to(home() / "oracles").with_suffix("").as_posix()
     for path in (home() / "oracles").rglob("*.json")
 )
+
+CHANGE_LOGITS = {"logit_bias", "repetition_penalty", "presence_penalty", "frequency_penalty"}
 
 
 def kept(trial: int):
@@ -63,10 +66,25 @@ def test_trial_beyond_the_oracle_is_not_counted() -> None:
     assert check(kept(0), number=len(oracle.trials)).samples == ()
 
 
-def test_oracle_of_other_requests_is_no_silence() -> None:
+def other_prompts():
+    return check([replace(one, prompt="0" * 8) for one in kept(0)])
+
+
+def longer_answers():
+    (waves,) = list_trials(SCENARIO, 1)
+    longer = [
+        replace(
+            wave, requests=tuple(replace(r, max_tokens=r.max_tokens + 1) for r in wave.requests)
+        )
+        for wave in waves
+    ]
+    return checked(home(), SCENARIO, 0, longer, kept(0))
+
+
+@pytest.mark.parametrize("ask", [other_prompts, longer_answers])
+def test_oracle_of_other_requests_is_no_silence(ask) -> None:
     """A scenario was changed and its oracle was not."""
-    answered = [replace(one, prompt="0" * 8) for one in kept(0)]
-    found = check(answered)
+    found = ask()
     assert found.samples == ()
     assert (
         "hybridwatch oracle make tiny-hybrid smoke/padded-graph-rows"
@@ -100,5 +118,22 @@ def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
         asked = [(wave.continues, one) for wave in waves for one in wave.requests]
         assert len(asked) == len(trial)
         for (follows, request), right in zip(asked, trial, strict=True):
-            assert len(right.tokens) == request.max_tokens * request.has_right_answer
+            if request.has_right_answer:
+                assert request.can_have(len(right.tokens) - request.echoed)
+            else:
+                assert not right.tokens
             assert follows or right.prompt == prompt_digest(request.prompt)
+
+
+@pytest.mark.parametrize("name", ["answer-ends", "answer-choices"])
+def test_no_rounding_decides_what_is_chosen_in_spite_of_the_logits(name) -> None:
+    """An engine tells logarithms without bias and penalties: it excuses no near tie with them."""
+    scenario = load_scenario(ROOT / "curated" / f"{name}.toml", ROOT)
+    oracle = load(find_path(home(), scenario.id))
+    assert oracle is not None
+    for waves, trial in zip(list_trials(scenario, len(oracle.trials)), oracle.trials, strict=True):
+        requests = [request for wave in waves for request in wave.requests]
+        for request, right in zip(requests, trial, strict=True):
+            asked = request.sampling_params.as_written().keys()
+            if asked & CHANGE_LOGITS:
+                assert not [one for one in right.close_calls if one.gap <= NEAR_TIE_FLOAT32]

@@ -12,6 +12,7 @@ from hybridwatch.measurement import waves
 from hybridwatch.measurement.waves import drive, drive_whole
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.sampling import SamplingParams
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
 from tests.waiting import LIMIT_S, wait_until
 
@@ -34,6 +35,10 @@ class FakeEngine:
         self.may_answer.set()
         self.deaf = False
         self.logprobs: Any = None
+        self.ends_after = 1 << 20
+        """Tokens after which it ends every answer."""
+        self.more: dict[str, Any] = {}
+        """What else its answers have."""
         self._changed = threading.Condition()
         self._held = False
 
@@ -81,8 +86,8 @@ class FakeEngine:
         if first == 2 and "logprobs" in body:
             text = "Out of range float values are not JSON compliant"
             return 400, {"error": {"message": text}}
-        ids = None if first == 1 else [first] * body["max_tokens"]
-        return 200, {"choices": [{"token_ids": ids, "logprobs": self.logprobs}]}
+        ids = None if first == 1 else [first] * min(body["max_tokens"], self.ends_after)
+        return 200, {"choices": [{"token_ids": ids, "logprobs": self.logprobs, **self.more}]}
 
 
 def handler_of(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
@@ -152,6 +157,34 @@ def test_an_engine_without_a_logarithm_for_each_token_has_tokens_alone(engine, f
     fake.logprobs = told
     [answer] = drive_whole(engine, [wave(65)])
     assert (answer.tokens, answer.logprobs, answer.close_calls) == ((65, 65), (), ())
+
+
+def test_an_answer_is_short_only_where_something_ends_it(engine, fake):
+    fake.ends_after = 2
+    ended = PlannedRequest((65, 66), 3, sampling_params=SamplingParams(stop_token_ids=(65,)))
+    assert drive(engine, [PlannedWave((ended,))]) == ((65, 65),)
+    with pytest.raises(EngineError, match="expected an answer of 3 token ids, found 2"):
+        drive(engine, [wave(65, tokens=3)])
+
+
+def test_a_prompt_whose_logarithms_are_asked_for_comes_before_its_answer(engine, fake):
+    """By the names that the engine gives its tokens, so that one put elsewhere is another token."""
+    fake.logprobs = {
+        "token_logprobs": [-0.5],
+        "top_logprobs": [{"token_id:65": -0.5, "token_id:7": -0.502}],
+    }
+    fake.more["prompt_logprobs"] = [
+        None,
+        {"66": {"logprob": -1.5, "rank": 4}, "9": {"logprob": -0.1, "rank": 1}},
+        {"68": {"logprob": -2.0, "rank": 5}},
+    ]
+    asked = SamplingParams(prompt_logprobs=1)
+    request = PlannedRequest((65, 66, 67), 1, sampling_params=asked)
+    [answer] = drive_whole(engine, [PlannedWave((request,))])
+    assert fake.bodies[0]["prompt_logprobs"] == 1
+    assert (answer.tokens, answer.logprobs) == ((66, 68, 65), (-1.5, -2.0, -0.5))
+    assert answer.close_calls == (CloseCall(2, 7, 0.002),)
+    assert request.echoed == 2
 
 
 def test_logarithms_that_are_no_numbers_are_an_answer_without_tokens(engine):

@@ -19,7 +19,13 @@ PARTS = (
     "probes.wait_rules.watchable_events",
 )
 OF_GPU = ("watched_graphs", "watched_graphs_v2", "watchable_events")
-OF_CPU = ("collectives", "unpacked_conv_weights", "speculation_kernels", "replay")
+OF_CPU = (
+    "collectives",
+    "choice_without_triton",
+    "unpacked_conv_weights",
+    "speculation_kernels",
+    "replay",
+)
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
@@ -47,6 +53,7 @@ def put_in(monkeypatch):
         monkeypatch.setattr(f"hybridwatch_engine.{place}", part(place.rpartition(".")[2]))
     monkeypatch.setattr(platform_gaps, "collectives", part("collectives"))
     monkeypatch.setattr(platform_gaps, "unpacked_conv_weights", part("unpacked_conv_weights"))
+    monkeypatch.setattr(platform_gaps, "choice_without_triton", part("choice_without_triton"))
     # The module itself needs PyTorch, which only engines have.
     kernels = {"speculation_kernels": part("speculation_kernels")}
     stand_in(monkeypatch, "hybridwatch_engine.cpu.kernels.install", **kernels)

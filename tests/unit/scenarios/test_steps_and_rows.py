@@ -235,7 +235,7 @@ MISTAKES_OF_TWO = [
     (
         f"{PLAIN}aborts = [{{ request = 0, step = 1 }}]\n",
         f"{SECOND}continues = true\n",
-        "continues: expected a wave before it without temperature and aborts",
+        "continues: expected a wave before it without temperature, aborts, prompt_logprobs",
     ),
 ]
 

@@ -1,4 +1,6 @@
-"""What vLLM's CPU platform lacks besides kernels: two collectives, and weights left unpacked.
+"""What vLLM's CPU platform lacks besides kernels.
+
+Two collectives, weights left unpacked, and ``top_k`` and ``top_p`` where Triton is interpreted.
 
 Mixture-of-experts layers of a data-parallel engine send every token to every rank and back. vLLM's
 communicator for CPUs leaves the two operations out (``distributed/device_communicators``); gloo has
@@ -8,6 +10,9 @@ For the kernels of gated delta nets vLLM repacks every convolution weight as it 
 AMX up to 0.28.0, on any CPU with AVX512-BF16 from 0.29.0 to 0.31.0. The packer knows bfloat16 only,
 so a model in another type ends its engine there (``"causal_conv1d_fwd_kernel_impl" not implemented
 for 'Float'``). Mamba layers never read the packed form. 0.32.0 looks at the type itself.
+
+Where it finds Triton vLLM draws from the likeliest tokens by a kernel, which the interpreter cannot
+run (``'int' object has no attribute 'to'``), and else by operations of PyTorch.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,6 +41,19 @@ def unpacked_conv_weights() -> PatchSet:
 
     name = "dispatch_cpu_unquantized_gemm"
     return PatchSet(*([Patch(utils, name, _bfloat16_only)] if hasattr(utils, name) else []))
+
+
+@cache
+def choice_without_triton() -> PatchSet:
+    """The patch, made once per process; nothing in a release that has no such kernel."""
+    from vllm.v1.sample.ops import topk_topp_sampler as ops
+
+    def apply_top_k_top_p(logits: Any, k: Any, p: Any) -> Any:
+        return ops.apply_top_k_top_p_pytorch(logits, k, p)
+
+    name = "apply_top_k_top_p_triton"
+    found = hasattr(ops, name) and hasattr(ops, "apply_top_k_top_p_pytorch")
+    return PatchSet(*([Patch(ops, name, lambda _: apply_top_k_top_p)] if found else []))
 
 
 def _gather(communicator: Any, rows: Any, sizes: Sequence[int] | None) -> Any:

@@ -116,7 +116,7 @@ def wrong_among(
     if not len(answered) == len(right) == len(fresh):
         return None
     pairs = list(zip(answered, right, strict=True))
-    if any(one.tokens and len(one.tokens) != len(other.tokens) for one, other in pairs) or any(
+    if any(
         is_fresh and one.prompt != other.prompt
         for is_fresh, (one, other) in zip(fresh, pairs, strict=True)
     ):
@@ -130,7 +130,7 @@ def wrong_among(
 def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError | None:
     """Find the first token of an answer that is not right; ``None`` where there is none.
 
-    The oracle's answer is to the same prompt and as long. ``bound`` is the nats that rounding may
+    The oracle's answer is to the same prompt. ``bound`` is the nats that rounding may
     account for, in which token is chosen and in its probability.
     """
     if not answer.tokens:
