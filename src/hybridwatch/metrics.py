@@ -351,6 +351,10 @@ engine."""
 UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
 """Requests that were asked twice in one trial, and whose tokens differ from the first time."""
 
+WRONG_STREAMS: Final = "contract.wrong_streams"
+"""Requests whose text, joined from the chunks of a stream, is not the text that the same tokens
+have in an answer of one piece."""
+
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
 it is counted when two sides are compared (``analysis.changed_tokens``)."""

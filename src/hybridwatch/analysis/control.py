@@ -17,6 +17,7 @@ from hybridwatch.metrics import (
     CURVE_AREA,
     UNREPEATED_TOKENS,
     WRONG_ANSWERS,
+    WRONG_STREAMS,
     WRONG_TOKENS,
     Kind,
 )
@@ -27,7 +28,9 @@ from hybridwatch.scenarios.scenario import Scenario
 ENGINE_DIED: Final = "engine_died"
 """Stands where the metric stands in the answer of a control whose engine did not live."""
 
-_TOKENS: Final = frozenset({WRONG_TOKENS, WRONG_ANSWERS, UNREPEATED_TOKENS, CHANGED_TOKENS})
+_TOKENS: Final = frozenset(
+    {WRONG_TOKENS, WRONG_ANSWERS, WRONG_STREAMS, UNREPEATED_TOKENS, CHANGED_TOKENS}
+)
 """Contracts about what is said; the others are rules of the engine's state."""
 
 

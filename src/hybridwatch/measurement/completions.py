@@ -1,9 +1,11 @@
 """The JSON of a request and of its answer, and the comparison of two answers."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
-from typing import Any, Final
+from dataclasses import replace
+from itertools import accumulate, count, pairwise
+from typing import Any, Final, NamedTuple
 
 from hybridwatch.records.trial_parts import (
     CLOSE,
@@ -27,6 +29,19 @@ _NO_NUMBERS: Final = "Out of range float values"
 """What vLLM's server says in place of an answer whose logarithms JSON cannot hold."""
 
 
+class Reply(NamedTuple):
+    """An answer, with what no record keeps of it.
+
+    Attributes:
+        text: The text of its tokens, as the server gives it.
+        streamed: Whether it came chunk by chunk.
+    """
+
+    completion: Completion
+    text: str = ""
+    streamed: bool = False
+
+
 def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Write a request down for ``/v1/completions``.
 
@@ -48,16 +63,37 @@ def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -
         body["n"] = request.n
     if request.priority:
         body["priority"] = request.priority
+    if request.streamed:
+        body["stream"] = True
     return body
 
 
+def join_stream(text: str) -> dict[str, Any]:
+    """Make of a stream of server-sent events the answer that would have come whole.
+
+    An error that ended the stream is under ``error``, as in an answer.
+    """
+    lines = (line for line in text.split("\n") if line.startswith("data: "))
+    told = (line.removeprefix("data: ").strip() for line in lines)
+    answer: dict[str, Any] = {}
+    parts: dict[int, list[Mapping[str, Any]]] = {}
+    for chunk in (json.loads(one) for one in told if one != "[DONE]"):
+        if "error" in chunk:
+            answer["error"] = chunk["error"]
+        for choice in chunk.get("choices", ()):
+            parts.setdefault(choice["index"], []).append(choice)
+    return {**answer, "choices": [joined(parts[index]) for index in sorted(parts)]}
+
+
 def joined(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Make one choice of several answers to a request, one behind the other."""
+    """Make one choice of several answers to a request, or chunks of one, one behind the other."""
     if len(choices) == 1:
         return choices[0]
     ordered = sorted(choices, key=lambda choice: int(choice["index"]))
     logprobs = [choice.get("logprobs") or {} for choice in ordered]
     return {
+        "index": ordered[0]["index"],
+        "text": "".join(choice.get("text") or "" for choice in ordered),
         "token_ids": [token for choice in ordered for token in choice.get("token_ids") or ()],
         "logprobs": {
             key: [value for part in logprobs for value in part.get(key) or ()]
@@ -97,6 +133,14 @@ def is_without_numbers(status: int, text: str) -> bool:
     return status == _REFUSED and _NO_NUMBERS in text
 
 
+def is_null_among(choice: Mapping[str, Any]) -> bool:
+    """Whether a streamed answer has logarithms that are no numbers: JSON has null in their place.
+
+    An answer in one piece is refused then (``is_without_numbers``).
+    """
+    return None in ((choice.get("logprobs") or {}).get("token_logprobs") or ())
+
+
 def without_tokens(prompt: Sequence[int]) -> Completion:
     """Give what is kept where no token is known.
 
@@ -120,6 +164,42 @@ def _close_calls(
             other, gap = int(name.removeprefix(_ID)), max(0.0, round(likely - value, DIGITS))
             if other != token and gap < CLOSE:
                 yield CloseCall(position, other, gap)
+
+
+def with_streams(waves: Sequence[PlannedWave], number: int) -> tuple[PlannedWave, ...]:
+    """Have every second request of a trial answered chunk by chunk; in the next trial, the others.
+
+    ``number`` is the trial's. A client that goes away is told by the answer that begins to arrive,
+    so its request stays as it is.
+    """
+    places = count(number)
+    return tuple(
+        replace(
+            wave,
+            requests=tuple(
+                replace(one, streamed=next(places) % 2 == 0 and one.abort_at_step is None)
+                for one in wave.requests
+            ),
+        )
+        for wave in waves
+    )
+
+
+def count_wrong_streams(told: Sequence[Reply], whole: Sequence[Reply]) -> int | None:
+    """Count the streamed answers whose text is not that of the same tokens in one piece.
+
+    The second answers are to the same requests. Other tokens are other texts, and counted elsewhere
+    (``is_another``). ``None`` comes when no request has the same tokens, streamed and whole.
+    """
+    same = [
+        (one.text, other.text)
+        for one, other in zip(told, whole, strict=True)
+        if one.streamed
+        and not other.streamed
+        and one.completion.tokens
+        and one.completion.tokens == other.completion.tokens
+    ]
+    return sum(text != other for text, other in same) if same else None
 
 
 def unrepeated(

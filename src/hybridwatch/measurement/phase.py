@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.completions import is_another, unrepeated
+from hybridwatch.measurement.completions import (
+    Reply,
+    count_wrong_streams,
+    is_another,
+    unrepeated,
+    with_streams,
+)
 from hybridwatch.measurement.load import (
     TrialContext,
     run_load,
@@ -22,8 +28,8 @@ from hybridwatch.measurement.load import (
     work_of_load,
 )
 from hybridwatch.measurement.right_answers import checked
-from hybridwatch.measurement.waves import drive_whole
-from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_TOKENS
+from hybridwatch.measurement.waves import drive_told
+from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_STREAMS, WRONG_TOKENS
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
 from hybridwatch.records.trial_parts import (
@@ -205,7 +211,8 @@ def _contract(trial: TrialContext) -> TrialResult:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(trial, "contract") as counts:
         run_prelude(trial)
-        answered = drive_whole(trial.engine, waves)
+        told = drive_told(trial.engine, with_streams(waves, trial.number))
+    answered = tuple(one.completion for one in told)
     unwatched = counts.get(UNSUPPORTED, {})
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
@@ -218,9 +225,11 @@ def _contract(trial: TrialContext) -> TrialResult:
         bound = near_tie_within({trial.scenario.engine.dtype})
         pairs = zip(answered, right, strict=True)
         answered = tuple(
-            replace(one, is_wrong=is_another(one, other, bound)) for one, other in pairs
+            replace(one, is_wrong=is_another(one, other.completion, bound)) for one, other in pairs
         )
         values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
+        if (otherwise := count_wrong_streams(told, right)) is not None:
+            values[WRONG_STREAMS] = otherwise
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
         raise MeasurementError(f"no contract can be watched: {find_first_reason(unwatched)}")
@@ -251,7 +260,7 @@ def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
 
 def _without_graphs_and_drafts(
     trial: TrialContext, waves: Sequence[PlannedWave]
-) -> tuple[Completion, ...] | None:
+) -> list[Reply] | None:
     """What the same engine says with the fix in, no graph replayed, and no drafts.
 
     ``None`` when the engine has nothing that it can set aside while it runs, and when its weights
@@ -264,7 +273,7 @@ def _without_graphs_and_drafts(
         return None
     own = engine.setting
     engine.settle(trial.pool.reference(trial.side))
-    answered = drive_whole(trial.engine, waves)
+    answered = drive_told(trial.engine, waves)
     engine.settle(own)
     return answered
 

@@ -22,8 +22,11 @@ from hybridwatch.engines.control import EngineControl, LiveEngine
 from hybridwatch.engines.server import NO_CERTIFICATES
 from hybridwatch.measurement.completions import (
     WANTED,
+    Reply,
     build_body,
+    is_null_among,
     is_without_numbers,
+    join_stream,
     joined,
     parse_completion,
     without_tokens,
@@ -74,17 +77,17 @@ class _StepStage:
         self,
         engine: LiveEngine,
         requests: Sequence[PlannedRequest],
-        send: Callable[[PlannedRequest], Future[Completion]],
+        send: Callable[[PlannedRequest], Future[Reply]],
         body: Callable[[PlannedRequest], Mapping[str, Any]],
     ) -> None:
-        self._sent: dict[int, Future[Completion]] = {}
+        self._sent: dict[int, Future[Reply]] = {}
         self._leavers: dict[int, Leaver] = {}
         self._engine = engine
         self._requests = requests
         self._send = send
         self._body = body
 
-    def serve(self) -> list[Completion]:
+    def serve(self) -> list[Reply]:
         """Send requests at their steps to an engine without any, and let clients go at theirs.
 
         The answers come in the order of the plan; without tokens where the client went away, even
@@ -98,7 +101,9 @@ class _StepStage:
             for leaver in self._leavers.values():  # no client waits that was to go away
                 leaver.leave()
         return [
-            self._sent[number].result() if number in self._sent else without_tokens(request.prompt)
+            self._sent[number].result()
+            if number in self._sent
+            else Reply(without_tokens(request.prompt))
             for number, request in enumerate(self._requests)
         ]
 
@@ -187,18 +192,23 @@ def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...
     held: requests that shall arrive together are sent at the same time, and how many share a step
     is the scheduler's business.
     """
-    return tuple(one.tokens for one in _served(engine, waves, {}))
+    return tuple(one.completion.tokens for one in _served(engine, waves, {}))
 
 
 def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
     """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
-    return tuple(_served(engine, waves, WANTED))
+    return tuple(one.completion for one in drive_told(engine, waves))
+
+
+def drive_told(engine: LiveEngine, waves: Sequence[PlannedWave]) -> list[Reply]:
+    """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
+    return _served(engine, waves, WANTED)
 
 
 def _served(
     engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
-) -> list[Completion]:
-    answered: list[Completion] = []
+) -> list[Reply]:
+    answered: list[Reply] = []
     # A connection for each request in flight: one without would never reach the held engine.
     with httpx.Client(
         base_url=engine.server.url,
@@ -215,7 +225,7 @@ def _served(
             engine.control.drain()
             answered += answers
             before = [
-                (*request.prompt, *answer.tokens)
+                (*request.prompt, *answer.completion.tokens)
                 for request, answer in zip(turn.requests, answers, strict=True)
             ]
     engine.control.await_transfers()
@@ -235,7 +245,7 @@ class _Driver:
         self._http = http
         self._wanted = wanted
 
-    def serve(self, wave: PlannedWave) -> list[Completion]:
+    def serve(self, wave: PlannedWave) -> list[Reply]:
         requests = wave.requests
         time.sleep(wave.idle_s)
         with (
@@ -255,7 +265,7 @@ class _Driver:
 
     def _send_in_time(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
-    ) -> list[Future[Completion]]:
+    ) -> list[Future[Reply]]:
         sent = []
         begin = time.monotonic()
         for request in requests:
@@ -265,9 +275,9 @@ class _Driver:
 
     def _send_together(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
-    ) -> list[Future[Completion]]:
+    ) -> list[Future[Reply]]:
         """Fill the held engine one by one, so that it has them in the order of the plan."""
-        sent: list[Future[Completion]] = []
+        sent: list[Future[Reply]] = []
         self._await_load(0, sent)
         self._engine.control.hold()
         try:
@@ -280,7 +290,7 @@ class _Driver:
             self._engine.control.release()
         return sent
 
-    def _await_load(self, wanted: int, sent: Sequence[Future[Completion]]) -> None:
+    def _await_load(self, wanted: int, sent: Sequence[Future[Reply]]) -> None:
         """Wait until the server is at work on so many requests.
 
         No other sign: a held engine makes no step, and the numbers of ``/metrics`` come with
@@ -305,7 +315,7 @@ class _Driver:
             raise self._engine.server.error(f"no answer to /load: {error!r}") from error
         return int(answer.json()["server_load"])
 
-    def _send(self, request: PlannedRequest) -> Completion:
+    def _send(self, request: PlannedRequest) -> Reply:
         server = self._engine.server
         headers = {} if request.rank is None else {RANK_HEADER: str(request.rank)}
         try:
@@ -313,13 +323,17 @@ class _Driver:
         except httpx.HTTPError as error:
             raise server.error(f"a request was not answered: {error!r}") from error
         if self._wanted and is_without_numbers(answer.status_code, answer.text):
-            return without_tokens(request.prompt)
+            return Reply(without_tokens(request.prompt))
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
-        return self._read_completion(answer.json(), request)
+        told = join_stream(answer.text) if request.streamed else answer.json()
+        if "error" in told:
+            reason = json.dumps(told["error"])[:_LONGEST_REASON]
+            raise server.error(f"a stream ended with an error: {reason}")
+        return self._read_reply(told, request)
 
-    def _read_completion(self, answer: dict[str, Any], request: PlannedRequest) -> Completion:
+    def _read_reply(self, answer: dict[str, Any], request: PlannedRequest) -> Reply:
         choices = answer["choices"]
         found = [len(choice.get("token_ids") or ()) for choice in choices]
         if len(found) != request.n or not all(map(request.can_have, found)):
@@ -327,9 +341,14 @@ class _Driver:
             if request.n > 1:
                 wanted = f"{request.n} answers of {request.max_tokens} token ids"
             raise self._engine.server.error(
-                f"expected {wanted}, found {', '.join(map(str, found))}"
+                f"expected {wanted}{' in a stream' if request.streamed else ''}, "
+                f"found {', '.join(map(str, found))}"
             )
-        return parse_completion(request.prompt, joined(choices))
+        choice = joined(choices)
+        if is_null_among(choice):
+            return Reply(without_tokens(request.prompt))
+        completion = parse_completion(request.prompt, choice)
+        return Reply(completion, choice.get("text") or "", request.streamed)
 
     def _body(self, request: PlannedRequest) -> dict[str, Any]:
         return build_body(request, self._engine.server.launch.served_name, self._wanted)

@@ -109,6 +109,7 @@ class PlannedRequest:
         n: Answers to it.
         priority: Lower numbers go first in an engine that schedules by priority.
         sampling_params: What else it asks of its answer.
+        streamed: Whether its answer comes chunk by chunk.
     """
 
     prompt: tuple[int, ...]
@@ -122,6 +123,7 @@ class PlannedRequest:
     n: int = 1
     priority: int = 0
     sampling_params: SamplingParams = DEFAULT_PARAMS
+    streamed: bool = False
 
     @property
     def has_right_answer(self) -> bool:
