@@ -169,20 +169,28 @@ def _close_calls(
 def with_streams(waves: Sequence[PlannedWave], number: int) -> tuple[PlannedWave, ...]:
     """Have every second request of a trial answered chunk by chunk; in the next trial, the others.
 
-    ``number`` is the trial's. A client that goes away is told by the answer that begins to arrive,
-    so its request stays as it is.
+    ``number`` is the trial's.
     """
     places = count(number)
     return tuple(
         replace(
             wave,
             requests=tuple(
-                replace(one, streamed=next(places) % 2 == 0 and one.abort_at_step is None)
+                replace(one, streamed=next(places) % 2 == 0 and _can_stream(one))
                 for one in wave.requests
             ),
         )
         for wave in waves
     )
+
+
+def _can_stream(request: PlannedRequest) -> bool:
+    """Whether a request may be answered chunk by chunk.
+
+    A client that goes away is told by the answer that begins to arrive, and logarithms of the
+    prompt come with an answer in one piece.
+    """
+    return request.abort_at_step is None and not request.echoed
 
 
 def count_wrong_streams(told: Sequence[Reply], whole: Sequence[Reply]) -> int | None:

@@ -88,6 +88,9 @@ class Control:
     def drain(self) -> None:
         """Nothing is left."""
 
+    def await_transfers(self) -> None:
+        """No connector."""
+
 
 @pytest.fixture
 def defect():
