@@ -286,7 +286,7 @@ def test_two_evaluations_are_judged_by_what_was_taken_and_say_what_was_not(tmp_p
     assert any("found 0.25; the mean alone" in one for one in found["accuracy.mc2"]["doubts"])
     gate = call("gate", *runs)
     assert gate.exit_code == 1
-    assert "Answers were lost: accuracy.a -40.0 points (16 of 40)" in gate.output
+    assert "Answers were lost: accuracy.a -40.0 points (16 lost and none won of 40)" in gate.output
 
 
 def test_ingest_names_what_it_leaves_out_in_a_line(tmp_path, call) -> None:
