@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 SCENARIO = "curated/decoding-rows"
 
 
-@pytest.fixture(scope="module", params=["cpu-0.32.0+v2", "cpu-0.32.0+v1"])
+@pytest.fixture(scope="module", params=["cpu-0.31.0+v2", "cpu-0.31.0+v1"])
 def pool(request, tmp_path_factory):
     (scenario,) = find(home() / "scenarios", [SCENARIO])
     side = parse_label(request.param)
