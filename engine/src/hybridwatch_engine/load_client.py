@@ -24,8 +24,10 @@ def count_tokens(messages: Iterable[str]) -> int:
     A message may have several (drafts that were accepted), and a token no text: a special one, or
     part of a character.
     """
-    told = (message.removeprefix("data: ") for message in messages if message.startswith("data: "))
-    chunks = (json.loads(text) for text in told if text != "[DONE]")
+    events = (
+        message.removeprefix("data: ") for message in messages if message.startswith("data: ")
+    )
+    chunks = (json.loads(text) for text in events if text != "[DONE]")
     choices = (choice for chunk in chunks for choice in chunk.get("choices") or ())
     return sum(len(choice.get("token_ids") or ()) for choice in choices)
 

@@ -2,7 +2,7 @@
 
 Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
 relevant change is a regression or an improvement, and only a proof of sameness is equivalent. What
-is significantly worse and shown to be so by less than the margin is neither: it is told as what it
+is significantly worse and shown to be so by less than the margin is neither: it is shown as what it
 is. Both take a test that rejects on the bad side, so together they are false as often as it is.
 
 Without control a report of twenty tests cries wolf about every second time even when nothing
@@ -195,14 +195,14 @@ def _over_both(
         elif _is_worse(first) != _is_worse(second):
             again = _SAYS_NOTHING
         found = found.larger(again)
-    told = _judge(draft, judged.family, found, tests, 1.0)
+    both = _judge(draft, judged.family, found, tests, 1.0)
     if second is None or not _is_relevant(first):
-        return told
+        return both
     tested = _p_values(second) is not None
     if tested and found.adjusted < FALSE_DISCOVERY_RATE:
-        return told
-    told = replace(told, verdict=Verdict.INCONCLUSIVE) if tested else told
-    return doubt.added(told, doubt.about_second_look(first, second, tested=tested))
+        return both
+    both = replace(both, verdict=Verdict.INCONCLUSIVE) if tested else both
+    return doubt.added(both, doubt.about_second_look(first, second, tested=tested))
 
 
 def _p_values(look: Comparison) -> _PValues | None:

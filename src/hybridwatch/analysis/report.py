@@ -71,8 +71,8 @@ def held_to(expected: Expected, comparison: Comparison) -> Comparison:
     bound, exact = find_bound(metric, expected)
     if bound is None or new is None or comparison.statistic != metric.kind.statistic:
         return comparison
-    told = comparison.verdict.is_bad_news or not comparison.verdict.is_measured
-    if told or not is_wrong(metric, new.center, bound, exact=exact):
+    is_known = comparison.verdict.is_bad_news or not comparison.verdict.is_measured
+    if is_known or not is_wrong(metric, new.center, bound, exact=exact):
         return comparison
     old = None if comparison.baseline is None else comparison.baseline.center
     both = old is not None and is_wrong(metric, old, bound, exact=exact)

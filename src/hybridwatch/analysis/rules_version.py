@@ -38,7 +38,7 @@ that they do not repeat has no learned noise of 0.
 metrics of a report together, in place of the median step of each.
 What is significantly worse, and shown to be so by less than the margin, is *worse within margin*
 in place of equivalent (inconclusive between two runs whose noise is unknown). Five answers lost and
-more, with none won, are told by a doubt.
+more, with none won, are named by a doubt.
 A baseline that was measured before a contract was counted is held for whole: 0 stands for it.
 """
 

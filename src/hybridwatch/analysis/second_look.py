@@ -1,4 +1,4 @@
-"""Whether the times of a run are to be measured again before anybody is told of a change.
+"""Whether the times of a run are to be measured again before a change is reported.
 
 Of the reports on an unchanged engine 1 in 20 is red by chance, so of nights with six scenarios
 every fourth. What chance or the luck of a start has made seldom comes twice: a change counts only

@@ -165,7 +165,7 @@ class EngineControl:
     def await_transfers(self) -> None:
         """Wait a while until no request is known, for whom a connector may hold blocks.
 
-        Where one does not go, its blocks are not free, and whoever counts these finds it.
+        Where one does not go, its blocks are not free, and a count of these finds it.
         """
         deadline = time.monotonic() + _TRANSFERS_S
         while any(one["requests"] for one in self._call("losses")) and time.monotonic() < deadline:

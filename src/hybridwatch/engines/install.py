@@ -247,7 +247,7 @@ def _packages(build: BuildSpec, lock: Path, index: Sequence[str] = ()) -> Iterat
 def _steps(
     build: BuildSpec, wheels: Sequence[Path], plugin: Sequence[str], packages: Iterable[_Step]
 ) -> Iterator[_Step]:
-    # What torch has brought along is of the lock's version, too, but nobody looked at its hash.
+    # What torch has brought along is of the lock's version, too, but its hash was not looked at.
     words = ("-m", "pip", "install", "--force-reinstall", *_PLAIN, *pip.source(wheels))
     make = python_command(*words, python=build.interpreter)
     yield "environment", python_command("-m", "venv", str(build.environment))

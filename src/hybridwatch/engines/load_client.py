@@ -156,15 +156,15 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
 
 def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
-    """Refuse a load of which not all say the same: who asked, who answered, who received.
+    """Refuse a load whose tokens the scenario, the server and the client count differently.
 
     Each request asks for so many tokens, whatever the model says (``--ignore-eos``).
     """
-    asked, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
-    if asked == reported == received and measured["total_output_tokens"] == sum(asked):
+    wanted, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
+    if wanted == reported == received and measured["total_output_tokens"] == sum(wanted):
         return
     raise MeasurementError(
-        f"the tokens of the load were counted differently: asked for {sum(asked)} in "
+        f"the tokens of the load were counted differently: asked for {sum(wanted)} in "
         f"{load.prompts} answers of {load.output_tokens}, the server reported "
         f"{measured['total_output_tokens']} ({_other(load, reported)}), the load client received "
         f"{sum(received)} ({_other(load, received)})"

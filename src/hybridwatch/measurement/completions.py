@@ -74,10 +74,10 @@ def join_stream(text: str) -> dict[str, Any]:
     An error that ended the stream is under ``error``, as in an answer.
     """
     lines = (line for line in text.split("\n") if line.startswith("data: "))
-    told = (line.removeprefix("data: ").strip() for line in lines)
+    events = (line.removeprefix("data: ").strip() for line in lines)
     answer: dict[str, Any] = {}
     parts: dict[int, list[Mapping[str, Any]]] = {}
-    for chunk in (json.loads(one) for one in told if one != "[DONE]"):
+    for chunk in (json.loads(one) for one in events if one != "[DONE]"):
         if "error" in chunk:
             answer["error"] = chunk["error"]
         for choice in chunk.get("choices", ()):
@@ -107,13 +107,13 @@ def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Comple
 
     ``choice`` is the only one of the answer's ``choices``, or all of them ``joined``. There are no
     logarithms where the engine gave none, or not one for each token. The prompt's tokens come first
-    if their logarithms were asked for, as the engine names them: it may name others.
+    if their logarithms were requested, as the engine names them: it may name others.
     """
-    asked = [next(iter(one.items())) for one in (choice.get("prompt_logprobs") or ())[1:]]
-    tokens = (*(int(token) for token, _ in asked), *choice["token_ids"])
+    of_prompt = [next(iter(one.items())) for one in (choice.get("prompt_logprobs") or ())[1:]]
+    tokens = (*(int(token) for token, _ in of_prompt), *choice["token_ids"])
     logprobs = choice.get("logprobs") or {}
-    chosen = [*(one["logprob"] for _, one in asked), *(logprobs.get("token_logprobs") or ())]
-    alternatives = [*({} for _ in asked), *(logprobs.get("top_logprobs") or ())]
+    chosen = [*(one["logprob"] for _, one in of_prompt), *(logprobs.get("token_logprobs") or ())]
+    alternatives = [*({} for _ in of_prompt), *(logprobs.get("top_logprobs") or ())]
     if not len(tokens) == len(chosen) == len(alternatives):
         return Completion(prompt_digest(prompt), tokens)
     return Completion(
@@ -187,13 +187,13 @@ def with_streams(waves: Sequence[PlannedWave], number: int) -> tuple[PlannedWave
 def _can_stream(request: PlannedRequest) -> bool:
     """Whether a request may be answered chunk by chunk.
 
-    A client that goes away is told by the answer that begins to arrive, and logarithms of the
+    When a client goes away is known by the answer that begins to arrive, and logarithms of the
     prompt come with an answer in one piece.
     """
     return request.abort_at_step is None and not request.echoed
 
 
-def count_wrong_streams(told: Sequence[Reply], whole: Sequence[Reply]) -> int | None:
+def count_wrong_streams(replies: Sequence[Reply], whole: Sequence[Reply]) -> int | None:
     """Count the streamed answers whose text is not that of the same tokens in one piece.
 
     The second answers are to the same requests. Other tokens are other texts, and counted elsewhere
@@ -201,7 +201,7 @@ def count_wrong_streams(told: Sequence[Reply], whole: Sequence[Reply]) -> int | 
     """
     same = [
         (one.text, other.text)
-        for one, other in zip(told, whole, strict=True)
+        for one, other in zip(replies, whole, strict=True)
         if one.streamed
         and not other.streamed
         and one.completion.tokens

@@ -28,7 +28,7 @@ from hybridwatch.measurement.load import (
     work_of_load,
 )
 from hybridwatch.measurement.right_answers import checked
-from hybridwatch.measurement.waves import drive_told
+from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_STREAMS, WRONG_TOKENS
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
@@ -211,8 +211,8 @@ def _contract(trial: TrialContext) -> TrialResult:
     # The prelude is watched too: what finished in it may be written to before the first wave.
     with _watching(trial, "contract") as counts:
         run_prelude(trial)
-        told = drive_told(trial.engine, with_streams(waves, trial.number))
-    answered = tuple(one.completion for one in told)
+        replies = drive_replies(trial.engine, with_streams(waves, trial.number))
+    answered = tuple(one.completion for one in replies)
     unwatched = counts.get(UNSUPPORTED, {})
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
@@ -228,7 +228,7 @@ def _contract(trial: TrialContext) -> TrialResult:
             replace(one, is_wrong=is_another(one, other.completion, bound)) for one, other in pairs
         )
         values[WRONG_TOKENS] = sum(bool(one.is_wrong) for one in answered)
-        if (otherwise := count_wrong_streams(told, right)) is not None:
+        if (otherwise := count_wrong_streams(replies, right)) is not None:
             values[WRONG_STREAMS] = otherwise
     unsupported = {f"contract.{name}": unwatched[name] for name in CONTRACTS if name in unwatched}
     if not values:
@@ -273,7 +273,7 @@ def _without_graphs_and_drafts(
         return None
     own = engine.setting
     engine.settle(trial.pool.reference(trial.side))
-    answered = drive_told(trial.engine, waves)
+    answered = drive_replies(trial.engine, waves)
     engine.settle(own)
     return answered
 

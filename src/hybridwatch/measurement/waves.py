@@ -197,10 +197,10 @@ def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...
 
 def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
     """Send every wave as ``drive`` does, and bring back the logarithms of each answer too."""
-    return tuple(one.completion for one in drive_told(engine, waves))
+    return tuple(one.completion for one in drive_replies(engine, waves))
 
 
-def drive_told(engine: LiveEngine, waves: Sequence[PlannedWave]) -> list[Reply]:
+def drive_replies(engine: LiveEngine, waves: Sequence[PlannedWave]) -> list[Reply]:
     """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
     return _served(engine, waves, WANTED)
 
@@ -327,11 +327,11 @@ class _Driver:
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
-        told = join_stream(answer.text) if request.streamed else answer.json()
-        if "error" in told:
-            reason = json.dumps(told["error"])[:_LONGEST_REASON]
+        reply = join_stream(answer.text) if request.streamed else answer.json()
+        if "error" in reply:
+            reason = json.dumps(reply["error"])[:_LONGEST_REASON]
             raise server.error(f"a stream ended with an error: {reason}")
-        return self._read_reply(told, request)
+        return self._read_reply(reply, request)
 
     def _read_reply(self, answer: dict[str, Any], request: PlannedRequest) -> Reply:
         choices = answer["choices"]

@@ -15,7 +15,7 @@ from hybridwatch.measurement.completions import (
     join_stream,
     with_streams,
 )
-from hybridwatch.measurement.waves import drive_told, drive_whole
+from hybridwatch.measurement.waves import drive_replies, drive_whole
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
@@ -120,9 +120,9 @@ WAVES = [
 @pytest.mark.parametrize("at_once", [1, 2, 6])
 def test_a_streamed_answer_is_the_one_in_one_piece(engine, defect, at_once):
     defect.at_once = at_once
-    whole = drive_told(engine, WAVES)
+    whole = drive_replies(engine, WAVES)
     for number in (0, 1):
-        told = drive_told(engine, with_streams(WAVES, number))
+        told = drive_replies(engine, with_streams(WAVES, number))
         assert [one.streamed for one in told] == [place % 2 == number for place in range(4)]
         assert [one._replace(streamed=False) for one in told] == whole
         assert count_wrong_streams(told, whole) == 0
@@ -132,9 +132,9 @@ def test_a_streamed_answer_is_the_one_in_one_piece(engine, defect, at_once):
 
 
 def test_a_stream_without_its_last_character_is_counted_and_nothing_else_shows_it(engine, defect):
-    whole = drive_told(engine, WAVES)
+    whole = drive_replies(engine, WAVES)
     defect.name = "character"
-    told = drive_told(engine, with_streams(WAVES, 0))
+    told = drive_replies(engine, with_streams(WAVES, 0))
     assert [one.completion for one in told] == [one.completion for one in whole]
     assert count_wrong_streams(told, whole) == 2
     assert drive_whole(engine, WAVES) == tuple(one.completion for one in whole)
@@ -143,22 +143,22 @@ def test_a_stream_without_its_last_character_is_counted_and_nothing_else_shows_i
 def test_a_stream_without_its_last_chunk_is_no_answer(engine, defect):
     defect.name = "chunk"
     with pytest.raises(EngineError, match="expected an answer of 6 token ids in a stream, found 5"):
-        drive_told(engine, with_streams(WAVES, 0))
+        drive_replies(engine, with_streams(WAVES, 0))
     with pytest.raises(EngineError, match="2 answers of 3 token ids in a stream, found 2, 2"):
-        drive_told(engine, with_streams([PlannedWave(WAVES[0].requests[2:], "queue", 1)], 0))
+        drive_replies(engine, with_streams([PlannedWave(WAVES[0].requests[2:], "queue", 1)], 0))
 
 
 def test_a_stream_that_ends_with_an_error_says_it(engine, defect):
     defect.name = "error"
     with pytest.raises(EngineError, match=r"a stream ended with an error: .*the engine died"):
-        drive_told(engine, with_streams(WAVES, 0))
+        drive_replies(engine, with_streams(WAVES, 0))
 
 
 def test_streamed_logarithms_that_are_no_numbers_are_an_answer_without_tokens(engine, defect):
     """In one piece the server refuses them; in a stream JSON has null in their place."""
-    whole = drive_told(engine, WAVES)
+    whole = drive_replies(engine, WAVES)
     defect.name = "numbers"
-    told = drive_told(engine, with_streams(WAVES, 0))
+    told = drive_replies(engine, with_streams(WAVES, 0))
     assert [bool(one.completion.tokens) for one in told] == [False, True, False, True]
     assert count_wrong_streams(told, whole) is None
 

@@ -1,9 +1,9 @@
 """What an engine at rest has lost: blocks of the cache, and states of requests.
 
-Once no request is left, every block is free, cached or not: nobody refers to it and it waits in the
-queue of free ones (vLLM, ``v1/core/block_pool.py``). Blocks of Mamba groups are of the same pool.
-A block that does not wait there goes to no other request, and an engine that loses one now and then
-serves nobody in the end. Only what was lost while a probe was on counts.
+Once no request is left, every block is free, cached or not: no request refers to it, and it waits
+in the queue of free ones (vLLM, ``v1/core/block_pool.py``). Blocks of Mamba groups are of the same
+pool. A block that does not wait there goes to no other request, and an engine that loses one now
+and then serves no request in the end. Only what was lost while a probe was on counts.
 """
 
 from collections.abc import Callable
@@ -82,7 +82,7 @@ class RequestStateCounts:
 
 
 class RequestStatesProbe(CountingProbe[RequestStateCounts]):
-    """Counts the states that a model runner keeps for nobody; started and stopped at rest."""
+    """Counts the states that a model runner keeps for no request; started and stopped at rest."""
 
     def __init__(self) -> None:
         super().__init__(RequestStateCounts)
@@ -113,7 +113,7 @@ class RequestStatesProbe(CountingProbe[RequestStateCounts]):
 
 
 def count_lost_states(runner: Any) -> int:
-    """Count the states that a model runner, in which no request is preempted, keeps for nobody."""
+    """Count the states that a model runner, in which none is preempted, keeps for no request."""
     if not is_v2(runner):
         return len(runner.requests.keys() - runner.input_batch.req_id_to_index.keys())
     states = runner.req_states

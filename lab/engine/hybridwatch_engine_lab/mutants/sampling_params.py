@@ -1,4 +1,4 @@
-"""Mutants of what a request asks of its answer: where it ends, and what is chosen and told."""
+"""Mutants of what a request asks of its answer: where it ends, and what is chosen and returned."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def stop_of_another(original: Callable[..., bool], tally: Tally) -> Callable[..., bool]:
-    """Let a stop token of the request that was asked about before end this one as well."""
+    """Let a stop token of the request before end this one as well."""
     before: tuple[int, ...] = ()
 
     def check_stop(request: Any, *args: Any) -> bool:
@@ -118,11 +118,11 @@ def prompt_logprobs_late(original: Callable[..., Any], tally: Tally) -> Callable
     """Say of each token of a prompt how likely the one before it was."""
 
     def prompt_logprobs(*args: Any, **named: Any) -> Any:
-        told = original(*args, **named)
-        for one in told.values():
+        answers = original(*args, **named)
+        for one in answers.values():
             right = one.logprobs.clone()
             one.logprobs.copy_(right.roll(1, dims=0))
             tally.count(changed=differ(one.logprobs, right))
-        return told
+        return answers
 
     return prompt_logprobs
