@@ -31,7 +31,7 @@ from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
-from hybridwatch.api.connections import name_network
+from hybridwatch.api.connections import UnreadBodies, name_network
 from hybridwatch.api.queries import Nothing, ProblemError, parsed
 from hybridwatch.api.routes import JSON, PREFIX, ROUTES, WRITES, Route, Write, describe
 from hybridwatch.api.uploads import Uploads
@@ -230,7 +230,7 @@ def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
     described = json.dumps(describe(state.access.is_open)).encode()
     return Starlette(
         routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],
-        middleware=[Middleware(_Admission, state=state, allow=allow)],
+        middleware=[Middleware(UnreadBodies), Middleware(_Admission, state=state, allow=allow)],
         exception_handlers={
             ProblemError: _problem,
             HTTPException: _refuse,
@@ -281,7 +281,7 @@ class _Admission:
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             # A proxy may have gone by the other one: what follows is nobody's request for sure.
             said = "expected Content-Length or Transfer-Encoding, found both"
-            raise ProblemError(HTTPStatus.BAD_REQUEST, said, headers={"connection": "close"})
+            raise ProblemError(HTTPStatus.BAD_REQUEST, said)
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or not self._allow(hosts[0]):
             raise ProblemError(
@@ -299,12 +299,8 @@ async def _describe(described: bytes, request: Request) -> Response:
     )
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    refused = cast(ProblemError, error)
-    if request.method == "POST":
-        # What was not read of the body must not be taken for another request, nor be waited for.
-        refused.headers["connection"] = "close"
-    return refused.response()
+async def _problem(_: Request, error: Exception) -> Response:
+    return cast(ProblemError, error).response()
 
 
 async def _refuse(request: Request, refused: Exception) -> Response:

@@ -5,6 +5,7 @@ connections to shut others out shuts out those that they opened before.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import ipaddress
 import logging
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _HEADER_S: Final = 10.0
@@ -37,6 +38,8 @@ _LONGEST: Final = 4_000
 """Characters of one, its traceback included."""
 _ARENAS: Final = -8
 """``M_ARENA_MAX`` of ``mallopt(3)``: what one thread has freed serves others of its arena alone."""
+_REST_S: Final = 2.0
+"""For which the rest of a body is read and thrown away once its request is answered."""
 _NETWORK_BITS: Final = 64
 """Of an IPv6 address: what a provider gives to one customer."""
 
@@ -129,6 +132,50 @@ class Connection(H11Protocol):
             return
         silent = (one for one in rivals if one.conn.their_state is h11.IDLE)
         min(silent, key=lambda one: one.silent_since).transport.abort()  # itself, if need be
+
+
+class UnreadBodies:
+    """Ends a connection whose request was answered before all of its body was read.
+
+    The rest must not be taken for another request. It is thrown away before the connection ends:
+    to close a socket with unread bytes resets it, and the caller may lose the answer (RFC 9112,
+    section 9.6).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and see to the end of its body."""
+        if scope["type"] != "http" or not _may_have_body(scope):
+            await self._app(scope, receive, send)
+            return
+        is_unread = True
+
+        async def take() -> Message:
+            nonlocal is_unread
+            message = await receive()
+            is_unread = message.get("more_body", False)
+            return message
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and is_unread:
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            elif is_unread and not message.get("more_body", False):
+                await send(message | {"more_body": True})
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_REST_S):
+                        while is_unread:
+                            await take()
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        await self._app(scope, take, answer)
+
+
+def _may_have_body(scope: Scope) -> bool:
+    names = {name for name, value in scope["headers"] if value != b"0"}
+    return not names.isdisjoint({b"content-length", b"transfer-encoding"})
 
 
 class FewLines(logging.Filter):

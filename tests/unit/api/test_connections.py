@@ -158,3 +158,25 @@ def test_a_log_has_few_lines_a_minute_and_says_how_many_it_left_out(monkeypatch)
     assert said.getMessage() == "said it (and 980 lines before it were left out)"
     long = logging.LogRecord("a", logging.WARNING, "", 0, "x" * 10**6, (), None)
     assert len(ShortLines().format(long)) == connections._LONGEST
+
+
+LONG = 2**24
+"""Bytes, more than the sockets of both sides hold."""
+REFUSED = b"POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+def test_a_caller_who_is_refused_while_still_sending_hears_why(client) -> None:
+    with opened(client, REFUSED + b"Content-Length: %d\r\n\r\n" % LONG) as connection:
+        connection.sendall(bytes(LONG))
+        said = b""
+        while some := connection.recv(2**16):
+            said += some
+    assert said.startswith(b"HTTP/1.1 401 ")
+    assert b"connection: close\r\n" in said
+    assert b"this needs a token" in said
+
+
+def test_the_rest_of_a_refused_body_is_not_waited_for_long(client, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "_REST_S", 0.1)
+    with opened(client, REFUSED + b"Content-Length: 9\r\n\r\n{") as connection:
+        assert heard(connection).startswith(b"HTTP/1.1 401 ")
