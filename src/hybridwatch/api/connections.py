@@ -162,7 +162,7 @@ class UnreadBodies:
             if message["type"] == "http.response.start" and is_unread:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
             elif is_unread and not message.get("more_body", False):
-                await send(message | {"more_body": True})
+                await send({**message, "more_body": True})
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_REST_S):
                         while is_unread:
