@@ -24,6 +24,7 @@ from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
+from hybridwatch_lab.mutants.cover import cover_lines
 from hybridwatch_lab.mutants.runner import Effort, MutantRunner
 from hybridwatch_lab.mutants.table import (
     HEALTHY,
@@ -111,6 +112,7 @@ class _MutantJob:
 )
 @click.option("--anew", is_flag=True, help="Measure again what the table has.")
 @click.option("--show", is_flag=True, help="Print the table that is there; measure nothing.")
+@click.option("--cover", is_flag=True, help="Say which scenarios kill the most in the least time.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @takes_results("Folder in which the table is kept.")
@@ -122,6 +124,7 @@ def command(
     results: Path,
     *,
     show: bool,
+    cover: bool,
     as_markdown: bool,
     as_json: bool,
     **options: Any,
@@ -149,6 +152,8 @@ def command(
     ids = {scenario.id for scenario in work} if scenarios else None
     cells = [cell for cell in read_cells(path) if ids is None or cell.scenario in ids]
     _print(console, cells, mutants, as_json=as_json, as_markdown=as_markdown)
+    for line in cover_lines(cells) if cover else ():
+        console.print(as_text(line))
     context.exit(int(bool(false_alarms(cells))))
 
 
