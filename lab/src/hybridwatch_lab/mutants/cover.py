@@ -61,8 +61,8 @@ def cover_lines(cells: Sequence[MutantCell]) -> Iterator[str]:
     spent = 0.0
     for step in choose_cover(cells):
         spent += step.seconds
-        share = _share(step.killed, len(every))
-        yield f"{step.scenario}: {len(step.new)} more in {step.seconds:.0f} s; {share}, {spent:.0f} s"
+        more = f"{len(step.new)} more in {step.seconds:.0f} s"
+        yield f"{step.scenario}: {more}; {_share(step.killed, len(every))}, {spent:.0f} s"
 
 
 def _kills(cells: Sequence[MutantCell]) -> dict[str, frozenset[str]]:
