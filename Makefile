@@ -20,11 +20,12 @@ ANEW := -m "not hours" --randomly-seed=$(SEED) --hypothesis-profile=search --hyp
 BEGAN := $(shell date +%s)
 # Where it is set, each command and each worker compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
+DOCS := .venv-docs/locked-$(shell (pwd; cat locks/docs.txt) | cksum | tr ' ' '-')
 CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-lock.json tests/github/cut.py | cksum | tr ' ' '-')
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness fleet bot engine older browser promtool axe contract lock screenshots dashboard clean
+.PHONY: help run test test-all check harness fleet bot engine older browser promtool axe contract lock screenshots dashboard docs clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -32,10 +33,10 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad; BUILD=cpu-0.32.0 names another release.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad --build=$(BUILD)
 
-test: fleet engine older browser promtool axe contract check ## Everything that continuous integration runs.
+test: fleet engine older browser promtool axe contract docs check ## Everything that continuous integration runs.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
-test-all: fleet engine older browser promtool axe contract check ## The same with the tests that take minutes each, in another order each time.
+test-all: fleet engine older browser promtool axe contract docs check ## The same with the tests that take minutes each, in another order each time.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
 check: $(LAB) ## Format, lint, types, layers; no test.
@@ -83,8 +84,11 @@ screenshots: $(LAB) browser ## Take the pictures in README and docs anew.
 dashboard: $(LAB) ## Open the dashboard on results/.
 	$(BIN)/hybridwatch dashboard
 
+docs: $(DOCS) ## Make a site of README and docs in .site/, and stop at a link that leads nowhere.
+	@.venv-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet --nitpicky --conf-dir docs . .site
+
 clean: ## Remove environments and caches; results stay.
-	rm -rf .venv .venv-bot .engines .asv tests/github/node_modules tests/dashboard/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-bot .venv-docs .site .engines .asv tests/github/node_modules tests/dashboard/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CONTRACT): # Pinned by tests/github/package-lock.json; npm starts anew whenever that changes.
 	@command -v npm >/dev/null || { echo "The tests of the pull request bot need Node.js 20 with npm; on Debian: sudo apt-get install npm" >&2; exit 1; }
@@ -101,6 +105,9 @@ $(LOCKED): # The harness's environment, made anew whenever the lock or the check
 	@echo "[1/2] harness environment: $$(grep -c == locks/harness.txt) packages, about a minute"
 	@$(PYTHON) -m venv --clear .venv && $(PIP) --require-hashes -r locks/harness.txt | sed -unE '/^(Downloading .*\([0-9]{2,}.* MB|Building|Installing)/s/^(.{,96}).*/      \1/p'
 	@touch $@
+
+$(DOCS):
+	@$(PYTHON) -m venv --clear .venv-docs && .venv-docs/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r locks/docs.txt && touch $@
 
 $(LAB): $(READY)
 	@$(PIP) --quiet --no-build-isolation --editable lab && touch $@

@@ -12,6 +12,8 @@ what the bot needs. ``refresh.py comment`` writes only that, from the versions t
 ``locks/fleet.txt`` is what the extra ``fleet`` needs beyond ``locks/harness.txt``, at whose
 versions everything else stays. ``refresh.py fleet`` writes only that.
 
+``locks/docs.txt`` is what makes a site of the pages. ``refresh.py docs`` writes only that.
+
 ``refresh.py hashes`` leaves all versions, those of engines too, and asks for the hashes anew: files
 may have been added to a version, for a newer Python.
 """
@@ -57,6 +59,13 @@ FLEET_HEADER = """\
 #   pip install --no-deps --require-hashes -r locks/fleet.txt
 """
 
+DOCS = ROOT / "locks" / "docs.txt"
+
+DOCS_HEADER = """\
+# What makes a site of the pages. Written by `make lock`. Installed by `make docs`:
+#   pip install --no-deps --require-hashes -r locks/docs.txt
+"""
+
 ask = cache(list_files)
 """Locks have much in common."""
 
@@ -91,6 +100,13 @@ def needed_for_a_fleet() -> list[str]:
     """Return what the extra ``fleet`` asks for."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     lines: list[str] = declared["project"]["optional-dependencies"][FLEET_EXTRA]
+    return lines
+
+
+def needed_for_docs() -> list[str]:
+    """Return what makes a site of the pages."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lines: list[str] = declared["dependency-groups"]["docs"]
     return lines
 
 
@@ -138,7 +154,7 @@ def write(lock: Path, header: str, lines: list[str]) -> None:
 def hash_anew() -> None:
     """Write all locks at their versions with the hashes that the index says now."""
     engines = sorted((ROOT / FOLDER).glob("*.txt"))
-    for lock in (LOCK, FLEET, COMMENT, *engines):
+    for lock in (LOCK, FLEET, COMMENT, DOCS, *engines):
         accelerator = lock.stem.partition("-")[0] if lock in engines else ""
         old = lock.read_text(encoding="utf-8")
         new = add_hashes(old, accelerator, ask)
@@ -158,6 +174,8 @@ def main() -> None:
         write(FLEET, FLEET_HEADER, beyond_the_lock(needed_for_a_fleet()))
     if named in ([], ["comment"]):
         write(COMMENT, COMMENT_HEADER, resolve_as_locked(needed_to_comment()))
+    if named in ([], ["docs"]):
+        write(DOCS, DOCS_HEADER, resolve_as_locked(needed_for_docs()))
 
 
 if __name__ == "__main__":
