@@ -14,13 +14,9 @@ pytestmark = pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` was not
 
 def build(pages: Path, out: Path) -> str:
     """Build a site as ``make docs`` does; gives what was said, empty when all is well."""
-    words = [SPHINX, "--fail-on-warning", "--keep-going", "--quiet", "--nitpicky"]
-    done = subprocess.run(
-        [*words, "--conf-dir", ROOT / "docs", pages, out],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [str(SPHINX), "--fail-on-warning", "--keep-going", "--quiet", "--nitpicky"]
+    words += ["--conf-dir", str(ROOT / "docs"), str(pages), str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert bool(done.returncode) == bool(done.stderr), done
     return done.stderr
 
