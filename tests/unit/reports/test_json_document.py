@@ -102,7 +102,9 @@ def keys_of(value: Any) -> Iterator[str]:
 def report_fields() -> set[str]:
     """Every field of a report, also those that only some reports have."""
     schema = ReportAnswer.model_json_schema()
-    return {name for part in (schema, *schema["$defs"].values()) for name in part.get("properties", ())}
+    return {
+        name for part in (schema, *schema["$defs"].values()) for name in part.get("properties", ())
+    }
 
 
 def a_search() -> BisectResult:
