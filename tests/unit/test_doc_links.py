@@ -15,6 +15,7 @@ FOLDERS = (
     "engine",
     "models/*",
     "benchmarks",
+    "lab/docs",
     "dashboard",
     "results",
     "ci",

@@ -18,7 +18,7 @@ from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Interval, Verdict
-from hybridwatch.analysis.wording.report_json import to_json
+from hybridwatch.analysis.wording.report_json import ReportAnswer, to_json
 from hybridwatch.cli.exchange import Haul, Taken
 from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import notify_to_json
@@ -99,6 +99,14 @@ def keys_of(value: Any) -> Iterator[str]:
                 yield from keys_of(item)
 
 
+def report_fields() -> set[str]:
+    """Every field of a report, also those that only some reports have."""
+    schema = ReportAnswer.model_json_schema()
+    return {
+        name for part in (schema, *schema["$defs"].values()) for name in part.get("properties", ())
+    }
+
+
 def a_search() -> BisectResult:
     """Two commits, of which the later one did it."""
     commit = Commit("c0ffee", "A. Author", "One row less (#12)", ("vllm/v1/worker.py",))
@@ -176,6 +184,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(alert_to_json(AlertGroup((alert_of(Verdict.REGRESSION),)))))
     fields |= set(keys_of(listed_tokens(tmp_path)))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
+    fields |= report_fields()
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named

@@ -1,0 +1,78 @@
+"""Prose of the pages: short sentences, short lines, common words."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "docs/api.md",
+    "docs/ci.md",
+    "docs/dashboard.md",
+    "docs/database.md",
+    "docs/fleet.md",
+    "docs/json.md",
+    "docs/notify.md",
+    "docs/object-stores.md",
+    "docs/pull-request-commands.md",
+    "lab/docs/kills.md",
+    "lab/docs/speed.md",
+)
+"""Pages that people write; a generated page has the style of its generator."""
+MOST_WORDS = 40
+MOST_CHARACTERS = 100
+BANNED = re.compile(
+    r"\b(anew|beside|blemishes|buried|bury|came home|deed|errand|homecoming|lately|ledger|rung"
+    r"|somebody|stranded|theatre|whoever)\b",
+    re.IGNORECASE,
+)
+CODE = re.compile(r"^( *)```[\s\S]*?^\1```$|(?:^|(?<=\n\n))(?: {4,}[^\n]*(?:\n|$))+", re.MULTILINE)
+BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=#)|(?<=\|)\n(?=\|)")
+
+
+def keep_lines(found: re.Match[str]) -> str:
+    return "\n" * found.group().count("\n")
+
+
+def find_faults(text: str) -> Iterator[str]:
+    """Say what is wrong with a page, each fault with its first words."""
+    text = CODE.sub(keep_lines, text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > MOST_CHARACTERS and not line.startswith("|"):
+            yield f"line {number}: {len(line)} characters, at most {MOST_CHARACTERS}"
+    text = re.sub(r"`[^`]+`", "code", re.sub(r"\]\([^)]*\)", "]", text))
+    for block in BLOCK.split(text):
+        for sentence in re.split(r"(?<=[.?!])[*)\"]*\s+|\|", block):
+            words = sentence.split()
+            start = " ".join(words[:6])
+            if len(words) > MOST_WORDS:
+                yield f"{start}: {len(words)} words in a sentence, at most {MOST_WORDS}"
+            yield from (f"{start}: {word!r} is banned" for word in BANNED.findall(sentence))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_prose_of_a_page_is_short_and_plain(page: str) -> None:
+    assert list(find_faults((ROOT / page).read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "fault"),
+    [
+        ("A word " * 21 + "ends.", "43 words in a sentence"),
+        ("- one\n- " + "word " * 10 + "\n  " + "more " * 31, "42 words in a sentence"),
+        ("x" * 101, "101 characters"),
+        ("A host lies beside another.", "'beside' is banned"),
+        ("| a | Whoever asks |", "'Whoever' is banned"),
+    ],
+)
+def test_a_planted_fault_is_found(planted: str, fault: str) -> None:
+    assert fault in "\n".join(find_faults(f"# A page\n\nIt is short.\n\n{planted}\n"))
+
+
+def test_code_and_long_tables_are_left_alone() -> None:
+    code = "```\n" + "beside " * 50 + "\n```\n\n    " + "somebody " * 50 + "\n"
+    text = f"Text.\n\n{code}\n| {'a ' * 30}| {'b ' * 30}|\n"
+    assert list(find_faults(text)) == []
+    assert list(find_faults(f"{text}\nAnew.\n")) == ["Anew.: 'Anew' is banned"]
