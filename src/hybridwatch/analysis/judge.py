@@ -195,6 +195,7 @@ def _over_both(
         elif _is_worse(first) != _is_worse(second):
             again = _SAYS_NOTHING
         found = found.larger(again)
+    in_both = found.adjusted < FALSE_DISCOVERY_RATE
     if draft.test == BY_START and (whole := _p_values(judged)) is not None:
         # Where either look has too few starts for a test of its own, both together may have enough.
         found = found.larger(whole)
@@ -205,6 +206,8 @@ def _over_both(
     if tested and found.adjusted < FALSE_DISCOVERY_RATE:
         return both
     both = replace(both, verdict=Verdict.INCONCLUSIVE) if tested else both
+    if tested and in_both:
+        return doubt.added(both, doubt.STARTS_DIFFER)
     return doubt.added(both, doubt.about_second_look(first, second, tested=tested))
 
 
