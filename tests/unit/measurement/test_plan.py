@@ -132,12 +132,7 @@ def test_what_is_measured_further_or_again_has_further_starts():
     made = {Phase.PERFORMANCE: 7, Phase.HOST_SYNC: 3}
     again = plan_again(made, 2, starts=number_starts(SPREAD, 3))
     assert [start for start, _ in parts_of(again)] == [3, 4, 5]
-    counts = COUNTS.model_copy(update={"contract": 0})
-    first = [one for one in plan(counts, 2) if one.phase is not Phase.ACCURACY]
-    alike = plan_again(made, 2)
-    assert [(one.phase, one.side, one.warmup) for one in alike[:9]] == [
-        (one.phase, one.side, one.warmup) for one in first[:9]
-    ]
+    assert {one.start for one in plan_again(made, 2)} == {None}
 
 
 def test_only_the_phases_that_are_wanted_are_planned():

@@ -158,9 +158,10 @@ def main() -> int:
     parser.add_argument("--reports", type=int, default=_REPORTS, help="of a slower one")
     parser.add_argument("--starts", type=int, nargs="+", default=[1], help="of a side and look")
     parser.add_argument("--blocks", type=int, nargs="+", default=BLOCKS, help="of a look")
+    parser.add_argument("--luck", type=float, nargs="+", default=LUCK, help="as fractions")
     options = parser.parse_args()
     lab = Laboratory(options.seed, quick=False, on_progress=lambda _: None)
-    cells = list(itertools.product(options.blocks, options.starts, LUCK))
+    cells = list(itertools.product(options.blocks, options.starts, options.luck))
     head = "blocks", "starts", "luck", "rule"
     _print_row(*head, "engines started", "red reports", "red nights", "a month", "clean months")
     refuted = [_print_unchanged(lab, World(b, luck, 1, s), options.months) for b, s, luck in cells]
