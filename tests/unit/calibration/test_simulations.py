@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.calibration.figure import share
+from hybridwatch.analysis.calibration.figure import at_most, share
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
@@ -163,6 +163,14 @@ def test_nights_are_judged_as_whole_reports_are(blocks, starts, slower) -> None:
         assert list(made.twice if made.again else made.once) == reds
         seen.add(made.again)
     assert len(seen) == 2 or slower > 1
+
+
+@pytest.mark.parametrize(("starts", "kept"), [(1, False), (6, True)])
+def test_six_starts_keep_the_promise_of_a_report_and_one_start_does_not(starts, kept) -> None:
+    rng, world = np.random.default_rng(1), nights.World(12, 0.04, starts=starts)
+    made = [nights.make_report(rng, world) for _ in range(120)]
+    red = [any(one.once) for one in made]
+    assert share("red", "red reports", red, at_most(0.05)).refuted is not kept
 
 
 def test_a_second_look_keeps_the_promise_of_nights_and_one_look_does_not() -> None:
