@@ -1,5 +1,6 @@
 """Engines made of numbers, for sessions that take no time, and runs of engines that died."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Self
@@ -86,6 +87,19 @@ class UnluckyMachine(Machine):
     def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
         pool: Any = trial.pool
         self._slower = 0.1 if pool.starts == 1 else 0.0
+        return super().measure(phase, trial)
+
+
+class LuckyStarts(Machine):
+    """Whose contender is slower by the luck of each start."""
+
+    def __init__(self, lucks: Sequence[float]) -> None:
+        super().__init__(noise=0.002)
+        self._lucks = lucks
+
+    def measure(self, phase: Phase, trial: TrialContext) -> TrialResult:
+        pool: Any = trial.pool
+        self._slower = self._lucks[pool.starts - 1]
         return super().measure(phase, trial)
 
 

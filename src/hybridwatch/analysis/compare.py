@@ -8,6 +8,7 @@ that come out the same in every trial of a side need no test: 3 is not 5, though
 trials a side says p 0.008 at best, as one of twenty tests of a report nothing at all.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -21,7 +22,7 @@ from hybridwatch.analysis.median_interval import change_between
 from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of
-from hybridwatch.analysis.verdict import Comparison, Design, Interval, Summary, Verdict
+from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 
 _REPEATS_EXACTLY: Final = (
@@ -38,6 +39,10 @@ takes a band; half a per cent is one host read in 200 steps."""
 _BY_BLOCK: Final = (
     "The two trials of a block share the state of the machine, so the change is the typical one "
     "within a block; without a change either trial is as likely to be the larger, in every metric."
+)
+_BY_START: Final = (
+    "Blocks of one start of the engines share its luck, so each start counts once, by the mean "
+    "change within its blocks; without a change either engine is as likely to be the slower one."
 )
 _BY_SIDE: Final = "Trials are independent of each other, and those of both sides scatter alike."
 _BY_INTERVAL: Final = (
@@ -110,17 +115,21 @@ def compare_trials(draft: Comparison, left: Summary, right: Summary, pair: Pair)
 
 
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
-    ratios = blocks.log_ratios
+    by_start = blocks.start_ratios
+    ratios = by_start or blocks.log_ratios
+    needed = power.blocks_to_settle(ratios, _band(draft))
+    if needed is not None:
+        needed = math.ceil(needed * blocks.n / len(ratios))
     return replace(
         draft,
         effect=signed_rank.typical_change(ratios),
         interval=signed_rank.change_interval(ratios),
         equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
-        trials_needed=power.blocks_to_settle(ratios, _band(draft)),
+        trials_needed=needed,
         minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
-        test="sign-flip",
+        test=BY_START if by_start else "sign-flip",
         design=Design.PAIRED,
-        assumption=_BY_BLOCK,
+        assumption=_BY_START if by_start else _BY_BLOCK,
         pairs=blocks.n,
         ratios=ratios,
     )

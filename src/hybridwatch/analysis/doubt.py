@@ -43,6 +43,11 @@ OF_LUCK = (
     "many runs in a row say it that chance does not explain them."
 )
 
+STARTS_DIFFER = (
+    "Both times said so, but starts of one engine differ as much: each start of the engines counts "
+    "once in the test of all; repeat with more of them (--starts)."
+)
+
 NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
     "compare the whole records, with the file of answers beside each."

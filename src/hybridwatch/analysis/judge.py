@@ -29,7 +29,7 @@ from hybridwatch.analysis.machine_state import DECIDES, noisy_p
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.run_noise import reach_of
 from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p
-from hybridwatch.analysis.verdict import Comparison, Design, Family, Verdict
+from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Family, Verdict
 from hybridwatch.metrics import Kind, Metric
 
 _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
@@ -195,6 +195,10 @@ def _over_both(
         elif _is_worse(first) != _is_worse(second):
             again = _SAYS_NOTHING
         found = found.larger(again)
+    in_both = found.adjusted < FALSE_DISCOVERY_RATE
+    if draft.test == BY_START and (whole := _p_values(judged)) is not None:
+        # Where either look has too few starts for a test of its own, both together may have enough.
+        found = found.larger(whole)
     both = _judge(draft, judged.family, found, tests, 1.0)
     if second is None or not _is_relevant(first):
         return both
@@ -202,6 +206,8 @@ def _over_both(
     if tested and found.adjusted < FALSE_DISCOVERY_RATE:
         return both
     both = replace(both, verdict=Verdict.INCONCLUSIVE) if tested else both
+    if tested and in_both:
+        return doubt.added(both, doubt.STARTS_DIFFER)
     return doubt.added(both, doubt.about_second_look(first, second, tested=tested))
 
 

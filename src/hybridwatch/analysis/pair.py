@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.one_side import OneSide, role_between
+from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Interval, Summary
 from hybridwatch.metrics import Direction, Kind, Metric
@@ -151,11 +152,14 @@ class Blocks:
     Attributes:
         baseline: One number per whole block, in order of measurement; base units.
         planned: Blocks begun, those included in which a side failed or gave no finite value.
+        starts: Which start of the engines each whole block was made on; ``None`` where all trials
+            of its look were made on one.
     """
 
     baseline: tuple[float, ...]
     contender: tuple[float, ...]
     planned: int
+    starts: tuple[int | None, ...] = ()
 
     @property
     def n(self) -> int:
@@ -172,6 +176,23 @@ class Blocks:
         """Logarithm of contender / baseline of each block."""
         # A difference of logarithms, so that 3 -> 4 and 4 -> 3 are exact opposites.
         return tuple((np.log(self.contender) - np.log(self.baseline)).tolist())
+
+    @property
+    def start_ratios(self) -> tuple[float, ...]:
+        """Mean of the logarithms of each start's blocks, where starts are enough for a test.
+
+        Blocks of one start share its luck. Sides start apart, so that without a change the mean of
+        a start is as likely to be above 0 as below, however much starts differ. Empty below six
+        starts, and where a block names none.
+        """
+        if not self.starts or None in self.starts:
+            return ()
+        by_start: dict[int | None, list[float]] = {}
+        for start, ratio in zip(self.starts, self.log_ratios, strict=True):
+            by_start.setdefault(start, []).append(ratio)
+        if len(by_start) < SETTLING_BLOCKS:
+            return ()
+        return tuple(math.fsum(ratios) / len(ratios) for ratios in by_start.values())
 
 
 def build_blocks(
@@ -191,11 +212,12 @@ def build_blocks(
     left, right = baseline.planned(phase), contender.planned(phase)
     if not _in_turn(left, right):
         return None
-    pairs = [(old.get(a.index), new.get(b.index)) for a, b in zip(left, right, strict=False)]
-    whole = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return Blocks(
-        tuple(a for a, _ in whole), tuple(b for _, b in whole), max(len(left), len(right))
-    )
+    pairs = [
+        (old.get(a.index), new.get(b.index), a.start) for a, b in zip(left, right, strict=False)
+    ]
+    whole = [(a, b, start) for a, b, start in pairs if a is not None and b is not None]
+    baselines, contenders, starts = zip(*whole, strict=True) if whole else ((), (), ())
+    return Blocks(baselines, contenders, max(len(left), len(right)), starts)
 
 
 def _in_turn(left: tuple[Trial, ...], right: tuple[Trial, ...]) -> bool:

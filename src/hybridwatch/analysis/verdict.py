@@ -87,6 +87,10 @@ class Design(Enum):
     """None: nothing was tested."""
 
 
+BY_START: Final = "sign-flip of starts"
+"""``Comparison.test`` where starts of the engines are flipped, and not blocks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A two-sided confidence interval."""
@@ -187,7 +191,7 @@ class Comparison:
         flips: Documents answered differently, proportions only.
         family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
         ratios: Logarithm of contender / baseline of each block, where sides are compared within
-            blocks.
+            blocks; of each start of the engines where these are tested (``BY_START``).
         changes: Requests with other tokens, of ``contract.changed_tokens`` only.
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and it is not
             known how much runs of it differ; such a change is left open.

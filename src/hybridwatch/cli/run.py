@@ -81,6 +81,8 @@ class RunOptions:
         phases: Which phases; every usual one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
         line: The line of builds of the last one; ``None`` where nobody states it.
+        starts: Starts of the engines of each side over which timed trials are spread; ``None`` for
+            as many as the scenario counts.
         second_look: Whether times that changed are measured again (``analysis/second_look.py``).
     """
 
@@ -96,6 +98,7 @@ class RunOptions:
     resume: bool = False
     line: str | None = None
     second_look: bool = True
+    starts: int | None = None
 
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
@@ -165,11 +168,16 @@ class RunOptions:
     def counted(self, scenario: Scenario) -> Scenario:
         """Give a scenario the counts of trials and documents that are wanted."""
         own = briefly(scenario) if self.is_brief else scenario
-        return with_counts(own, timed=self.trials, documents=self.documents)
+        return with_counts(own, timed=self.trials, documents=self.documents, starts=self.starts)
 
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.until_decided:
             raise click.UsageError("--max-minutes: only --until-decided has a budget; give both.")
+        if self.starts and (self.until_decided or self.is_brief):
+            raise click.UsageError(
+                "--starts: expected a number of timed trials that is fixed and not brief: give it "
+                "without --until-decided, and with --known-bad give --thorough, too."
+            )
         if self.until_decided and not set(TIMED_PHASES) & set(self.wanted_phases):
             raise click.UsageError("--until-decided: --phases leaves nothing that is timed.")
 
@@ -393,6 +401,12 @@ class _Measuring:
     "--max-minutes",
     type=click.FloatRange(0, min_open=True),
     help=f"Time that a scenario may take until it is decided.  [default: {MAX_MINUTES:g}]",
+)
+@click.option(
+    "--starts",
+    type=click.IntRange(1, 1000),
+    help="Number of starts of each engine over which its timed trials are spread.  "
+    "[default: as the scenario counts, else 1]",
 )
 @takes_second_look
 @click.option(

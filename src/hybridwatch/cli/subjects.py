@@ -136,7 +136,7 @@ takes_second_look: Final = click.option(
 )
 """Gives a verb the argument ``second_look``."""
 
-BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1}
+BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1, "starts": 1}
 """Trials of a side at the most. A broken rule shows in one; times get no verdict from two or from
 three, only from seven."""
 BRIEF_DOCUMENTS: Final = 60
@@ -166,12 +166,13 @@ def with_counts(
     contract: int | None = None,
     timed: int | None = None,
     documents: int | None = None,
+    starts: int | None = None,
 ) -> Scenario:
-    """Apply the counts, of trials a side and of documents a task, that are not ``None``.
+    """Apply the counts, of trials and starts a side and of documents a task, that are not ``None``.
 
     The scenario stays the same one (``scenarios.digest``).
     """
-    trials = _given(contract=contract, performance=timed, host_sync=timed)
+    trials = _given(contract=contract, performance=timed, host_sync=timed, starts=starts)
     changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
     if scenario.accuracy is not None:
         changed["accuracy"] = scenario.accuracy.model_copy(update=_given(documents=documents))

@@ -223,6 +223,7 @@ class EnginePool:
         for side in range(len(self.sides)):
             self.discard(side)
             self.client(side).stop()
+            self._slots[self._place(side)].starts = 0
 
     def _start(self, name: str, slot: _Slot) -> Server:
         if slot.starts >= MAX_STARTS and self.scenario.harm != "death":

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import fmean
 from threading import Condition
 from typing import Final
@@ -38,13 +38,15 @@ from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 class PlannedTrial:
     """One trial to make.
 
-    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared.
+    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared. ``start``
+    says on which start of the engines it is made, where several share the trials of its phase.
     """
 
     phase: Phase
     side: int
     warmup: bool = False
     number: int = 0
+    start: int | None = None
 
 
 USUAL_PHASES: Final = tuple(phase for phase in Phase if phase is not Phase.DUET)
@@ -69,13 +71,13 @@ def plan(
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
     machine that drifts steadily slows both by the same amount. Each phase that is timed begins
-    with a warm-up of each side, but for a duet, each trial of which is an engine's first.
+    with a warm-up of each side, but for a duet, each trial of which is an engine's first. So does
+    each start of the engines that shares in the performance trials.
     """
     whole = (
         *_alternating(Phase.CONTRACT, sides, counts.contract),
         *_alternating(Phase.ACCURACY, sides, 1),
-        *_warmups(Phase.PERFORMANCE, sides),
-        *_alternating(Phase.PERFORMANCE, sides, counts.performance),
+        *_timed(sides, range(counts.performance), number_starts(counts)),
         *_warmups(Phase.HOST_SYNC, sides),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
         *_alternating(Phase.DUET, sides, counts.performance),
@@ -110,25 +112,39 @@ def plan_block(
     )
 
 
-def plan_more(phase: Phase, sides: int, done: int, rounds: int) -> tuple[PlannedTrial, ...]:
-    """Lay out further rounds of a phase that has so many; they alternate on as in ``plan``."""
+def number_starts(counts: TrialCounts, first: int = 0) -> range:
+    """Number the starts that share performance trials, from ``first`` on; empty for one start."""
+    return range(first, first + counts.starts) if counts.starts > 1 else range(0)
+
+
+def plan_more(sides: int, done: int, rounds: int, starts: range) -> tuple[PlannedTrial, ...]:
+    """Lay out further rounds of performance trials; they alternate on as in ``plan``.
+
+    Without ``starts`` they are made on the engines of those before.
+    """
     numbers = range(done, done + rounds)
-    return tuple(trial for number in numbers for trial in _round(phase, sides, number))
+    if starts and rounds:
+        return tuple(_timed(sides, numbers, starts))
+    return tuple(one for number in numbers for one in _round(Phase.PERFORMANCE, sides, number))
 
 
 def plan_again(
-    made: Mapping[Phase, int], sides: int, warmed: Collection[Phase] = TIMED_PHASES
+    made: Mapping[Phase, int],
+    sides: int,
+    warmed: Collection[Phase] = TIMED_PHASES,
+    starts: range = range(0),
 ) -> tuple[PlannedTrial, ...]:
     """Lay out as many rounds again of each timed phase, after those made, and warmed up anew."""
-    return tuple(
-        trial
-        for phase in TIMED_PHASES
-        if (rounds := made.get(phase, 0))
-        for trial in (
-            *(_warmups(phase, sides) if phase in warmed and phase is not Phase.DUET else ()),
-            *plan_more(phase, sides, rounds, rounds),
-        )
+    performance, host_sync, duet = (
+        range(made.get(phase, 0), 2 * made.get(phase, 0)) for phase in TIMED_PHASES
     )
+    whole = (
+        *(_timed(sides, performance, starts) if performance else ()),
+        *(_warmups(Phase.HOST_SYNC, sides) if host_sync else ()),
+        *(one for number in host_sync for one in _round(Phase.HOST_SYNC, sides, number)),
+        *(one for number in duet for one in _round(Phase.DUET, sides, number)),
+    )
+    return tuple(one for one in whole if one.phase in warmed or not one.warmup)
 
 
 def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial, ...]]:
@@ -140,6 +156,16 @@ def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial
 
 def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
     return (PlannedTrial(phase, side, warmup=True) for side in range(sides))
+
+
+def _timed(sides: int, numbers: range, starts: range) -> Iterator[PlannedTrial]:
+    """Lay out rounds of performance trials, in equal parts on each of the starts."""
+    shares = starts[: len(numbers)] or (None,)
+    for place, start in enumerate(shares):
+        first, end = (len(numbers) * at // len(shares) for at in (place, place + 1))
+        rounds = (_round(Phase.PERFORMANCE, sides, number) for number in numbers[first:end])
+        for one in chain(_warmups(Phase.PERFORMANCE, sides), *rounds):
+            yield replace(one, start=start)
 
 
 def _alternating(phase: Phase, sides: int, rounds: int) -> Iterator[PlannedTrial]:

@@ -28,6 +28,7 @@ from hybridwatch.measurement.plan import (
     is_duet,
     list_phases,
     made_at_once,
+    number_starts,
     one_processor,
     plan_again,
     plan_block,
@@ -110,6 +111,7 @@ class Session:
         # All processors are the testbed's, also where a duet has one of them.
         self._testbed = probe_testbed(self._gpus.devices)
         self._run: Run | None = None
+        self._start: int | None = None
         self._held = ExitStack()
         self._pool = EnginePool(
             request.scenario,
@@ -193,10 +195,12 @@ class Session:
         reason = self.request.again(run) if sides > 1 and self.request.budget is None else ""
         if not reason:
             return run
-        planned = plan_again(count_rounds(run), sides, self.request.warmed)
+        starts = self._further_starts(run)
+        planned = plan_again(count_rounds(run), sides, self.request.warmed, starts)
         self._total = self._done + len(planned)
         self._report_lasting(f"{reason}: measuring again, on new engines")
         self._pool.renew()
+        self._start = None
         self._run = replace(run, second_look=len(run.trials))
         run = self._add(self._run, planned)
         self._run = replace(run, finished_at=datetime.now(UTC))
@@ -205,15 +209,27 @@ class Session:
     def _add(self, run: Run, planned: Sequence[PlannedTrial]) -> Run:
         """Make trials; each is kept at once, for a session that is stopped."""
         for group in made_at_once(planned):
+            self._renew_for(group[0])
             trials = self._trials(group)
             self._run = run = replace(run, trials=(*run.trials, *trials))
         return run
+
+    def _renew_for(self, planned: PlannedTrial) -> None:
+        """Give a trial new engines if it is the first on another start of them."""
+        if planned.start not in {None, self._start}:
+            if self._start is not None:
+                self._pool.renew()
+            self._start = planned.start
+
+    def _further_starts(self, run: Run) -> range:
+        made = [trial.start for trial in run.trials if trial.start is not None]
+        return number_starts(self.request.scenario.trials, max(made, default=-1) + 1)
 
     def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
         """Plan the performance trials that are missing beyond the planned ones."""
         sides, done = len(self.request.sides), self.request.scenario.trials.performance
         rounds = self.request.missing(run) if sides > 1 else 0
-        further = plan_more(Phase.PERFORMANCE, sides, done, rounds)
+        further = plan_more(sides, done, rounds, self._further_starts(run))
         if further:
             self._total += len(further)
             self._report_lasting(f"noisy machine: {rounds} more trials a side")
@@ -358,6 +374,7 @@ class Session:
             started_at=datetime.now(UTC),
             duration_s=0.0,
             warmup=planned.warmup,
+            start=planned.start,
         )
 
 

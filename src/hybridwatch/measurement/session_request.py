@@ -97,17 +97,18 @@ class SessionRequest:
     def left(self) -> tuple[PlannedTrial, ...]:
         """The planned trials that are not made yet; a phase that is resumed is warmed up again."""
         made = count_rounds(self.earlier)
-        open_phases = {
-            one.phase
+        unmade = {
+            (one.phase, one.start)
             for one in self.planned
             if not one.warmup and one.number >= made.get(one.phase, 0)
         }
         # The warm-ups alone are planned of what goes on until it is decided.
-        open_phases |= set(TIMED_PHASES) if self.budget is not None else set()
+        unmade |= {(phase, None) for phase in TIMED_PHASES if self.budget is not None}
         return tuple(
             one
             for one in self.planned
-            if one.phase in open_phases and (one.warmup or one.number >= made.get(one.phase, 0))
+            if (one.phase, one.start) in unmade
+            and (one.warmup or one.number >= made.get(one.phase, 0))
         )
 
     @property

@@ -261,6 +261,8 @@ class Trial(RecordPart):
         completions: What the engine said to each request of a contract trial, in the order of the
             plan; kept beside the record, and absent from older ones.
         curve: Set on performance and duet trials of a sweep.
+        start: Which start of the engines it was made on, counted from 0, where the performance
+            trials were spread over several; trials of both sides with one number alternated.
     """
 
     index: Place
@@ -278,6 +280,7 @@ class Trial(RecordPart):
     unsupported: IfAny[Table[KnownMetric, Text]] = field(default_factory=dict)
     completions: NotInRecord[tuple[Completion, ...]] = ()
     curve: IfKnown[Curve] = None
+    start: IfKnown[Whole] = None
 
 
 @dataclass(frozen=True, slots=True)

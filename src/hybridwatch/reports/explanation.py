@@ -21,7 +21,7 @@ from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.run_noise import least_noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import ORDER, Comparison, Design, Report, Verdict
+from hybridwatch.analysis.verdict import BY_START, ORDER, Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
@@ -44,6 +44,10 @@ _RULES: Final[Mapping[str, str]] = {
     "sign-flip": (
         "joint test of all metrics by flipping the signs of blocks, in the direction seen "
         "(Westfall and Young 1993; scales by Smyth 2004)"
+    ),
+    BY_START: (
+        "joint test of all metrics by flipping the signs of starts of the engines, each the mean "
+        "of its blocks, in the direction seen (Westfall and Young 1993; scales by Smyth 2004)"
     ),
     "McNemar": (
         "exact test of the answers that only one side got right (McNemar 1947), in the direction "

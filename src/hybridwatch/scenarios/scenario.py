@@ -73,11 +73,14 @@ class TrialCounts(Part):
         contract: Passes that count broken contracts; 0 where only speed is looked at.
         performance: Timed passes.
         host_sync: Passes with the host-read probe on, which slows the engine.
+        starts: Starts of the engines of each side over which the timed passes are spread, as many
+            to each; at most one for each pass.
     """
 
     contract: Annotated[int, Field(ge=0, le=1000)]
     performance: Annotated[int, Field(ge=MIN_PERFORMANCE_TRIALS, le=1000)]
     host_sync: Trials
+    starts: Trials = 1
 
 
 class Expect(Part):

@@ -1,18 +1,20 @@
 """Simulations that write pages or figures of their own say what whole reports say."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.calibration.figure import share
+from hybridwatch.analysis.calibration.figure import at_most, share
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.second_look import find_reason
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
+from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from hybridwatch_lab.calibration import nights, reports, run_worlds
 from hybridwatch_lab.calibration.families import correlations_in
@@ -131,26 +133,44 @@ def test_page_says_how_it_was_made_and_is_the_same_again():
     assert page(7, 1, lambda _line: None) == text
 
 
-@pytest.mark.parametrize("blocks", [7, 10])
+def on_starts(run: Run, starts: Sequence[int]) -> Run:
+    """The same run, whose blocks were made on these starts of the engines."""
+    if not starts:
+        return run
+    sides = [iter(starts), iter(starts)]
+    trials = tuple(replace(one, start=next(sides[one.side])) for one in run.trials)
+    return replace(run, trials=trials)
+
+
+@pytest.mark.parametrize(("blocks", "starts"), [(7, 1), (10, 1), (7, 3), (10, 6)])
 @pytest.mark.parametrize("slower", [1.0, nights.SLOWER])
-def test_nights_are_judged_as_whole_reports_are(blocks, slower) -> None:
+def test_nights_are_judged_as_whole_reports_are(blocks, starts, slower) -> None:
     seen = set()
     for seed in range(8):
-        world = nights.World(blocks, 0.01, slower)
+        world = nights.World(blocks, 0.01, slower, starts)
         made = nights.make_report(np.random.default_rng(seed), world)
         rng = np.random.default_rng(seed)
         looks = [world.drawn(rng)]
-        first = rates_run(looks[0], SimulatedSession(blocks))
+        first = on_starts(rates_run(looks[0], SimulatedSession(blocks)), world.numbers(1))
         assert bool(find_reason(first)) is made.again
         if made.again:
             looks.append(world.drawn(rng))
         sides = [np.hstack([look[side] for look in looks]) for side in (0, 1)]
-        run = rates_run(sides, SimulatedSession(blocks * len(looks)))
+        made_run = rates_run(sides, SimulatedSession(blocks * len(looks)))
+        run = on_starts(made_run, world.numbers(len(looks)))
         report = build_report(replace(run, second_look=2 * blocks if made.again else None))
         reds = [one.verdict is Verdict.REGRESSION for one in report.comparisons]
         assert list(made.twice if made.again else made.once) == reds
         seen.add(made.again)
     assert len(seen) == 2 or slower > 1
+
+
+@pytest.mark.parametrize(("starts", "kept"), [(1, False), (6, True)])
+def test_six_starts_keep_the_promise_of_a_report_and_one_start_does_not(starts, kept) -> None:
+    rng, world = np.random.default_rng(1), nights.World(12, 0.04, starts=starts)
+    made = [nights.make_report(rng, world) for _ in range(120)]
+    red = [any(one.once) for one in made]
+    assert share("red", "red reports", red, at_most(0.05)).refuted is not kept
 
 
 def test_a_second_look_keeps_the_promise_of_nights_and_one_look_does_not() -> None:

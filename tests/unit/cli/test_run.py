@@ -27,6 +27,7 @@ from tests.broken_engines import (
     TIMED,
     BadMachine,
     ControlBench,
+    LuckyStarts,
     Machine,
     MadeUpBench,
     UnluckyMachine,
@@ -501,6 +502,28 @@ def test_the_luck_of_a_start_is_not_called_a_change(call, checkout):
     timed = [one for one in report.comparisons if one.metric.id == "tpot"]
     assert [one.verdict.value for one in timed] == ["inconclusive"]
     assert any("did not (" in doubt for doubt in timed[0].doubts)
+
+
+@pytest.mark.parametrize(("slower", "verdict"), [(0.0, "inconclusive"), (0.1, "regression")])
+def test_a_change_on_some_starts_is_luck_and_one_on_all_is_told(call, checkout, slower, verdict):
+    lucks = [luck + slower for luck in (0.1, -0.02, 0.09, -0.03, 0.11, 0.08)]
+    words = ("--starts", "6", "--trials", "12", "--phases", "performance", "--no-second-look")
+    result = call(LuckyStarts(lucks), *TWO, *words)
+    assert result.exit_code == 0, result.output
+    run = record_of(checkout)
+    made = Counter(one.start for one in run.trials if not one.warmup)
+    assert made == dict.fromkeys(range(6), 4), "two blocks on each start"
+    assert of_metric(run, "tpot") == verdict
+    by_block = replace(run, trials=tuple(replace(one, start=None) for one in run.trials))
+    assert of_metric(by_block, "tpot") == "regression"
+
+
+@pytest.mark.parametrize("words", [(*TWO, "--until-decided"), ("--known-bad", *TWO[:2])])
+def test_starts_without_a_fixed_number_of_trials_are_refused(call, checkout, words):
+    result = call(Machine(), *words, "--starts", "2")
+    assert result.exit_code == 2
+    assert "--starts: expected" in result.output
+    assert not list_records(checkout / "results")
 
 
 @pytest.mark.parametrize(

@@ -393,3 +393,6 @@ def test_renewed_engines_and_clients_are_other_processes(scenario, tmp_path, mon
         assert not {id(one) for one in first} & {id(one) for one in second}
         seeds = [slot.launch.hash_seed for slot in pool._slots.values()]
         assert seeds == [None, None], "Python draws anew at each start"
+        for _ in range(module.MAX_STARTS):
+            pool.renew()
+            pool.engine(0)  # those before were renewed, and have not died

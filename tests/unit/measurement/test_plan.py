@@ -15,8 +15,11 @@ from hybridwatch.measurement.plan import (
     PlannedTrial,
     add_until_decided,
     list_phases,
+    number_starts,
     plan,
+    plan_again,
     plan_block,
+    plan_more,
     plan_start,
 )
 from hybridwatch.records.run import InterimAnalyses, Phase, Run, Trial
@@ -91,6 +94,45 @@ def test_warm_ups_have_no_number_of_their_own():
 def test_no_trial_is_planned_twice():
     trials = plan(COUNTS, 3)
     assert len(set(trials)) == len(trials)
+
+
+SPREAD = COUNTS.model_copy(update={"starts": 3})
+
+
+def parts_of(trials):
+    """Numbers of the trials on each start, in their order, after as many warm-ups as sides."""
+    found = []
+    timed = [one for one in trials if one.phase is Phase.PERFORMANCE]
+    for start, some in groupby(timed, key=lambda trial: trial.start):
+        warm, *rest = [list(part) for _, part in groupby(some, key=lambda trial: trial.warmup)]
+        assert [one.side for one in warm] == [0, 1]
+        assert [one.warmup for one in warm] == [True, True]
+        found.append((start, [one.number for part in rest for one in part]))
+    return found
+
+
+def test_timed_trials_are_spread_over_starts_each_of_which_is_warmed_up():
+    whole = plan(SPREAD, 2)
+    parts = [(0, [0, 0, 1, 1]), (1, [2, 2, 3, 3]), (2, [4, 4, 5, 5, 6, 6])]
+    assert parts_of(whole) == parts
+    assert {one.start for one in whole if one.phase is not Phase.PERFORMANCE} == {None}
+    usual = [replace(one, start=None) for one in whole if not one.warmup]
+    assert usual == [one for one in plan(COUNTS, 2) if not one.warmup], "nothing else changes"
+    assert {one.start for one in plan(COUNTS, 2)} == {None}
+
+
+def test_no_start_is_without_a_block():
+    many = COUNTS.model_copy(update={"starts": 99})
+    assert parts_of(plan(many, 2)) == [(at, [at, at]) for at in range(COUNTS.performance)]
+
+
+def test_what_is_measured_further_or_again_has_further_starts():
+    more = plan_more(2, 7, 3, number_starts(SPREAD, 3))
+    assert parts_of(more) == [(3, [7, 7]), (4, [8, 8]), (5, [9, 9])]
+    made = {Phase.PERFORMANCE: 7, Phase.HOST_SYNC: 3}
+    again = plan_again(made, 2, starts=number_starts(SPREAD, 3))
+    assert [start for start, _ in parts_of(again)] == [3, 4, 5]
+    assert {one.start for one in plan_again(made, 2)} == {None}
 
 
 def test_only_the_phases_that_are_wanted_are_planned():

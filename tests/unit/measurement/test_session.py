@@ -224,6 +224,64 @@ def test_nothing_timed_is_added_to_contracts(made):
     assert not sides[Phase.PERFORMANCE]
 
 
+class Renewed(ShortPool):
+    """Counts how often its engines were new."""
+
+    starts = 1
+
+    def renew(self):
+        self.starts += 1
+
+
+def spread_session(tmp_path, monkeypatch, pool, **wish):
+    """A session of 7 blocks on three starts; each trial's value is which engines gave it."""
+    monkeypatch.setattr(session_module, "Watch", Watch)
+    seen = lambda _phase, _trial: TrialResult((Sample("ttft", (float(pool.starts),)),))  # noqa: E731
+    monkeypatch.setattr(session_module, "measure", seen)
+    (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
+    counts = {"performance": PLANNED, "host_sync": 2, "starts": 3}
+    trials = scenario.trials.model_copy(update=counts)
+    request = SessionRequest(
+        scenario.model_copy(update={"trials": trials}),
+        [parse_label("cpu-0.27.1"), parse_label("cpu-0.28.0")],
+        Path("models"),
+        lambda _: None,
+        **wish,
+    )
+    session = Session(request, tmp_path)
+    session._pool = pool
+    session._run = replace(
+        a_run({"ttft": [1.0]}, {"ttft": [1.0]}), trials=request.made, second_look=None
+    )
+    return session
+
+
+def test_each_start_has_engines_of_its_own_and_its_trials_say_which(tmp_path, monkeypatch):
+    session = spread_session(tmp_path, monkeypatch, Renewed(), again=lambda _: "slower")
+    run = session.make_all()
+    timed = [one for one in run.trials if one.phase is Phase.PERFORMANCE]
+    assert Counter(one.start for one in timed) == {0: 6, 1: 6, 2: 8, 3: 6, 4: 6, 5: 8}
+    for one in timed:
+        assert one.samples[0].values == (one.start + 1.0,), "new engines for each start, and once"
+    others = [one for one in run.trials if one.phase is not Phase.PERFORMANCE]
+    assert {one.start for one in others} == {None}
+    assert {one.samples[0].values for one in others} == {(1.0,), (3.0,), (6.0,)}
+    first = run.trials[run.second_look]
+    assert (first.start, first.warmup) == (3, True)
+
+
+def test_a_resumed_session_makes_no_start_again_that_is_whole(tmp_path, monkeypatch):
+    whole = spread_session(tmp_path, monkeypatch, Renewed()).make_all()
+    numbers = [one.index for one in whole.trials if one.start == 1 and not one.warmup]
+    kept = tuple(one for one in whole.trials if one.index < numbers[2])
+    pool = Renewed()
+    session = spread_session(tmp_path, monkeypatch, pool, earlier=replace(whole, trials=kept))
+    run = session.make_all()
+    timed = [one for one in run.trials if one.phase is Phase.PERFORMANCE and not one.warmup]
+    assert Counter(one.start for one in timed) == {0: 4, 1: 4, 2: 6}
+    assert pool.starts == 2, "the engines at hand, then those of the last start"
+
+
 BUILD = parse_label("cpu-0.27.1")
 DUET = {Phase.DUET}
 

@@ -105,6 +105,7 @@ trials = st.builds(
     | st.dictionaries(texts, texts | numbers | st.lists(wholes) | st.none(), max_size=3),
     surroundings=st.none() | surroundings,
     completions=st.lists(completions, max_size=3).map(tuple),
+    start=st.none() | st.integers(0, 99),
 )
 
 
@@ -261,6 +262,14 @@ def test_what_a_run_does_not_have_leaves_no_key() -> None:
     seen = replace(SMALL.trials[0], surroundings=MachineState(0.01, 0.01))
     (trial,) = json.loads(encode(replace(SMALL, trials=(seen,))).record)["trials"]
     assert "gpus" not in trial["surroundings"]
+
+
+def test_a_start_is_a_key_of_those_trials_alone_that_name_one() -> None:
+    one, *rest = SMALL.trials
+    assert b'"start"' not in encode(SMALL).record
+    named = replace(SMALL, trials=(replace(one, start=0), *rest))
+    assert encode(named).record.count(b'"start": 0') == 1
+    assert decode(encode(named).record, None).trials[0].start == 0
 
 
 @pytest.mark.parametrize(

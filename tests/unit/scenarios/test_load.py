@@ -30,7 +30,7 @@ MISTAKES = [
     (
         "host_sync = 2",
         "host_sync = 2\nwarmup = 1",
-        "trials.warmup: unknown key; known: contract, performance, host_sync",
+        "trials.warmup: unknown key; known: contract, performance, host_sync, starts",
     ),
     ('why = "Rows go stale. More text."', 'why = " "', 'why: expected a text, found " "'),
     ("version = 1", "version = 0", "version: expected an integer >= 1, found 0"),

@@ -4,7 +4,8 @@ A report promises one false red in twenty; people read nights, and the folder of
 six unchanged scenarios are judged night after night as they were before there was a second look,
 and with it: what is red, or better, is measured again on new engines, and counts only if both looks
 say so. Then one of nine timed metrics becomes 6 % slower. Each start of an engine may have luck of
-its own, which all its trials and metrics share; a second look has new starts.
+its own, which all its trials and metrics share; a second look has new starts. With ``--starts``
+the blocks of each look are spread over several (``hybridwatch run --starts``).
 """
 
 import argparse
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from numpy.random import Generator
 
 from hybridwatch.analysis.calibration.figure import at_most, share
@@ -49,17 +51,30 @@ class World:
         blocks: Of each look.
         luck: As ``LUCK``.
         slower: By which factor the first metric is slower on the contender.
+        starts: Starts of each side over which the blocks of a look are spread.
     """
 
     blocks: int
     luck: float
     slower: float = 1.0
+    starts: int = 1
+
+    @property
+    def start_of(self) -> npt.NDArray[np.int_]:
+        """Number of the start of each block, as ``measurement.plan`` spreads them."""
+        ends = self.blocks * np.arange(self.starts + 1) // self.starts
+        return np.repeat(np.arange(self.starts), np.diff(ends))
+
+    def numbers(self, looks: int) -> Sequence[int]:
+        """Give the start of each block of so many looks; none where a look has one."""
+        each = [self.start_of + look * self.starts for look in range(looks)]
+        return np.hstack(each).tolist() if self.starts > 1 else ()
 
     def drawn(self, rng: Generator) -> list[Array]:
         """Draw one look: the baseline's rates and the contender's, a metric a row."""
         sides = [
             np.exp(
-                self.luck * rng.standard_normal()
+                self.luck * rng.standard_normal(self.starts)[self.start_of]
                 + SPREADS[0] * rng.standard_normal((NINE, self.blocks))
             )
             for _ in range(2)
@@ -89,19 +104,20 @@ def make_report(rng: Generator, world: World, first_level: float = FIRST_LEVEL) 
     ``first_level`` is below which p the first look has a change measured again.
     """
     look = world.drawn(rng)
-    first = _drafts(look)
+    first = _drafts(look, world.numbers(1))
     once = _reds(judge_together(first)[0])
     named = judge_together(first, first_level)[0]
     if not any(one.verdict in _CHANGES for one in named):
         return NightReport(once, [False] * NINE, again=False)
     other = world.drawn(rng)
-    every = _drafts([np.hstack(both) for both in zip(look, other, strict=True)])
-    judged = judge_together(every, looks=(first, _drafts(other)))[0]
+    whole = [np.hstack(both) for both in zip(look, other, strict=True)]
+    looks = first, _drafts(other, world.numbers(1))
+    judged = judge_together(_drafts(whole, world.numbers(2)), looks=looks)[0]
     return NightReport(once, _reds(judged), again=True)
 
 
-def _drafts(sides: Sequence[Array]) -> Sequence[Comparison]:
-    drafts = report_on(sides, control=lambda drafts, _: tuple(drafts)).comparisons
+def _drafts(sides: Sequence[Array], starts: Sequence[int]) -> Sequence[Comparison]:
+    drafts = report_on(sides, control=lambda drafts, _: tuple(drafts), starts=starts).comparisons
     return [
         replace(one, metric=replace(one.metric, id=f"{one.metric.id}.{place}"))
         for place, one in enumerate(drafts)
@@ -140,44 +156,48 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=_SEED)
     parser.add_argument("--months", type=int, default=_MONTHS, help="of unchanged engines")
     parser.add_argument("--reports", type=int, default=_REPORTS, help="of a slower one")
+    parser.add_argument("--starts", type=int, nargs="+", default=[1], help="of a side and look")
+    parser.add_argument("--blocks", type=int, nargs="+", default=BLOCKS, help="of a look")
+    parser.add_argument("--luck", type=float, nargs="+", default=LUCK, help="as fractions")
     options = parser.parse_args()
     lab = Laboratory(options.seed, quick=False, on_progress=lambda _: None)
-    cells = list(itertools.product(BLOCKS, LUCK))
-    _print_row("blocks", "luck", "rule", "red reports", "red nights", "a month", "clean months")
-    refuted = [_print_unchanged(lab, *cell, options.months) for cell in cells]
-    _print_row("blocks", "luck", "rule", "found", "another red", "nights (mean)", "nights (95 %)")
-    for cell in cells:
-        _print_slower(lab, *cell, options.reports)
+    cells = list(itertools.product(options.blocks, options.starts, options.luck))
+    head = "blocks", "starts", "luck", "rule"
+    _print_row(*head, "engines started", "red reports", "red nights", "a month", "clean months")
+    refuted = [_print_unchanged(lab, World(b, luck, 1, s), options.months) for b, s, luck in cells]
+    _print_row(*head, "found", "another red", "nights (mean)", "nights (95 %)")
+    for blocks, starts, luck in cells:
+        _print_slower(lab, World(blocks, luck, SLOWER, starts), options.reports)
     return int(any(refuted))
 
 
-def _print_unchanged(lab: Laboratory, blocks: int, luck: float, months: int) -> bool:
+def _print_unchanged(lab: Laboratory, world: World, months: int) -> bool:
     """Print how often unchanged engines are red, and say whether that refutes the promise."""
-    rng, world = lab.rng(f"nights {blocks} {luck}"), World(blocks, luck)
+    rng = _rng(lab, "nights", world)
     made = [make_report(rng, world) for _ in range(months * NIGHTS * SCENARIOS)]
-    again = _percent(float(np.mean([one.again for one in made])))
+    again = float(np.mean([one.again for one in made]))
     rules = {
-        "once": [any(one.once) for one in made],
-        f"twice ({again} measured again)": [any(one.twice) for one in made],
+        "once": (0.0, [any(one.once) for one in made]),
+        f"twice ({_percent(again)} measured again)": (again, [any(one.twice) for one in made]),
     }
     refuted = False
-    for rule, red in rules.items():
+    for rule, (more, red) in rules.items():
         rates = rates_of(red)
         _print_row(
-            f"{blocks}",
-            _percent(luck),
+            *_place(world),
             rule,
+            f"{2 * world.starts * (1 + more):.1f}",
             _percent(rates.report),
             _percent(rates.night),
             f"{NIGHTS * rates.night:.1f}",
             _percent(rates.clean_months),
         )
         refuted = share("red", "red nights", rates.nights, BOUND).refuted
-    return refuted and not luck
+    return refuted and not world.luck
 
 
-def _print_slower(lab: Laboratory, blocks: int, luck: float, reports: int) -> None:
-    rng, world = lab.rng(f"slower {blocks} {luck}"), World(blocks, luck, SLOWER)
+def _print_slower(lab: Laboratory, world: World, reports: int) -> None:
+    rng = _rng(lab, "slower", world)
     made = [make_report(rng, world) for _ in range(reports)]
     for rule, reds in (("once", [r.once for r in made]), ("twice", [r.twice for r in made])):
         found = float(np.mean([first for first, *_ in reds]))
@@ -185,14 +205,22 @@ def _print_slower(lab: Laboratory, blocks: int, luck: float, reports: int) -> No
         missed = min(max(1 - found, 1 / reports), 1 - 1 / reports)
         sure = math.ceil(math.log(1 - _SURE) / math.log(missed))
         _print_row(
-            f"{blocks}",
-            _percent(luck),
+            *_place(world),
             rule,
             _percent(found),
             _percent(others),
             f"{1 / found:.1f}" if found else "never",
             f"{sure}" if found else "never",
         )
+
+
+def _rng(lab: Laboratory, what: str, world: World) -> Generator:
+    spread = f" {world.starts}" if world.starts > 1 else ""
+    return lab.rng(f"{what} {world.blocks} {world.luck}{spread}")
+
+
+def _place(world: World) -> tuple[str, str, str]:
+    return f"{world.blocks}", f"{world.starts}", _percent(world.luck)
 
 
 def _percent(fraction: float) -> str:

@@ -20,9 +20,10 @@ from hybridwatch.analysis.calibration.figure import at_most, part, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
 from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.pair import Blocks
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, learned_noise
-from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import BY_START, Comparison, Report, Summary, Verdict
 from hybridwatch.metrics import Metric
 from hybridwatch.records.run import Run
 from hybridwatch_lab.calibration import simulated
@@ -102,6 +103,7 @@ def report_on(
     sides: Sequence[Array],
     level: float = FALSE_DISCOVERY_RATE,
     control: Control = together,
+    starts: Sequence[int] = (),
 ) -> Report:
     """Make the report of a session with any number of rates.
 
@@ -112,10 +114,11 @@ def report_on(
         sides: Two arrays, a metric a row and a trial a column, six or more; positive.
         level: Below it a p-value counts; less than 0.05 for one of several looks.
         control: Judges the metrics together.
+        starts: Of each trial the start of the engines that it was made on; none if it was one.
     """
     model = _model(sides[0].shape[1])
     blank = model.comparisons[0]
-    drafts = [_draft(blank, left, right) for left, right in zip(*sides, strict=True)]
+    drafts = [_draft(blank, left, right, starts) for left, right in zip(*sides, strict=True)]
     comparisons = control(drafts, level)
     return replace(model, comparisons=comparisons, tests=len(drafts))
 
@@ -126,10 +129,13 @@ def _model(pairs: int) -> Report:
     return undecided(build_report(rates_run([np.ones((1, pairs))] * 2, SimulatedSession(pairs))))
 
 
-def _draft(blank: Comparison, left: Array, right: Array) -> Comparison:
-    ratios = tuple((np.log(right) - np.log(left)).tolist())
+def _draft(blank: Comparison, left: Array, right: Array, starts: Sequence[int]) -> Comparison:
+    blocks = Blocks(tuple(left.tolist()), tuple(right.tolist()), left.size, tuple(starts))
+    by_start = blocks.start_ratios
+    ratios = by_start or blocks.log_ratios
     return replace(
         blank,
+        test=BY_START if by_start else blank.test,
         effect=signed_rank.typical_change(ratios),
         ratios=ratios,
         equivalence_p=signed_rank.equivalence_p(ratios, blank.metric.margin),
