@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = (
     "",
     "docs",
+    "lab/docs",
     "scenarios",
     "engine",
     "models/*",
@@ -61,7 +62,7 @@ def test_every_link_leads_somewhere() -> None:
     assert dead == []
 
 
-def test_every_page_of_docs_can_be_reached_from_readme() -> None:
+def test_every_page_of_docs_and_of_the_lab_can_be_reached_from_readme() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]
     while waiting:
@@ -71,7 +72,8 @@ def test_every_page_of_docs_can_be_reached_from_readme() -> None:
         reached.add(page)
         links = LINK.findall(text_of(page))
         waiting += [page.parent / target for target, _ in links if target]
-    assert {path.resolve() for path in (ROOT / "docs").glob("*.md")} - reached == set()
+    pages = [path for folder in ("docs", "lab/docs") for path in (ROOT / folder).glob("*.md")]
+    assert {path.resolve() for path in pages} - reached == set()
 
 
 def test_every_module_that_a_page_starts_is_there() -> None:

@@ -1,6 +1,6 @@
 """How often a search by times names the right commit, compared with other ways to search.
 
-``python -m hybridwatch_lab.calibration.bisection --seed 1 --write docs/bisect-simulation.md``
+``python -m hybridwatch_lab.calibration.bisection --seed 1 --write lab/docs/bisect-simulation.md``
 simulates histories whose culprit is known and writes the page.
 """
 
@@ -246,7 +246,7 @@ def page(seed: int, histories: int, on_progress: Callable[[str], None]) -> str:
             "",
             (
                 f"Written by `python -m hybridwatch_lab.calibration.bisection --seed {seed} "
-                f"--histories {histories} --write docs/bisect-simulation.md`."
+                f"--histories {histories} --write lab/docs/bisect-simulation.md`."
             ),
             "",
             *_explanation(histories),

@@ -70,11 +70,11 @@ Every number here was made by
     {command}
 
 and comes out the same on every run with this seed (times excepted). The rules under test are
-those that ship, as [judging.md](judging.md) describes them. Intervals are 95 %:
+those that ship, as [judging.md](../../docs/judging.md) describes them. Intervals are 95 %:
 Wilson's for shares, Tango's for differences of paired shares, exact Poisson for rates, order
 statistics for medians. A *level* is that of an exact test, which spends it whole, so half of all
 estimates lie beyond it: it is kept unless the whole interval does.
-[calibration.json](calibration.json) holds the same for the dashboard.\
+[calibration.json](../../docs/calibration.json) holds the same for the dashboard.\
 """
 
 

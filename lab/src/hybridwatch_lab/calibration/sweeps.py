@@ -124,7 +124,7 @@ def page(seed: int, reports: int, on_progress: Callable[[str], None]) -> str:
         "| noise | change | regression | equivalent | improvement | baseline above "
         "| contender above | cross |\n|--:|---|--:|--:|--:|--:|--:|--:|"
     )
-    written = f"Written by `{command} --write docs/sweep-simulation.md`."
+    written = f"Written by `{command} --write lab/docs/sweep-simulation.md`."
     return "\n".join(["# Sweeps, simulated\n", f"{written}\n", f"{text}\n", header, *rows]) + "\n"
 
 
