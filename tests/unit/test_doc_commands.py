@@ -53,8 +53,9 @@ def fault_of(words: list[str]) -> str | None:
         options, _, _ = command.make_parser(context).parse_args(words)
         for parameter in command.params:
             value = options.get(parameter.name or "")
-            is_choice = isinstance(parameter.type, click.Choice) and isinstance(value, str)
-            if is_choice and not value.isupper():
+            if not isinstance(parameter.type, click.Choice) or not isinstance(value, str):
+                continue
+            if not value.isupper():  # a name in capitals stands for something of the reader's
                 parameter.type.convert(value, parameter, context)
     except click.UsageError as error:
         return f"{context.command_path}: {error.format_message()}"

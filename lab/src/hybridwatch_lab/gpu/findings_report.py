@@ -117,8 +117,8 @@ def _missing(part: Evidence) -> Iterator[tuple[str, str, str]]:
             control = f"{judged.wanted.release} {_CONTROLS[judged.wanted.kind]}"
             kind.setdefault(judged.scenario.id, []).append(control)
     for scenario in sorted({**owed, **impossible}):
-        cells = (", ".join(kind.get(scenario, ())) for kind in (owed, impossible))
-        yield (f"`{scenario}`", *cells)
+        lists = owed.get(scenario, ()), impossible.get(scenario, ())
+        yield f"`{scenario}`", ", ".join(lists[0]), ", ".join(lists[1])
 
 
 def _facts(testbed: Testbed) -> str:
