@@ -20,6 +20,7 @@ FOLDERS = (
     "dashboard",
     "results",
     "ci",
+    "lab/docs",
 )
 # The changelog names what was there then.
 PAGES = sorted(

@@ -19,14 +19,16 @@ from hybridwatch.records.store.reader import EXAMPLES
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-PROGRAM = ".venv/bin/hybridwatch "
-ROWS = PAGE.partition("| you want | run |")[2].partition("\n\n")[0]
-SPANS = re.findall(r"`([^`]+)`", ROWS)
+PROGRAM = "hybridwatch "
+TABLES = [part.partition("\n\n")[0] for part in PAGE.split("| you want | run |")[1:]]
+SPANS = [span for table in TABLES for span in re.findall(r"`([^`]+)`", table)]
 LINES = [line.removeprefix("next:").strip() for line in README.splitlines()]
 COMMANDS = [
-    command.replace("\\|", "|") for command in (*LINES, *SPANS) if command.startswith(PROGRAM)
+    command.replace("\\|", "|").replace(".venv/bin/", "")
+    for command in (*LINES, *SPANS)
+    if command.removeprefix(".venv/bin/").startswith(PROGRAM)
 ]
-MOST_LINES = 100
+MOST_LINES, MOST_CHARACTERS = 80, 100
 FOR_ENGINES = {
     "run",
     "try",
@@ -38,16 +40,18 @@ FOR_ENGINES = {
     "oracle",
     "dashboard",
     "serve",
+    "answer",  # a workflow's, with GitHub's event
 }
 READING = {"records", "compare", "explain", "gate"}
 SHORT = [f"{PROGRAM}{span}" for span in SPANS if span.partition(" ")[0] in READING]
 """Second commands of a row, which leave the program's name out."""
-FOR_OTHERS_FILES = {"FILE.csv", "WORKLOAD.yaml", "FOLDER", "RUN"}
+CAPITALS = re.compile(r"[A-Z]{3,}(?:$|[./])")
+"""A name in capitals stands for something of the reader's."""
 
 
 def is_for_a_fresh_clone(command: str) -> bool:
     words = shlex.split(command)
-    return words[1] not in FOR_ENGINES and not FOR_OTHERS_FILES & set(words)
+    return words[1] not in FOR_ENGINES and not any(map(CAPITALS.match, words))
 
 
 HERE = [command for command in (*COMMANDS, *SHORT) if is_for_a_fresh_clone(command)]
@@ -98,7 +102,46 @@ def test_every_run_of_the_repository_is_an_example() -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len(README.splitlines()) <= MOST_LINES
+    lines = README.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert [line for line in lines if len(line) > MOST_CHARACTERS] == []
+
+
+def told_of_releases(table: str) -> dict[str, list[str]]:
+    """The rows of scenarios in a table, without their markup."""
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if "|" in line]
+    return {row[0].strip("`"): row[1:] for row in rows if row[0].startswith(("`smoke", "`curated"))}
+
+
+def in_short(v2: str, v1: str) -> str:
+    """A release's two cells of the card as README has them in one."""
+    bad = [name for name, cell in (("V1", v1), ("V2", v2)) if cell.startswith("**")]
+    if len(bad) == 1:
+        return f"{bad[0]} broken"
+    return "broken" if bad else "clean" if "clean" in (v2, v1) else "-"
+
+
+def disagreements(readme: str) -> list[str]:
+    card = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    (head,) = [line for line in card.splitlines() if line.startswith("| scenario ")]
+    columns = head.strip("| ").split(" | ")[1:]
+    cells = {
+        name: dict(zip(columns, row, strict=True)) for name, row in told_of_releases(card).items()
+    }
+    (named,) = [line for line in readme.splitlines() if line.startswith("| scenario ")]
+    releases = named.strip("| ").split(" | ")[3:]
+    return [
+        f"{name} {release}: {told}, not {shown}"
+        for name, row in told_of_releases(readme).items()
+        for release, told in zip(releases, row[2:], strict=True)
+        if told != (shown := in_short(cells[name][f"{release} V2"], cells[name][f"{release} V1"]))
+    ]
+
+
+def test_readme_says_of_releases_what_the_card_says() -> None:
+    assert disagreements(README) == []
+    assert len(told_of_releases(README)) >= 5
+    assert len(disagreements(README.replace("V1 broken", "clean", 1))) == 1
 
 
 def test_make_run_begins_with_the_scenario_that_is_reported_first() -> None:

@@ -24,7 +24,6 @@ from hybridwatch_lab.gpu.findings_analysis import (
 )
 
 _OWED: Final = "owed"
-_IMPOSSIBLE: Final = "none: this release does not come up, or the fix cannot be put into it"
 _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A_A: "A/A clean"}
 
 
@@ -69,42 +68,57 @@ def _introduction(source: FindingSource, found: Sequence[Evidence]) -> str:
         held = "There is no record of these scenarios yet, so there is no figure here either."
     else:
         held = (
-            "The number in brackets after a figure is that of its record in the list at the end; "
-            "the one in parentheses says of how many trials it is the median, accuracy of how many "
-            "documents the share that was right. Step time is one over the engine's steps per "
-            "second. Each figure is from the newest record that has it."
+            "A figure is followed by the number of trials that it is the median of (for accuracy: "
+            "of documents asked) and, in brackets, by the number of its record in the list at the "
+            "end. Step time is one over the engine's steps per second. The newest record counts."
         )
     return (
-        f"Written by `{source.command}` from the records in `{source.folder}/` and from nothing "
-        f"else; not edited by hand. {held}"
+        f"Written by `{source.command}` from the records in `{source.folder}/`; not edited by "
+        f"hand. {held}"
     )
 
 
 def _part(part: Evidence, numbered: Mapping[str, int]) -> Iterator[str]:
+    level = "##"
     if part.testbed is not None:
         yield f"## {escape(part.testbed.id)}"
         yield escape(_facts(part.testbed))
-        yield "### Figures"
-    else:
-        yield "## Figures"
-    yield render_table(
-        ("scenario", "engine", *(quantity.name for quantity in QUANTITIES)),
-        # What is owed comes last.
-        (_row(row, numbered) for row in sorted(part.rows, key=_has_no_figure)),
-    )
-    if part.controls:
-        yield "### Controls" if part.testbed is not None else "## Controls"
-        yield render_table(
-            ("scenario", "release", "control", "answer"),
-            (
-                _control(judged, numbered)
-                for judged in sorted(part.controls, key=lambda judged: judged.control is None)
-            ),
+        level = "###"
+    if rows := [row for row in part.rows if _has_figures(row)]:
+        yield f"{level} Figures"
+        heads = ("scenario", "engine", *(quantity.name for quantity in QUANTITIES))
+        yield render_table(heads, (_row(row, numbered) for row in rows))
+    if answers := list(_answers(part.controls, numbered)):
+        yield f"{level} Controls"
+        yield render_table(("scenario", "release", "control", "answer"), answers)
+    if missing := list(_missing(part)):
+        yield f"{level} Not measured"
+        yield (
+            "Owed, or not possible: the release does not come up, or the fix cannot be put into it."
         )
+        yield render_table(("scenario", "owed", "not possible"), missing)
 
 
-def _has_no_figure(row: FindingRow) -> bool:
-    return not any(row.figures.values())
+def _has_figures(row: FindingRow) -> bool:
+    return any(row.figures.values())
+
+
+def _missing(part: Evidence) -> Iterator[tuple[str, str, str]]:
+    """Give each scenario with the engines and controls of which nothing is known."""
+    owed: dict[str, list[str]] = {}
+    impossible: dict[str, list[str]] = {}
+    for row in part.rows:
+        if not _has_figures(row):
+            kind = owed if row.figures else impossible
+            kind.setdefault(row.scenario.id, []).append(row.wanted.name)
+    for judged in part.controls:
+        if judged.control is None:
+            kind = owed if judged.possible else impossible
+            control = f"{judged.wanted.release} {_CONTROLS[judged.wanted.kind]}"
+            kind.setdefault(judged.scenario.id, []).append(control)
+    for scenario in sorted({**owed, **impossible}):
+        lists = owed.get(scenario, ()), impossible.get(scenario, ())
+        yield f"`{scenario}`", ", ".join(lists[0]), ", ".join(lists[1])
 
 
 def _facts(testbed: Testbed) -> str:
@@ -144,19 +158,18 @@ def _figure(figure: GpuFigure, quantity: Quantity, numbered: Mapping[str, int]) 
     return f"{escape(shown)} ({figure.n}) [{numbered[figure.record]}]"
 
 
-def _control(judged: JudgedFinding, numbered: Mapping[str, int]) -> tuple[str, ...]:
-    result = judged.control
-    if result is None:
-        answer = _OWED if judged.possible else _IMPOSSIBLE
-    else:
-        detail = f": {escape(result.detail)}" if result.detail else ""
-        answer = f"{'yes' if result.ok else '**no**'}{detail} [{numbered[judged.record]}]"
-    return (
-        f"`{judged.scenario.id}`",
-        judged.wanted.release,
-        _CONTROLS[judged.wanted.kind],
-        answer,
-    )
+def _answers(
+    controls: Sequence[JudgedFinding], numbered: Mapping[str, int]
+) -> Iterator[tuple[str, ...]]:
+    for judged in controls:
+        if (result := judged.control) is not None:
+            detail = f": {escape(result.detail)}" if result.detail else ""
+            yield (
+                f"`{judged.scenario.id}`",
+                judged.wanted.release,
+                _CONTROLS[judged.wanted.kind],
+                f"{'yes' if result.ok else '**no**'}{detail} [{numbered[judged.record]}]",
+            )
 
 
 def _costs(costs: Sequence[Cost], folder: str) -> Iterator[str]:
@@ -190,9 +203,9 @@ def _owed(found: Sequence[Evidence], commands: Sequence[str]) -> Iterator[str]:
     if owed:
         yield "## What is owed"
         yield (
-            f"{plural(owed, 'answer')} of the tables above. On a machine with a GPU these commands "
-            "make them; one scenario's id in place of the group makes those of one scenario. What "
-            "a release cannot start stays owed; `run ID --build BUILD` measures the other alone:"
+            f"{plural(owed, 'answer')}, figures and controls together. These commands make them on "
+            "a machine with a GPU; a scenario's id in place of the group makes its own. What a "
+            "release cannot start stays owed; `run ID --build BUILD` measures the other alone:"
         )
         yield "\n".join(("```bash", *commands, "```"))
 
