@@ -260,7 +260,7 @@ def test_a_scenario_whose_cache_mode_runner_v2_refuses_is_left_out_there():
         ("curated/aborts", "cpu-0.29.0+slow-step", "cpu-0.29.0+v2+slow-step"),
         ("curated/aborts", "cpu-0.29.0+v1", "cpu-0.29.0+v1"),
         # Faults of code that both have, and of V1's own.
-        ("curated/mtp-align", "cpu-0.32.0", "cpu-0.32.0+v2"),
+        ("smoke/mtp-align", "cpu-0.32.0", "cpu-0.32.0+v2"),
         ("reported/dummy-run-padding", "cpu-0.32.0", "cpu-0.32.0"),
         ("smoke/dummy-run", "cpu-0.32.0", "cpu-0.32.0+v2"),
         # V2 refuses the one, and the other says itself that it is V2's.
