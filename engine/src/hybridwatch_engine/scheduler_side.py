@@ -2,8 +2,8 @@
 
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants, or ask what is lost, are answered by the workers and there, as
-if by one more worker; those that steer steps are answered there alone; those that switch a fix or
-clear the cache do their part there too. What the scheduler's own probes count there joins the
+if by one more worker; those that steer steps or ask for the cache's size are answered there alone;
+those that switch a fix, plant a fault or clear the cache do their part there too. What the scheduler's own probes count there joins the
 contract counts of the first worker.
 
 Has the blocks of an engine's cache in the order in which it got them at its start.
@@ -17,9 +17,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from hybridwatch_engine.capacity import tell_capacity
 from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.planter import planter
 from hybridwatch_engine.probes.counting import UNSUPPORTED, JointProbe
 from hybridwatch_engine.probes.leaks import BlockLeaksProbe, find_held_blocks
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
@@ -70,6 +72,8 @@ def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list
         if method in _STEERING:
             gate = gates.get(id(core)) or gates.setdefault(id(core), StepGate(core.scheduler))
             return [_STEERING[method](gate, *args)]
+        if method == "hybridwatch_capacity":
+            return [tell_capacity(core.scheduler)]
         answers = original(core, method, timeout, args, kwargs)
         if method == "hybridwatch_losses":
             return [*answers, count_losses(core.scheduler)]
@@ -83,6 +87,9 @@ def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list
             # The worker has said why, if it cannot be done.
             with suppress(ValueError):
                 switchboard().switch(*args)
+        if method == "hybridwatch_plant":
+            with suppress(ValueError):
+                planter().plant(*args)
         if method == "hybridwatch_probe_start" and args[0] == _CONTRACT:
             leaks.start_on(core)
             probe.start()
