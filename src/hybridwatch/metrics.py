@@ -278,7 +278,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         Unit.BYTES,
         Direction.LOWER,
         "Bytes per request by which the processes of an engine at rest hold more after a timed "
-        "trial than before; not less than what can be told, 1 MiB a trial.",
+        "trial than before; not less than what is told, 256 KiB a trial.",
         _GROWTH_MARGIN,
     ),
     _counted(

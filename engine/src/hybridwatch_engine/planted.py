@@ -156,7 +156,8 @@ def halved_cache() -> PatchSet:
 
     def halved(original: Callable[..., int]) -> Callable[..., int]:
         def get_num_free_blocks(pool: Any) -> int:
-            return max(0, original(pool) - pool.num_gpu_blocks // 2)
+            kept: int = pool.num_gpu_blocks // 2
+            return max(0, original(pool) - kept)
 
         return get_num_free_blocks
 

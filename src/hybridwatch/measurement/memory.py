@@ -24,7 +24,7 @@ from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, expand
 from hybridwatch.system.process_memory import ProcessMemory
 
-TOLD_BYTES: Final = 2**20
+TOLD_BYTES: Final = 2**18
 """Growth of one load that is told: a healthy engine of 0.31.0 or 0.32.0 grew by less in each of 30
 loads, but in the first, which is a warm-up (docs/measuring.md, "Memory")."""
 

@@ -1,0 +1,139 @@
+"""What a trial says of memory: growth, what is held, and what fits into the cache."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hybridwatch.errors import MeasurementError
+from hybridwatch.measurement import memory
+from hybridwatch.measurement.memory import (
+    TOLD_BYTES,
+    begin_memory,
+    count_blocks,
+    read_capacity,
+    samples_of_memory,
+)
+from hybridwatch.metrics import CAPACITY_METRICS
+from hybridwatch.scenarios.expansion import PlannedRequest
+from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.system.home import home
+from hybridwatch.system.process_memory import ProcessMemory
+from tests.unit.measurement.fake_engines import behind_server
+from tests.unit.measurement.test_by_steps import SteppingEngine, handler_of
+
+ROOT = home() / "scenarios"
+SCENARIO = load_scenario(ROOT / "smoke" / "padded-graph-rows.toml", ROOT)
+REQUESTS = 8 + 24
+"""Of the scenario's prelude, and of its timed load."""
+LONGEST = 158
+MIB = 2**20
+TOLD = {"blocks": 47, "held": 1, "tokens": 3437, "state_bytes": 8192}
+
+
+class Control:
+    """An engine at rest that tells its cache."""
+
+    def __init__(self, told: dict[str, int] | str) -> None:
+        self.told = told
+        self.trims = 0
+
+    def trim(self) -> None:
+        self.trims += 1
+
+    def drain(self) -> None:
+        pass
+
+    def read_capacity(self) -> dict[str, int]:
+        if isinstance(self.told, str):
+            raise MeasurementError(self.told)
+        return self.told
+
+
+def a_server(*sizes: ProcessMemory | None) -> Any:
+    left = list(sizes)
+    return SimpleNamespace(read_memory=lambda: left.pop(0), forget_peak=lambda: None)
+
+
+def a_trial(*servers: Any, told: dict[str, int] | str = "", **engine: Any) -> Any:
+    args = SimpleNamespace(**{"disaggregated": False, "data_parallel_size": 1, **engine})
+    server = SimpleNamespace(servers=servers, launch=SimpleNamespace(engine=args))
+    live = SimpleNamespace(server=server, control=Control(told))
+    return SimpleNamespace(engine=live, scenario=SCENARIO, number=0)
+
+
+def grown_by(size: int) -> dict[str, float]:
+    trial = a_trial(a_server(ProcessMemory(900 * MIB, 900 * MIB), ProcessMemory(size, size + 5)))
+    samples = samples_of_memory(begin_memory(trial), trial)
+    assert trial.engine.control.trims == 2
+    return {one.metric: one.values[0] for one in samples}
+
+
+def test_growth_is_told_per_request_of_prelude_and_load():
+    found = grown_by(910 * MIB)
+    assert found["memory_growth"] == pytest.approx(10 * MIB / REQUESTS, abs=0.1)
+    assert (found["resident_memory"], found["peak_memory"]) == (910 * MIB, 910 * MIB + 5)
+
+
+@pytest.mark.parametrize("size", [900 * MIB, 900 * MIB + TOLD_BYTES - 1, 800 * MIB])
+def test_what_is_too_little_to_be_told_comes_out_the_same_each_time(size):
+    least = round(TOLD_BYTES / REQUESTS, 1)
+    assert grown_by(size)["memory_growth"] == least
+
+
+def test_memory_of_a_pair_of_engines_is_added_up():
+    one = ProcessMemory(10 * MIB, 10 * MIB), ProcessMemory(30 * MIB, 40 * MIB)
+    trial = a_trial(a_server(*one), a_server(*one))
+    growth, resident, peak = samples_of_memory(begin_memory(trial), trial)
+    assert growth.values == (round(40 * MIB / REQUESTS, 1),)
+    assert (resident.values, peak.values) == ((60.0 * MIB,), (80.0 * MIB,))
+
+
+def test_where_a_process_cannot_be_read_nothing_is_said():
+    trial = a_trial(a_server(ProcessMemory(1, 1), None), a_server(None, ProcessMemory(1, 1)))
+    assert samples_of_memory(begin_memory(trial), trial) == ()
+
+
+def test_of_a_sweep_nothing_is_read():
+    trial = a_trial(a_server())
+    trial.scenario = SimpleNamespace(sweep=object())
+    assert begin_memory(trial) is None
+
+
+def test_the_cache_at_rest_is_told_with_what_one_request_holds_of_it(monkeypatch):
+    monkeypatch.setattr(memory, "count_blocks", lambda _engine, request: len(request.prompt))
+    found = read_capacity(a_trial(told=TOLD))
+    assert {one.metric: one.values for one in found.samples} == {
+        "cache_blocks": (47.0,),
+        "kv_cache_tokens": (3437.0,),
+        "state_bytes": (8192.0,),
+        "request_blocks": (LONGEST - 1.0,),
+    }
+
+
+def test_an_engine_that_does_not_tell_its_cache_is_said_to():
+    found = read_capacity(a_trial(told="no pool"))
+    assert found.samples == ()
+    assert dict(found.unsupported) == dict.fromkeys(CAPACITY_METRICS, "no pool")
+
+
+@pytest.mark.parametrize("several", [{"disaggregated": True}, {"data_parallel_size": 2}])
+def test_several_engines_have_no_one_cache(several):
+    assert read_capacity(a_trial(told=TOLD, **several)) == memory.Capacity()
+
+
+class HoldingEngine(SteppingEngine):
+    """Holds two blocks for its request while it has one, and one that was lost."""
+
+    def read_capacity(self) -> dict[str, int]:
+        return {"held": 1 + 2 * self.requests()}
+
+
+def test_blocks_of_a_request_are_counted_between_its_steps():
+    fake = HoldingEngine()
+    with behind_server(handler_of(fake), fake) as engine:
+        assert count_blocks(engine, PlannedRequest((5, 6, 7), max_tokens=2)) == 3
+    assert fake.requests() == 0
+    assert [one for one in fake.diary if one != 5] == [
+        ("steps", 1), ("steps", 1), ("steps", 0), "release",
+    ]  # fmt: skip
