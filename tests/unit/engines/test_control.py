@@ -80,6 +80,15 @@ def test_blocks_that_a_transfer_holds_are_waited_for(monkeypatch):
     assert control.count_lost() == 4
 
 
+def test_a_cache_in_parts_is_added_up_and_one_that_is_not_told_is_an_error(monkeypatch):
+    answers = [{"blocks": 7, "held": 1}, {"blocks": 5, "held": 0}]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
+    assert EngineControl([]).read_capacity() == {"blocks": 12, "held": 1}
+    answers[1] = {"error": "KeyError: 'pool'"}
+    with pytest.raises(MeasurementError, match=r"does not tell its cache: KeyError: 'pool'"):
+        EngineControl([]).read_capacity()
+
+
 def test_a_request_that_never_goes_is_not_waited_for_without_end(monkeypatch):
     asked = []
 

@@ -10,24 +10,32 @@ from pathlib import Path
 from hybridwatch.system.process_memory import forget_peak, read_memory
 
 MIB = 2**20
-CHILD = """
+PARENT = """
 import subprocess, sys
-held = b"" if len(sys.argv) < 2 else bytearray(b"x") * int(sys.argv[1])
-child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+size = int(sys.argv[1])
+held = bytearray(b"x") * size
+child = subprocess.Popen([sys.executable, "-c", sys.argv[2]], stdin=-1, stdout=-1, text=True)
+child.stdout.readline()
 print("up", flush=True)
 input()
-more = bytearray(b"x") * int(sys.argv[1])
+more = bytearray(b"x") * size
 del more
 print("done", flush=True)
 input()
-child.communicate()
+child.communicate("\\n")
 """
+CHILD = """
+held = bytearray(b"x") * 2**25
+print("up", flush=True)
+input()
+"""
+OF_CHILD = 32 * MIB
 
 
 @contextmanager
 def a_family(held: int) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds so many bytes, with a child; on a line it takes as many for a moment."""
-    command = [sys.executable, "-c", CHILD, str(held)]
+    """A process that holds so many bytes, with a child; told to, it takes as many for a moment."""
+    command = [sys.executable, "-c", PARENT, str(held), CHILD]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as one:
         assert one.stdout is not None
@@ -50,7 +58,7 @@ def test_children_are_counted():
         rollup = Path(f"/proc/{one.pid}/smaps_rollup").read_text()
     alone = next(int(line.split()[1]) for line in rollup.splitlines() if "Pss_Anon" in line)
     assert whole is not None
-    assert whole.resident > 1024 * alone + MIB
+    assert whole.resident > 1024 * alone + OF_CHILD
 
 
 def test_peak_is_what_was_held_since_it_was_forgotten():
