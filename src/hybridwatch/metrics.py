@@ -320,8 +320,8 @@ METRICS: Final[tuple[Metric, ...]] = (
         REQUEST_BLOCKS,
         Unit.COUNT,
         Direction.LOWER,
-        "Blocks of the cache that one request holds at most, alone and step by step, with the "
-        "longest prompt of the scenario's waves.",
+        "Blocks of the cache that one request holds at most, alone and step by step, with a prompt "
+        "as long as those of the timed load.",
     ),
 )
 

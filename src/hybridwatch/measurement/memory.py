@@ -102,7 +102,7 @@ def read_capacity(trial: TrialContext) -> Capacity:
     try:
         found = engine.control.read_capacity()
         values = {name: found[key] for name, key in CAPACITY_METRICS.items()}
-        if (request := _find_longest(trial)) is not None:
+        if (request := _build_request(trial)) is not None:
             values[REQUEST_BLOCKS] = count_blocks(engine, request) - found["held"]
     except MeasurementError as error:
         reason = str(error)
@@ -110,12 +110,17 @@ def read_capacity(trial: TrialContext) -> Capacity:
     return Capacity(tuple(Sample(name, (float(value),)) for name, value in values.items()))
 
 
-def _find_longest(trial: TrialContext) -> PlannedRequest | None:
-    """Choose the longest prompt of the waves, the same in every trial; for two tokens."""
+def _build_request(trial: TrialContext) -> PlannedRequest | None:
+    """Make a request of two tokens, its prompt as long as the load's, the same in every trial.
+
+    The waves say which tokens the model knows; without any there is none.
+    """
     workload = trial.scenario.workload
     waves = expand(workload.waves, workload.seed)
-    prompts = [request.prompt for wave in waves for request in wave.requests]
-    return PlannedRequest(max(prompts, key=len), max_tokens=2) if prompts else None
+    known = next((request.prompt for wave in waves for request in wave.requests), ())
+    length = workload.generation.input_tokens
+    prompt = (known * length)[:length]
+    return PlannedRequest(prompt, max_tokens=2) if prompt else None
 
 
 def count_blocks(engine: LiveEngine, request: PlannedRequest) -> int:

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.engines import load_client
 from hybridwatch.engines.control import EngineControl
 from hybridwatch.engines.load_client import StepCounts, parse_step_counts, read_step_counts
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import BuildError, EngineError, MeasurementError
 
 
 def test_what_the_probes_of_all_workers_saw_is_put_together(monkeypatch):

@@ -26,7 +26,8 @@ ROOT = home() / "scenarios"
 SCENARIO = load_scenario(ROOT / "smoke" / "padded-graph-rows.toml", ROOT)
 REQUESTS = 8 + 24
 """Of the scenario's prelude, and of its timed load."""
-LONGEST = 158
+OF_LOAD = 48
+"""Tokens of a prompt of the load."""
 MIB = 2**20
 TOLD = {"blocks": 47, "held": 1, "tokens": 3437, "state_bytes": 8192}
 
@@ -107,7 +108,7 @@ def test_the_cache_at_rest_is_told_with_what_one_request_holds_of_it(monkeypatch
         "cache_blocks": (47.0,),
         "kv_cache_tokens": (3437.0,),
         "state_bytes": (8192.0,),
-        "request_blocks": (LONGEST - 1.0,),
+        "request_blocks": (OF_LOAD - 1.0,),
     }
 
 
