@@ -277,8 +277,8 @@ METRICS: Final[tuple[Metric, ...]] = (
         "memory_growth",
         Unit.BYTES,
         Direction.LOWER,
-        "Bytes per request by which the processes of an engine at rest hold more after a timed "
-        "trial than before; not less than what is told, 256 KiB a trial.",
+        "Bytes by which each request makes the processes of an engine at rest hold more, the less "
+        "of a timed trial's and of 16 requests after it; not less than what is told, 8 KiB.",
         _GROWTH_MARGIN,
     ),
     _counted(

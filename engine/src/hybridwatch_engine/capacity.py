@@ -1,6 +1,7 @@
 """What the cache of an engine can hold and does, as its scheduler says; and memory given back."""
 
 import ctypes
+import gc
 import traceback
 from typing import Any
 
@@ -8,11 +9,13 @@ from hybridwatch_engine.probes.leaks import find_held_blocks
 
 
 def trim() -> bool:
-    """Give what this process has freed, and the C library keeps, back to the system.
+    """Give what this process needs no more, and the C library keeps, back to the system.
 
     Else what a process holds says what it once needed: a leak goes into freed memory at first.
-    ``False`` where the C library has no such function.
+    Objects that only refer to each other go, too, which Python drops now and then. ``False`` where
+    the C library has no such function.
     """
+    gc.collect()
     give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if give_back is None:
         return False

@@ -8,6 +8,7 @@ import pytest
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement import memory
 from hybridwatch.measurement.memory import (
+    MORE_REQUESTS,
     TOLD_BYTES,
     begin_memory,
     count_blocks,
@@ -15,7 +16,7 @@ from hybridwatch.measurement.memory import (
     samples_of_memory,
 )
 from hybridwatch.metrics import CAPACITY_METRICS
-from hybridwatch.scenarios.expansion import PlannedRequest
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from hybridwatch.system.process_memory import ProcessMemory
@@ -63,31 +64,55 @@ def a_trial(*servers: Any, told: dict[str, int] | str = "", **engine: Any) -> An
     return SimpleNamespace(engine=live, scenario=SCENARIO, number=0)
 
 
-def grown_by(size: int) -> dict[str, float]:
-    trial = a_trial(a_server(ProcessMemory(900 * MIB, 900 * MIB), ProcessMemory(size, size + 5)))
+@pytest.fixture
+def asked(monkeypatch) -> list[PlannedWave]:
+    """What was asked after the load."""
+    waves: list[PlannedWave] = []
+    monkeypatch.setattr(memory, "drive", lambda _engine, some: waves.extend(some))
+    return waves
+
+
+def told_of(*sizes: int) -> dict[str, float]:
+    """What a trial says whose engine held so much before it, after its load, and in the end."""
+    trial = a_trial(a_server(*(ProcessMemory(size, size + 5) for size in sizes)))
     samples = samples_of_memory(begin_memory(trial), trial)
-    assert trial.engine.control.trims == 2
+    assert trial.engine.control.trims == len(sizes)
     return {one.metric: one.values[0] for one in samples}
 
 
-def test_growth_is_told_per_request_of_prelude_and_load():
-    found = grown_by(910 * MIB)
-    assert found["memory_growth"] == pytest.approx(10 * MIB / REQUESTS, abs=0.1)
+def test_growth_is_told_per_request_of_prelude_and_load(asked):
+    found = told_of(900 * MIB, 910 * MIB, 950 * MIB)
+    assert found["memory_growth"] == 10 * MIB / REQUESTS
     assert (found["resident_memory"], found["peak_memory"]) == (910 * MIB, 910 * MIB + 5)
+    assert [len(wave.requests) for wave in asked] == [MORE_REQUESTS]
+    prompts = {request.prompt for wave in asked for request in wave.requests}
+    assert {len(prompt) for prompt in prompts} == {OF_LOAD}
+    assert len(prompts) > MORE_REQUESTS / 2
 
 
-@pytest.mark.parametrize("size", [900 * MIB, 900 * MIB + TOLD_BYTES - 1, 800 * MIB])
-def test_what_is_too_little_to_be_told_comes_out_the_same_each_time(size):
-    least = round(TOLD_BYTES / REQUESTS, 1)
-    assert grown_by(size)["memory_growth"] == least
+def test_growth_that_the_requests_after_the_load_do_not_repeat_is_less(asked):
+    assert told_of(900 * MIB, 910 * MIB, 911 * MIB)["memory_growth"] == MIB / MORE_REQUESTS
 
 
-def test_memory_of_a_pair_of_engines_is_added_up():
-    one = ProcessMemory(10 * MIB, 10 * MIB), ProcessMemory(30 * MIB, 40 * MIB)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (900 * MIB, 900 * MIB, 900 * MIB),
+        (900 * MIB, 903 * MIB, 903 * MIB + 60_000),  # a jump in the load
+        (900 * MIB, 900 * MIB + 60_000, 903 * MIB),  # and one after it
+        (900 * MIB, 800 * MIB, 700 * MIB),
+    ],
+)
+def test_what_is_too_little_to_be_told_comes_out_the_same_each_time(asked, sizes):
+    assert told_of(*sizes)["memory_growth"] == TOLD_BYTES
+
+
+def test_memory_of_a_pair_of_engines_is_added_up(asked):
+    one = [ProcessMemory(size * MIB, 2 * size * MIB) for size in (10, 30, 50)]
     trial = a_trial(a_server(*one), a_server(*one))
     growth, resident, peak = samples_of_memory(begin_memory(trial), trial)
-    assert growth.values == (round(40 * MIB / REQUESTS, 1),)
-    assert (resident.values, peak.values) == ((60.0 * MIB,), (80.0 * MIB,))
+    assert growth.values == (40 * MIB / REQUESTS,)
+    assert (resident.values, peak.values) == ((60.0 * MIB,), (120.0 * MIB,))
 
 
 def test_where_a_process_cannot_be_read_nothing_is_said():
