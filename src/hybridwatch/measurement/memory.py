@@ -30,7 +30,7 @@ from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
 from hybridwatch.system.process_memory import ProcessMemory
 
-TOLD_BYTES: Final = 2**13
+TOLD_BYTES: Final = 2**12
 """Growth of a request from which on it is told."""
 
 MORE_REQUESTS: Final = 16
