@@ -96,6 +96,18 @@ class Kind(Enum):
         return "points" if self is Kind.PROPORTION else "%"
 
 
+MEMORY_METRICS: Final = ("memory_growth", "resident_memory", "peak_memory")
+"""What the processes of an engine hold."""
+
+REQUEST_BLOCKS: Final = "request_blocks"
+
+CAPACITY_METRICS: Final = {
+    "cache_blocks": "blocks",
+    "kv_cache_tokens": "tokens",
+    "state_bytes": "state_bytes",
+}
+"""What the cache of an engine at rest holds, with the plugin's name of each."""
+
 _OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
 """Rates per step or per draft: no clock is in them."""
 
@@ -140,6 +152,8 @@ class Metric:
 
 _TIME_MARGIN: Final = 0.03
 _RATE_MARGIN: Final = 0.03
+_MEMORY_MARGIN: Final = 0.05
+_GROWTH_MARGIN: Final = 0.25
 _ACCURACY_MARGIN: Final = 0.02
 _ACCURACY_RELEVANCE: Final = 0.01
 """A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
@@ -148,6 +162,12 @@ shown within the margin of two points only: one point would take thousands of qu
 
 def _time(metric_id: str, doc: str) -> Metric:
     return Metric(metric_id, Unit.SECONDS, Direction.LOWER, Kind.TIME, _TIME_MARGIN, doc)
+
+
+def _counted(
+    metric_id: str, unit: Unit, better: Direction, doc: str, margin: float = 0.0
+) -> Metric:
+    return Metric(metric_id, unit, better, Kind.COUNT, margin, doc)
 
 
 def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
@@ -252,6 +272,56 @@ METRICS: Final[tuple[Metric, ...]] = (
         0.0,
         "Times in one trial that a running request lost its cache blocks to others, to compute all "
         "of its tokens again later.",
+    ),
+    _counted(
+        "memory_growth",
+        Unit.BYTES,
+        Direction.LOWER,
+        "Bytes by which each request makes the processes of an engine at rest hold more, the less "
+        "of a timed trial's and of 16 requests after it; not less than what is told, 4 KiB.",
+        _GROWTH_MARGIN,
+    ),
+    _counted(
+        "resident_memory",
+        Unit.BYTES,
+        Direction.LOWER,
+        "Bytes that the processes of an engine at rest hold after the load of one trial: anonymous "
+        "and shared memory, each page once, without pages of files.",
+        _MEMORY_MARGIN,
+    ),
+    _counted(
+        "peak_memory",
+        Unit.BYTES,
+        Direction.LOWER,
+        "The same, and by how much each process held more at some time during the load.",
+        _MEMORY_MARGIN,
+    ),
+    _counted(
+        "cache_blocks",
+        Unit.COUNT,
+        Direction.HIGHER,
+        "Blocks of the cache that an engine at rest has for requests.",
+    ),
+    _counted(
+        "kv_cache_tokens",
+        Unit.COUNT,
+        Direction.HIGHER,
+        "Tokens that fit into the cache in requests as long as the model allows, attention and "
+        "recurrent states together, by vLLM's own rule.",
+    ),
+    _counted(
+        "state_bytes",
+        Unit.BYTES,
+        Direction.LOWER,
+        "Bytes of the cache that the recurrent state of one request takes, padding and places for "
+        "drafts included; 0 without recurrent layers.",
+    ),
+    _counted(
+        REQUEST_BLOCKS,
+        Unit.COUNT,
+        Direction.LOWER,
+        "Blocks of the cache that one request holds at most, alone and step by step, with a prompt "
+        "as long as those of the timed load.",
     ),
 )
 

@@ -1,13 +1,20 @@
-"""A state that is stored wrongly for one size of a batch: found, on either model runner."""
+"""A state that is stored wrongly for one size of a batch, memory that leaks, a cache half as large.
+
+Found on either model runner.
+"""
 
 import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.load import TrialContext
+from hybridwatch.measurement.load import TrialContext, run_prelude
+from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_of_memory
 from hybridwatch.measurement.phase import measure
+from hybridwatch.measurement.waves import drive
+from hybridwatch.metrics import CAPACITY_METRICS, REQUEST_BLOCKS
 from hybridwatch.records.run import Phase
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
@@ -56,3 +63,55 @@ def test_last_row_of_six_that_is_not_stored_breaks_a_contract_and_costs_tokens(t
     counts = trial("decode-sixth-row-unstored")
     assert counts["contract.states_off"] > 0
     assert counts["contract.wrong_answers"] > 0
+
+
+KIB = 2**10
+REQUESTS = tuple(
+    PlannedRequest(tuple(10 + (number + at) % 40 for at in range(48)), max_tokens=8)
+    for number in range(12)
+)
+LOAD = PlannedWave(REQUESTS, "queue", max_concurrency=6)
+
+
+@pytest.fixture
+def memory(pool):
+    """What a trial says of memory, with a fault planted: 12 requests in place of the timed load."""
+    control = pool.make_ready(HEALTHY).control
+
+    def told(*faults):
+        engine = pool.make_ready(HEALTHY)
+        control.plant(faults)
+        context = TrialContext(pool, HEALTHY, pool.work, 0)
+        before = begin_memory(context)
+        run_prelude(context)
+        drive(engine, [LOAD])
+        samples = (*samples_of_memory(before, context), *read_capacity(context).samples)
+        return {one.metric: one.values[0] for one in samples}
+
+    yield told
+    control.plant(())
+
+
+def least_growth(memory, *faults):
+    """Of several trials the least: requests of a new shape take memory for good, the first time."""
+    return min(memory(*faults)["memory_growth"] for _ in range(3))
+
+
+def test_memory_that_every_request_leaves_is_told_per_request(memory):
+    assert least_growth(memory) < 16 * KIB
+    assert 60 * KIB < least_growth(memory, "leaked-kib-64") < 80 * KIB
+
+
+CACHE = (*CAPACITY_METRICS, REQUEST_BLOCKS)
+
+
+def test_half_a_cache_is_told_exactly_and_a_request_takes_what_it_took(memory):
+    healthy, halved, again = (
+        [told[name] for name in CACHE] for told in (memory(), memory("halved-cache"), memory())
+    )
+    assert healthy == again
+    (blocks, tokens, *of_request), (left, fitting, *of_request_then) = healthy, halved
+    assert (blocks, left) == (159, 79)
+    assert fitting == pytest.approx(tokens * left / blocks, abs=1)
+    assert of_request == of_request_then
+    assert min(of_request) > 0

@@ -6,6 +6,7 @@ vLLM mixes this class into its worker (``--worker-extension-cls``) and calls its
 
 from typing import Any
 
+from hybridwatch_engine.capacity import trim
 from hybridwatch_engine.check import identity
 from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
@@ -138,6 +139,10 @@ class WorkerControl:
         if not requests:
             clear_rows(self.model_runner)
         return {"requests": requests}
+
+    def hybridwatch_trim(self) -> dict[str, bool]:
+        """Give memory that nobody uses back to the system; answers whether it could."""
+        return {"trimmed": trim()}
 
     def hybridwatch_clear_cache(self) -> dict[str, str]:
         """Fill the cache with zeros; the scheduler has its blocks in their first order again."""

@@ -29,6 +29,9 @@ SMALL_PERCENTS: Final = (2, 5, 10)
 BUSY_PERCENTS: Final = (5, 10)
 """Shares of the faults that work and do not sleep (``busy-step-5`` ...), in percent."""
 
+LEAKED_KIB: Final = (16, 64)
+"""What a request leaves behind for ever (``leaked-kib-16`` ...), in KiB."""
+
 
 class Drag:
     """Sleeps after every call that it wraps, a share of what the call took.
@@ -131,6 +134,36 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
     return execute_model
 
 
+def leaked_memory(size: int) -> PatchSet:
+    """Patches by which every request that begins leaves so many bytes that nobody frees."""
+    kept: list[bytearray] = []
+
+    def leaking(original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_model(runner: Any, scheduled: Any, *args: Any, **named: Any) -> Any:
+            if is_step(scheduled, named):
+                # Written to, since a page that nobody has touched is no memory yet.
+                kept.extend(bytearray(b"x") * size for _ in scheduled.scheduled_new_reqs)
+            return original(runner, scheduled, *args, **named)
+
+        return execute_model
+
+    return PatchSet(*(Patch(*function, leaking) for function in steps()))
+
+
+def halved_cache() -> PatchSet:
+    """Patches by which a scheduler gives requests half of the cache's blocks."""
+    from vllm.v1.core.block_pool import BlockPool
+
+    def halved(original: Callable[..., int]) -> Callable[..., int]:
+        def get_num_free_blocks(pool: Any) -> int:
+            kept: int = pool.num_gpu_blocks // 2
+            return max(0, original(pool) - kept)
+
+        return get_num_free_blocks
+
+    return PatchSet(Patch(BlockPool, "get_num_free_blocks", halved))
+
+
 _KERNEL: Final = "selective_state_update"
 _SHIFT: Final = 0.5
 _BIAS: Final = 7
@@ -215,6 +248,25 @@ def _busy_by(percent: int) -> Fault:
     )
 
 
+def _leaked_by(kib: int) -> Fault:
+    return Fault(
+        id=f"leaked-kib-{kib}",
+        target=_EXECUTE,
+        why="An engine that keeps a little of every request is right and fast until the machine's "
+        f"memory is full: with {kib} KiB a request and ten requests a second, "
+        f"{kib * 36_000 / 2**20:.1f} GiB an hour.",
+        how=f"Keeps {kib} KiB for each request that a step begins, for as long as the engine "
+        "lives.",
+        make=partial(leaked_memory, kib * 1024),
+    )
+
+
+_EXECUTE: Final = (
+    "execute_model of both model runners "
+    "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)"
+)
+
+
 _STEPS: Final = (
     "execute_model, sample_tokens and _dummy_run of both model runners "
     "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)"
@@ -251,12 +303,20 @@ FAULTS: Final[dict[str, Fault]] = {
         *(_busy_by(percent) for percent in BUSY_PERCENTS),
         Fault(
             id="host-read",
-            target="execute_model of both model runners "
-            "(v1/worker/gpu_model_runner.py, v1/worker/gpu/model_runner.py)",
+            target=_EXECUTE,
             why="Whether one read too many is counted, and what it costs: on a GPU a read of one "
             "number is a wait for all that the device still has to do.",
             how="Reads one number of a tensor on the device (`.item()`) before each step.",
             make=host_read,
+        ),
+        *(_leaked_by(kib) for kib in LEAKED_KIB),
+        Fault(
+            id="halved-cache",
+            target="v1/core/block_pool.py BlockPool.get_num_free_blocks",
+            why="Half of the blocks are enough for a light load, whose times stay as they are; "
+            "under a heavy one requests wait or are preempted.",
+            how="Says that half of the cache's blocks are not free.",
+            make=halved_cache,
         ),
         Fault(
             id="unzeroed-state",

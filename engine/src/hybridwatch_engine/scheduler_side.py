@@ -2,9 +2,9 @@
 
 What the harness calls on every worker passes through the engine's core, where the scheduler is.
 Calls that switch and count mutants, or ask what is lost, are answered by the workers and there, as
-if by one more worker; those that steer steps are answered there alone; those that switch a fix or
-clear the cache do their part there too. What the scheduler's own probes count there joins the
-contract counts of the first worker.
+if by one more worker; those that steer steps, or ask for the cache's size, are answered there
+alone; those that switch a fix, plant a fault or clear the cache do their part there too. What the
+scheduler's own probes count there joins the contract counts of the first worker.
 
 Has the blocks of an engine's cache in the order in which it got them at its start.
 
@@ -17,9 +17,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from hybridwatch_engine.capacity import tell_capacity
 from hybridwatch_engine.fixes.registry import switchboard
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.patch import Patch, PatchSet
+from hybridwatch_engine.planter import planter
 from hybridwatch_engine.probes.counting import UNSUPPORTED, JointProbe
 from hybridwatch_engine.probes.leaks import BlockLeaksProbe, find_held_blocks
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
@@ -70,19 +72,17 @@ def _answered_here_too(original: Callable[..., list[Any]]) -> Callable[..., list
         if method in _STEERING:
             gate = gates.get(id(core)) or gates.setdefault(id(core), StepGate(core.scheduler))
             return [_STEERING[method](gate, *args)]
+        if method == "hybridwatch_capacity":
+            return [tell_capacity(core.scheduler)]
         answers = original(core, method, timeout, args, kwargs)
-        if method == "hybridwatch_losses":
-            return [*answers, count_losses(core.scheduler)]
-        if method == "hybridwatch_mutate":
-            return [*answers, mutant_board("scheduler").switch(*args)]
-        if method == "hybridwatch_mutant_counts":
-            return [*answers, mutant_board("scheduler").counts()]
+        if method in _ANSWERED_TOO:
+            return [*answers, _ANSWERED_TOO[method](core, *args)]
         if method in _DONE_TOO:
             _DONE_TOO[method](core.scheduler)
-        if method == "hybridwatch_switch":
+        if method in _SWITCHED_TOO:
             # The worker has said why, if it cannot be done.
             with suppress(ValueError):
-                switchboard().switch(*args)
+                _SWITCHED_TOO[method](*args)
         if method == "hybridwatch_probe_start" and args[0] == _CONTRACT:
             leaks.start_on(core)
             probe.start()
@@ -119,6 +119,19 @@ _STEERING: dict[str, Callable[..., dict[str, int]]] = {
 _DONE_TOO: Final[dict[str, Callable[[Any], None]]] = {
     "hybridwatch_clear_rows": _empty_cache,
     "hybridwatch_clear_cache": order_free_blocks,
+}
+
+
+_ANSWERED_TOO: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "hybridwatch_losses": lambda core: count_losses(core.scheduler),
+    "hybridwatch_mutate": lambda _, name: mutant_board("scheduler").switch(name),
+    "hybridwatch_mutant_counts": lambda _: mutant_board("scheduler").counts(),
+}
+
+
+_SWITCHED_TOO: Final[dict[str, Callable[..., Any]]] = {
+    "hybridwatch_switch": lambda *wanted: switchboard().switch(*wanted),
+    "hybridwatch_plant": lambda faults: planter().plant(faults),
 }
 
 

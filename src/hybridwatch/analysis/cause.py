@@ -19,7 +19,7 @@ from typing import Final
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.subject import HOST_METRICS
+from hybridwatch.analysis.subject import HOST_METRICS, MEMORY_SUBJECTS
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind
 
@@ -39,6 +39,8 @@ class Area(Enum):
     """Throughput, latencies and the acceptance of drafts."""
     HOST = "host"
     """What the host does in a step, and how often it waits for the device."""
+    MEMORY = "memory"
+    """What the engine's processes hold, what fits into its cache, and what a request takes."""
     OTHER = "other"
     """Metrics of other tools, of which only the direction is known."""
 
@@ -116,6 +118,8 @@ def find_area(metric: str, verdict: Verdict) -> Area:
         return Area.MEASUREMENT
     if metric in HOST_METRICS:
         return Area.HOST
+    if metric in MEMORY_SUBJECTS:
+        return Area.MEMORY
     kind = kind_of(metric)
     if kind is None or metric.startswith("asv_"):
         return Area.OTHER

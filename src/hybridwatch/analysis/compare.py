@@ -21,7 +21,7 @@ from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.median_interval import change_between
 from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
-from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of
+from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
 
@@ -194,7 +194,8 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     unknown = timed and not pair.of_one_run and noise is None
     if least := least_noise(pair.subject.metric):
         noise = max(least, noise or 0.0)
-    draft = replace(_draft(pair, None if pair.of_one_run else noise), of_unknown_runs=unknown)
+    known = start_noise(pair.subject.metric) if pair.of_one_run else noise
+    draft = replace(_draft(pair, known), of_unknown_runs=unknown)
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock:
         draft = replace(draft, restless=is_noisy_machine(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))

@@ -44,6 +44,10 @@ _LEAST: Final[Mapping[str, float]] = {"asv_time": 0.08}
 """The least noise, by the metric's family. The usual difference between runs of asv says little of
 the largest; ``hybridwatch_lab.calibration.asv_files`` has what this gives on real histories."""
 
+_OF_STARTS: Final[Mapping[str, float]] = {"resident_memory": 0.002, "peak_memory": 0.002}
+"""How far two engines of one build are apart in it for as long as they live, by the metric. No
+number of trials of the two tells that from a change (``docs/measuring.md``, "Memory")."""
+
 _USUAL: Final = 0.75
 """Share of the differences, the smallest, whose mean is the usual one. One run of 20 that is far
 off makes a tenth of all differences large, and two modes half of them."""
@@ -134,6 +138,11 @@ def _for_the_worse(metric: Metric, apart: float) -> float:
 def least_noise(metric: Metric) -> float:
     """Give the noise between runs that is taken for granted; 0 where nothing is."""
     return _LEAST.get(metric.id.partition(".")[0], 0.0)
+
+
+def start_noise(metric: Metric) -> float | None:
+    """Give the noise between two starts of one build; ``None`` where it is not taken for known."""
+    return _OF_STARTS.get(metric.id)
 
 
 def noise_between(

@@ -11,9 +11,12 @@ from typing import Final
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import (
+    CAPACITY_METRICS,
     DUET_CPU_TIME,
     DUET_CURVE_AREA,
+    MEMORY_METRICS,
     METRICS,
+    REQUEST_BLOCKS,
     WRONG_ANSWERS,
     Kind,
     Metric,
@@ -25,6 +28,8 @@ _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRI
 HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
+MEMORY_SUBJECTS: Final = frozenset({*MEMORY_METRICS, *CAPACITY_METRICS, REQUEST_BLOCKS})
+"""Told of memory since trials began to be asked for it; earlier ones have none of them."""
 _DUET_METRICS: Final = frozenset({DUET_CPU_TIME, DUET_CURVE_AREA})
 _TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el", "host_sync_time"})
 """Tail latency is what users feel here; ``tpot`` is already an average over a request."""
@@ -79,12 +84,14 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
     A metric that only one side has is a subject all the same: it must end as missing or failed. So
     is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
-    none where a side was measured before right ones were written down.
+    none where a side was measured before right ones were written down, and nothing that is told of
+    memory where it was measured before any of that was.
 
     Raises:
         ComparisonError: A trial holds a metric that the catalogue does not know.
     """
-    pairs = {pair for side in (baseline, contender) for pair in _pairs_in(side)}
+    of_sides = [set(_pairs_in(side)) for side in (baseline, contender)]
+    pairs = set().union(*of_sides)
     found = {metric.id: metric for metric, _ in pairs}
     heard = {find_phase(metric) for metric in found.values()}
     for phase, metric_id in _STAND_INS.items():
@@ -94,6 +101,8 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     for side in (baseline, contender):
         if _lacks_oracle(side):
             found.pop(WRONG_ANSWERS, None)
+    if not all(MEMORY_SUBJECTS & {metric.id for metric, _ in one} for one in of_sides):
+        found = {name: metric for name, metric in found.items() if name not in MEMORY_SUBJECTS}
     ordered = sorted(found.values(), key=place_of)
     return tuple(
         Subject(metric, name)

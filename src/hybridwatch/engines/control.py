@@ -5,6 +5,7 @@ Our plugin's methods are called over ``/collective_rpc``.
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from hybridwatch.engines.server import EngineServer, Server
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, MeasurementError
 from hybridwatch.records.identity import FixState
 
 UNSUPPORTED: Final = "unsupported"
@@ -174,6 +175,22 @@ class EngineControl:
     def count_lost(self) -> int:
         """Count the blocks and states of requests that an engine at rest will never use again."""
         return sum(one["lost"] for one in self._call("losses"))
+
+    def read_capacity(self) -> dict[str, int]:
+        """Ask what the cache holds and can hold: blocks, tokens and bytes, of several added up.
+
+        An engine that cannot tell is an error that says why.
+        """
+        found = Counter[str]()
+        for one in self._call("capacity"):
+            if "error" in one:
+                raise MeasurementError(f"the engine does not tell its cache: {one['error']}")
+            found.update(one)
+        return dict(found)
+
+    def trim(self) -> None:
+        """Have the engine give memory that it has freed back to the system, as far as it can."""
+        self._call("trim")
 
     def reset(self) -> None:
         """Bring the engine to the state of a fresh one: drained, nothing cached, no stale rows."""

@@ -27,6 +27,7 @@ from hybridwatch.measurement.load import (
     sweep,
     work_of_load,
 )
+from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_of_memory
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_STREAMS, WRONG_TOKENS
@@ -300,6 +301,7 @@ def _accuracy(trial: TrialContext) -> TrialResult:
 
 
 def _performance(trial: TrialContext) -> TrialResult:
+    held = begin_memory(trial)
     run_prelude(trial)
     if trial.scenario.sweep is not None:
         samples, curve = sweep(trial, trial.scenario.sweep)
@@ -308,7 +310,13 @@ def _performance(trial: TrialContext) -> TrialResult:
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
         samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
-    return TrialResult(samples, client_result=loaded.result)
+    samples += samples_of_memory(held, trial)
+    capacity = read_capacity(trial)
+    return TrialResult(
+        (*samples, *capacity.samples),
+        client_result=loaded.result,
+        unsupported=dict(capacity.unsupported),
+    )
 
 
 def _duet(trial: TrialContext) -> TrialResult:

@@ -18,7 +18,7 @@ from rich.text import Text
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, build_pair
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
-from hybridwatch.analysis.run_noise import least_noise
+from hybridwatch.analysis.run_noise import least_noise, start_noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import BY_START, ORDER, Comparison, Design, Report, Verdict
@@ -207,7 +207,8 @@ def _parameters(
         f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
     ]
     if comparison.noise is not None:
-        known = "assumed" if comparison.noise == least_noise(comparison.metric) else "learned"
+        assumed = {least_noise(comparison.metric), start_noise(comparison.metric)}
+        known = "assumed" if comparison.noise in assumed else "learned"
         shown.append(f"{known} noise {numbers.size(comparison, comparison.noise)}")
     shown.append(f"level {report.false_discovery_rate:g}")
     if report.looks is not None:

@@ -27,6 +27,7 @@ from hybridwatch.analysis.replay import (
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.run_noise import noise_between
+from hybridwatch.analysis.subject import MEMORY_SUBJECTS
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
@@ -51,7 +52,7 @@ from tests.versions import Version, check_version
 
 RECORDS = Path(__file__).parents[3] / "results"
 GOLDEN = "rules/verdicts.json"
-NEW = ("request_goodput",)
+NEW = ("request_goodput", *MEMORY_SUBJECTS)
 """Metrics that came after the present version was reviewed; it has others of their kind."""
 MEASURED = (
     *(one.id for one in METRICS if one.id not in NEW),

@@ -8,7 +8,7 @@ import pytest
 from hybridwatch.engines import load_client
 from hybridwatch.engines.control import EngineControl
 from hybridwatch.engines.load_client import StepCounts, parse_step_counts, read_step_counts
-from hybridwatch.errors import BuildError, EngineError
+from hybridwatch.errors import BuildError, EngineError, MeasurementError
 
 
 def test_what_the_probes_of_all_workers_saw_is_put_together(monkeypatch):
@@ -78,6 +78,15 @@ def test_blocks_that_a_transfer_holds_are_waited_for(monkeypatch):
     control.await_transfers()
     assert len(left) == 1
     assert control.count_lost() == 4
+
+
+def test_a_cache_in_parts_is_added_up_and_one_that_is_not_told_is_an_error(monkeypatch):
+    answers = [{"blocks": 7, "held": 1}, {"blocks": 5, "held": 0}]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
+    assert EngineControl([]).read_capacity() == {"blocks": 12, "held": 1}
+    answers[1] = {"error": "KeyError: 'pool'"}
+    with pytest.raises(MeasurementError, match=r"does not tell its cache: KeyError: 'pool'"):
+        EngineControl([]).read_capacity()
 
 
 def test_a_request_that_never_goes_is_not_waited_for_without_end(monkeypatch):

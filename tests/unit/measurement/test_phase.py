@@ -10,6 +10,7 @@ from hybridwatch.analysis.subject import find_phase, list_statistics
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement import load, phase
 from hybridwatch.measurement.completions import unrepeated
+from hybridwatch.measurement.memory import Capacity
 from hybridwatch.measurement.phase import (
     CONTRACTS,
     SITES_KEPT,
@@ -94,6 +95,9 @@ def probes(monkeypatch):
     monkeypatch.setattr(phase, "run_prelude", lambda _trial: None)
     for module in (phase, load):
         monkeypatch.setattr(module, "run_load", lambda _trial, _load: result)
+    monkeypatch.setattr(phase, "begin_memory", lambda _trial: None)
+    monkeypatch.setattr(phase, "samples_of_memory", lambda *_: ())
+    monkeypatch.setattr(phase, "read_capacity", lambda _trial: Capacity())
     monkeypatch.setattr(load, "read_step_counts", lambda _server: None)
     return started
 

@@ -1,6 +1,7 @@
 """Faults and mutants planted on purpose: what they do, and that they come out without a trace."""
 
 import sys
+import tracemalloc
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,7 +20,9 @@ from hybridwatch_engine.planted import (
     Planter,
     _all_continue,
     busy_step,
+    halved_cache,
     host_read,
+    leaked_memory,
     slow_step,
 )
 from hybridwatch_engine.scheduler_side import _answered_here_too
@@ -293,6 +296,46 @@ def test_the_host_reads_one_number_of_the_device_before_each_step_with_work(runn
     assert places == [((), "cuda:0")]
     patches.remove()
     assert runner().execute_model(work) == 2
+
+
+def test_every_request_that_begins_leaves_something_and_no_dummy_run_does(runners):
+    runner = runners.classes[0]
+    runner.execute_model = lambda *_, **__: None
+    patches = leaked_memory(2**16)
+    patches.install()
+    work = SimpleNamespace(total_num_scheduled_tokens=8, scheduled_new_reqs=[1, 2])
+    tracemalloc.start()
+    try:
+        runner().execute_model(work)
+        runner().execute_model(work, dummy_run=True)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    patches.remove()
+    assert 2 * 2**16 <= held < 3 * 2**16
+
+
+def test_half_of_the_blocks_are_not_free(monkeypatch):
+    class BlockPool:
+        num_gpu_blocks = 48
+
+        def __init__(self, free):
+            self.free = free
+
+        def get_num_free_blocks(self):
+            return self.free
+
+    place = "vllm.v1.core.block_pool"
+    module = ModuleType(place)
+    vars(module)["BlockPool"] = BlockPool
+    for name in ("vllm", "vllm.v1", "vllm.v1.core"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, place, module)
+    patches = halved_cache()
+    patches.install()
+    assert [BlockPool(free).get_num_free_blocks() for free in (47, 24, 3)] == [23, 0, 0]
+    patches.remove()
+    assert BlockPool(47).get_num_free_blocks() == 47
 
 
 class Engine:

@@ -111,6 +111,7 @@ _WHAT: Final = {
     Area.MEASUREMENT: ("Not measured", "Measured again"),
     Area.SPEED: ("Slower", "Faster"),
     Area.HOST: ("The host waits more", "The host waits less"),
+    Area.MEMORY: ("More memory is taken, or less fits", "Less memory is taken, or more fits"),
     Area.OTHER: ("Worse", "Better"),
 }
 """Worse, and better."""

@@ -1,0 +1,168 @@
+"""What an engine takes in memory: its processes before and after a timed load, its cache at rest.
+
+After requests of the same kind a process that gives everything back holds as much as before, but
+for what it allocates now and then for many requests at once. So a trial asks twice: growth is what
+both the load and a few more requests show, and too little to be told apart from none counts as
+``TOLD_BYTES``.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+
+from hybridwatch.engines.control import LiveEngine
+from hybridwatch.engines.server import NO_CERTIFICATES
+from hybridwatch.errors import MeasurementError
+from hybridwatch.measurement.completions import build_body
+from hybridwatch.measurement.load import TrialContext
+from hybridwatch.measurement.waves import (
+    ARRIVAL_TIMEOUT_S,
+    COMPLETIONS,
+    REQUEST_TIMEOUT_S,
+    drive,
+)
+from hybridwatch.metrics import CAPACITY_METRICS, REQUEST_BLOCKS
+from hybridwatch.records.run import Sample
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
+from hybridwatch.system.process_memory import ProcessMemory
+
+TOLD_BYTES: Final = 2**12
+"""Growth of a request from which on it is told."""
+
+MORE_REQUESTS: Final = 16
+"""Asked after the load, of two tokens each."""
+
+_POLL_S: Final = 0.002
+
+
+def begin_memory(trial: TrialContext) -> ProcessMemory | None:
+    """Read what the processes of an engine at rest hold, before a trial; peaks begin again.
+
+    Of a sweep nothing is read: its loads are not alike.
+    """
+    if trial.scenario.sweep is not None:
+        return None
+    found = _read(trial.engine)
+    for one in trial.engine.server.servers:
+        one.forget_peak()
+    return found
+
+
+def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tuple[Sample, ...]:
+    """Say what an engine holds when a trial's load is over, and by how much a request made it grow.
+
+    Nothing where the system does not tell what processes hold.
+    """
+    trial.engine.control.drain()
+    after = _read(trial.engine)
+    if before is None or after is None:
+        return ()
+    grown = [(after.resident - before.resident) / _count_requests(trial)]
+    more = [_build_request(trial, number) for number in range(MORE_REQUESTS)]
+    if asked := tuple(one for one in more if one is not None):
+        at_once = trial.scenario.workload.generation.max_concurrency
+        drive(trial.engine, [PlannedWave(asked, "queue", max_concurrency=at_once)])
+        if (again := _read(trial.engine)) is not None:
+            grown.append((again.resident - after.resident) / len(asked))
+    return (
+        Sample("memory_growth", (round(max(float(TOLD_BYTES), min(grown)), 1),)),
+        Sample("resident_memory", (float(after.resident),)),
+        Sample("peak_memory", (float(after.peak),)),
+    )
+
+
+def _read(engine: LiveEngine) -> ProcessMemory | None:
+    """Read what is in use, without what was freed and is kept for later."""
+    engine.control.trim()
+    return _add_up([one.read_memory() for one in engine.server.servers])
+
+
+def _count_requests(trial: TrialContext) -> int:
+    """Count the requests of a trial: of its load, and of the prelude before it."""
+    workload = trial.scenario.workload
+    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
+    return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
+
+
+def _add_up(parts: Sequence[ProcessMemory | None]) -> ProcessMemory | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return ProcessMemory(sum(one.resident for one in known), sum(one.peak for one in known))
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a trial says of the cache; ``unsupported`` has metrics that it cannot, with a reason."""
+
+    samples: tuple[Sample, ...] = ()
+    unsupported: tuple[tuple[str, str], ...] = ()
+
+
+def read_capacity(trial: TrialContext) -> Capacity:
+    """Ask an engine at rest what fits into its cache, and how much of that one request takes.
+
+    Nothing of several engines behind an address, whose caches are not one.
+    """
+    engine = trial.engine
+    args = engine.server.launch.engine
+    if args.disaggregated or args.data_parallel_size > 1:
+        return Capacity()
+    engine.control.drain()
+    try:
+        found = engine.control.read_capacity()
+        values = {name: found[key] for name, key in CAPACITY_METRICS.items()}
+        if (request := _build_request(trial, MORE_REQUESTS)) is not None:
+            values[REQUEST_BLOCKS] = count_blocks(engine, request) - found["held"]
+    except MeasurementError as error:
+        reason = str(error)
+        return Capacity(unsupported=tuple((name, reason) for name in CAPACITY_METRICS))
+    return Capacity(tuple(Sample(name, (float(value),)) for name, value in values.items()))
+
+
+def _build_request(trial: TrialContext, number: int = 0) -> PlannedRequest | None:
+    """Make a request of two tokens, its prompt as long as the load's, the same in every trial.
+
+    The waves say which tokens the model knows; without any there is none. Each number has a prompt
+    of its own, as far as there are as many.
+    """
+    workload = trial.scenario.workload
+    waves = expand(workload.waves, workload.seed)
+    known = next((request.prompt for wave in waves for request in wave.requests), ())
+    length = workload.generation.input_tokens
+    prompt = (known * (length + number))[number : number + length]
+    return PlannedRequest(prompt, max_tokens=2) if prompt else None
+
+
+def count_blocks(engine: LiveEngine, request: PlannedRequest) -> int:
+    """Count the blocks that are held, at most, while one request is served alone, step by step."""
+    control, server = engine.control, engine.server
+    body, most = build_body(request, server.launch.served_name, {}), 0
+    with (
+        httpx.Client(
+            base_url=server.url,
+            timeout=REQUEST_TIMEOUT_S,
+            trust_env=False,
+            verify=NO_CERTIFICATES,
+        ) as http,
+        ThreadPoolExecutor(1) as sender,
+    ):
+        control.hold()
+        try:
+            answer = sender.submit(http.post, COMPLETIONS, json=body)
+            deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+            while not control.requests():
+                if answer.done() or time.monotonic() > deadline:
+                    raise MeasurementError("a request did not reach the engine that was held")
+                time.sleep(_POLL_S)
+            while control.run_steps(1):
+                most = max(most, control.read_capacity()["held"])
+        finally:
+            control.release()
+        answer.result()
+    control.drain()
+    return most
