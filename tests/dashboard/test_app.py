@@ -280,7 +280,7 @@ def test_picking_writes_into_the_address_and_a_default_leaves_it(
 def test_filters_stand_several_times_in_the_address_and_drop_the_page(
     open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.pages.query._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.query.PAGE_ROWS", 1)
     for hours, name in enumerate(("smoke/a", "smoke/b", "smoke/c")):
         later = STARTED + timedelta(hours=hours)
         write_run(tmp_path, run(Plan(started_at=later, scenario=scenario(name))))

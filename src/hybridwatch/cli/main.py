@@ -139,6 +139,7 @@ VERBS: Final[Mapping[str, str]] = {
     "token": "Manage API tokens.",
     "releases": "Show what each release and model runner breaks.",
     "page": "Write a page of the dashboard as one HTML file.",
+    "site": "Write every page of the dashboard as a static site.",
 }
 """Every verb of ours with its line of help; ``x`` is ``command`` in ``hybridwatch.cli.x``."""
 
@@ -150,7 +151,7 @@ _TOGETHER: Final[Mapping[str, str]] = {
     "suspects": "github_access",
     **dict.fromkeys(("store", "prune"), "store"),
     **dict.fromkeys(("records", "index", "sql"), "results"),
-    **dict.fromkeys(("openmetrics", "page"), "rendering"),
+    **dict.fromkeys(("openmetrics", "page", "site"), "rendering"),
 }
 """Modules of several verbs, where ``x`` is ``x_command``."""
 

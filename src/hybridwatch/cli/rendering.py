@@ -1,4 +1,4 @@
-"""``hybridwatch page`` and ``openmetrics``: a results folder as files for others."""
+"""``hybridwatch page``, ``site`` and ``openmetrics``: a results folder as files for others."""
 
 import os
 from datetime import UTC, datetime
@@ -7,14 +7,19 @@ from pathlib import Path
 
 import click
 
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.options import (
     FILE,
+    FOLDER,
     leave,
+    print_json,
     require_folder,
+    takes_json,
     takes_results,
     verb,
     write_file,
 )
+from hybridwatch.cli.terminal import file_progress
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
@@ -62,13 +67,55 @@ def page_command(screen: str, query: str, results: Path, out: Path) -> None:
     """
     from hybridwatch.pages.html import static_page
 
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder; name one with --results")
-    now = datetime.now(UTC)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
-    source = ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
+    source = _open_source(results)
     document = build_view(source, read_query(screen, query))
-    write_file(out, static_page(document, now).encode(), told=True)
+    write_file(out, static_page(document, source.now).encode(), told=True)
     for complaint in document.complaints:
         say(complaint, err=True)
     leave(bad_news=document.complaints)
+
+
+@verb("site", "public", "public --nights 30 --base-url https://example.org/hybridwatch/ --json")
+@click.argument("folder", metavar="OUT", type=FOLDER)
+@takes_results("Folder whose records are shown.")
+@click.option(
+    "--nights",
+    type=click.IntRange(min=1),
+    default=90,
+    show_default=True,
+    help="Write a page for each run of so many nights up to the newest run.",
+)
+@click.option("--base-url", default="", help="Address of the site, for the links of its feed.")
+@takes_json()
+def site_command(folder: Path, results: Path, nights: int, base_url: str, as_json: bool) -> None:
+    """Write all pages of the dashboard to OUT, a static site for everybody.
+
+    It has the overview, each scenario, every alert, the runs of the last nights, the releases and
+    what the suite sees, a feed of what changed (feed.xml) and a badge (badge.svg). It needs no
+    server, opens from a disk and asks nothing of any other host. A later call writes the pages that
+    changed, and removes those that are no more; other files in OUT stay.
+    """
+    from hybridwatch.pages.site import write_site
+
+    if base_url and not base_url.startswith(("https://", "http://")):
+        raise click.BadParameter(
+            f"expected http:// or https://, found {base_url}", param_hint="--base-url"
+        )
+    source = _open_source(results)
+    with file_progress("pages") as tell:
+        base = base_url.rstrip("/") + "/" if base_url else ""
+        change = write_site(source, folder, nights=nights, base_url=base, on_progress=tell)
+    if as_json:
+        print_json(change.to_json())
+    else:
+        size = f"{change.bytes / 1e6:.1f} MB"
+        did = f"{change.written} written, {change.removed} removed"
+        say(f"{folder}: {plural(change.files, 'file')}, {size}; {did}")
+
+
+def _open_source(results: Path) -> ScreenSource:
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder; name one with --results")
+    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
+    now = datetime.now(UTC)
+    return ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))

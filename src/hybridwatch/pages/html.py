@@ -11,6 +11,7 @@ import hashlib
 import io
 import re
 import shlex
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -57,8 +58,10 @@ _SPARK_COLOUR: Final = "#5c86b8"
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""
 _HERE: Final = files("hybridwatch.pages")
-_SCRIPT: Final = _HERE.joinpath("saved_page.js").read_text(encoding="utf-8")
-_GROUND: Final = _HERE.joinpath("saved_page.css").read_text(encoding="utf-8")
+SCRIPT: Final = _HERE.joinpath("saved_page.js").read_text(encoding="utf-8")
+"""What pages do that no server stands behind."""
+GROUND: Final = _HERE.joinpath("saved_page.css").read_text(encoding="utf-8")
+"""How such pages look around their blocks."""
 STYLE: Final = _HERE.joinpath("style.css").read_text(encoding="utf-8")
 """How blocks look, on the live page and on the static one.
 
@@ -76,11 +79,20 @@ class HtmlContext:
         href: Where a view is to be found from here; ``None`` when it cannot be reached.
         local: The reader's time zone, where it is known.
         files: Whether a link may hold a table's or a figure's CSV; else the page offers it.
+        dated: Whether a day stands where the document has an age, since the page is kept.
+        packed: Whether figures and CSV are compressed, and tables name no roles; the page's script
+            unpacks and names them.
+        is_run_there: Whether a run has a page where ``href`` leads to.
+        run_suffix: What stands behind a run's id in the address of its page.
     """
 
     href: Callable[[Address], str | None]
     local: tzinfo | None = None
     files: bool = True
+    dated: bool = False
+    packed: bool = False
+    is_run_there: Callable[[str], bool] = lambda _: True
+    run_suffix: str = ""
 
     @property
     def run_href(self) -> str | None:
@@ -126,6 +138,21 @@ def _href(to: Address | str, context: HtmlContext) -> str | None:
     except ValueError:
         return None
     return to if parts.scheme == "https" and parts.netloc else None
+
+
+def _moment_text(when: When, context: HtmlContext) -> str:
+    return f"{when.moment.astimezone(UTC):%Y-%m-%d}" if when.shown and context.dated else when.text
+
+
+def _runs_missing(chart: Chart, context: HtmlContext) -> str:
+    """Name the runs of a chart's points that have no page."""
+    runs = dict.fromkeys(str(run) for run in chart.data.get("run", ()))
+    return " ".join(run for run in runs if not context.is_run_there(run))
+
+
+def _packed(text: str) -> str:
+    """Compress a text for the page's script: deflate in zlib's format, then base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _hover_times(when: When, local: tzinfo | None) -> str:
@@ -237,8 +264,8 @@ def static_page(document: Document, now: datetime | None = None, base: str | Non
     """
     from hybridwatch.reports.figures.base import plotly_script  # the live page has its own
 
-    drawn = any(isinstance(block, Chart) for block in _all(document.blocks))
-    scripts = ([plotly_script()] if drawn else []) + [_SCRIPT]
+    drawn = any(isinstance(block, Chart) for block in all_blocks(document.blocks))
+    scripts = ([plotly_script()] if drawn else []) + [SCRIPT]
     return ENVIRONMENT.get_template("page.html").render(
         {
             "context": HtmlContext(
@@ -248,7 +275,7 @@ def static_page(document: Document, now: datetime | None = None, base: str | Non
             "foot": _foot(document, now) if now else (),
             "policy": _policy(scripts),
             "scripts": [Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
-            "style": Markup(_GROUND + STYLE),  # noqa: S704 (our own)
+            "style": Markup(GROUND + STYLE),  # noqa: S704 (our own)
         }
     )
 
@@ -271,14 +298,15 @@ def _policy(scripts: list[str]) -> str:
     )
 
 
-def _all(blocks: tuple[Block, ...]) -> Iterator[Block]:
+def all_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Go through blocks and the blocks within them."""
     for block in blocks:
         yield block
         if isinstance(block, Section | Folded):
-            yield from _all(block.blocks)
+            yield from all_blocks(block.blocks)
         elif isinstance(block, Columns):
             for part in block.parts:
-                yield from _all(part)
+                yield from all_blocks(part)
 
 
 ENVIRONMENT: Final = Environment(
@@ -309,8 +337,11 @@ ENVIRONMENT.filters |= {
     "hover_times": _hover_times,
     "href": _href,
     "kind": lambda thing: type(thing).__name__,
+    "moment_text": _moment_text,
+    "packed": _packed,
     "mark": MARKS.__getitem__,
     "pieces": pieces,
+    "runs_missing": _runs_missing,
     "slug": lambda verdict: verdict.name.lower().replace("_", "-"),
     "spark": _spark,
     "unbroken": _unbroken,

@@ -16,7 +16,8 @@ from hybridwatch.pages.document import ChoiceField, Inline, Line, Link, Paragrap
 
 _LONGEST: Final = 80
 """Characters of a refused value that are shown."""
-_ROWS: Final = 50
+PAGE_ROWS: Final = 50
+"""Rows of a list that one page shows."""
 T = TypeVar("T")
 
 
@@ -206,6 +207,6 @@ class PagePart(Generic[T]):
 
 def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
     """Give the part of a list that the address asks for, else the first."""
-    pages = max(1, ceil(len(rows) / _ROWS))
+    pages = max(1, ceil(len(rows) / PAGE_ROWS))
     page = query.page(pages)
-    return PagePart(rows[(page - 1) * _ROWS : page * _ROWS], page, pages)
+    return PagePart(rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], page, pages)

@@ -129,7 +129,7 @@ def test_gpus_of_a_testbed_are_reported_by_kind(tmp_path: Path) -> None:
 def test_long_lists_have_pages_that_keep_the_filter(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybridwatch.pages.query._ROWS", 1)
+    monkeypatch.setattr("hybridwatch.pages.query.PAGE_ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
     [pager] = [

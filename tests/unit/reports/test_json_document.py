@@ -50,6 +50,7 @@ from hybridwatch.orchestration.fleet.overview import (
     Underway,
     job_json,
 )
+from hybridwatch.pages.site import SiteChange
 from hybridwatch.records.store import Intake, Stored
 from hybridwatch.records.store.maintenance import PrunePlan, Removal, StoreCheck, What
 from hybridwatch.reports.detection import DetectionReport, detections_to_json
@@ -176,6 +177,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= set(keys_of(alert_to_json(AlertGroup((alert_of(Verdict.REGRESSION),)))))
     fields |= set(keys_of(listed_tokens(tmp_path)))
     fields |= set(keys_of(notify_to_json([Sent("team", "slack", sent=[a_message()])])))
+    fields |= set(SiteChange(1, 1, 0, 1).to_json())
     text = DOCUMENT.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named

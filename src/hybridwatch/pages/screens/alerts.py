@@ -51,7 +51,8 @@ from hybridwatch.reports.alert_text import (
 )
 
 _STANDING: Final = "standing"
-_SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
+SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
+"""An alert that nobody has to look at any more."""
 _ALL: Final = "all"
 _NONE: Final = "none picked"
 
@@ -113,7 +114,7 @@ def _picked(alerts: Sequence[AlertGroup], query: ViewQuery) -> ChoiceField:
 
 def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceField, ...]:
     counts = {status.value: sum(a.status is status for a in alerts) for status in Status}
-    standing = sum(alert.status not in _SETTLED for alert in alerts)
+    standing = sum(alert.status not in SETTLED for alert in alerts)
     statuses = {
         _STANDING: f"open, acknowledged or muted ({standing})",
         **{status: f"{status} ({count})" for status, count in counts.items()},
@@ -131,7 +132,7 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
 
 def _is_chosen(alert: AlertGroup, filters: Sequence[ChoiceField]) -> bool:
     status, scenario, assigned = filters
-    fits = {_STANDING: alert.status not in _SETTLED, _ALL: True}
+    fits = {_STANDING: alert.status not in SETTLED, _ALL: True}
     return (
         fits.get(status.value, alert.status.value == status.value)
         and (

@@ -1,0 +1,166 @@
+"""A store as a static, read-only site: pages of the same documents as the dashboard's.
+
+The pages share one script, one style and plotly, ask nothing of anybody, and hold no moment at
+which they were written: what did not change is written as it was, and such a file is left alone.
+``FILES`` in the folder lists what was written, so that only our own files are ever removed.
+"""
+
+import json
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from hybridwatch.errors import ExportError
+from hybridwatch.pages.document import Chart, Document
+from hybridwatch.pages.feed import render_badge, render_feed
+from hybridwatch.pages.html import ENVIRONMENT, GROUND, SCRIPT, STYLE, HtmlContext, all_blocks
+from hybridwatch.pages.screens import ScreenSource, build_view
+from hybridwatch.pages.site_map import SiteMap, plan_site
+from hybridwatch.reports.figures.base import plotly_script
+
+FILES: Final = "site-files.json"
+NIGHTS: Final = 90
+_ASSETS: Final = ("assets/plotly.js", "assets/page.js", "assets/page.css")
+_PLOTLY, _PAGE, _STYLE = _ASSETS
+_FEED: Final = "feed.xml"
+_BADGE: Final = "badge.svg"
+_LIST: Final = TypeAdapter(list[str])
+_SITE_STYLE: Final = """
+nav { max-width: 80rem; margin: 0 auto; padding: 0.8rem clamp(0.8rem, 3vw, 2rem) 0;
+  display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; font-size: 0.9rem; }
+nav a { color: inherit; text-decoration: none; padding: 0.2rem 0; }
+nav a:hover { text-decoration: underline; }
+nav a[aria-current] { font-weight: 600; border-bottom: 2px solid currentColor; }
+nav + main { padding-top: 0.8rem; }
+span.hw-link { text-decoration: none; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteChange:
+    """What writing a site did.
+
+    Attributes:
+        files: How many the site has.
+        written: Those that are new or changed.
+        bytes: Of the whole site.
+    """
+
+    files: int
+    written: int
+    removed: int
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain JSON; fields as in ``docs/json.md``."""
+        return {"schema_version": 1, **asdict(self)}
+
+
+def write_site(
+    source: ScreenSource,
+    folder: Path,
+    *,
+    nights: int = NIGHTS,
+    base_url: str = "",
+    on_progress: Callable[[int, int], object] | None = None,
+) -> SiteChange:
+    """Write the site of a store, or bring the one in a folder up to date.
+
+    Runs of so many ``nights`` up to the newest one have a page each. ``base_url`` is where the site
+    will be found, with its last slash, for the links of the feed. ``on_progress`` is told how many
+    files there are so far, and how many there will be.
+
+    Raises:
+        ExportError: The folder holds something else, or cannot be written to.
+        HybridwatchError: The store cannot be read.
+    """
+    site = plan_site(source, nights)
+    paths = [*_ASSETS, *site.pages, _FEED, _BADGE]
+    try:
+        before = _read_files(folder, paths)
+        _write_files(folder, {*before, *paths})  # whatever ends us, all of ours is listed
+        written = size = 0
+        for done, (path, text) in enumerate(_texts(source, site, base_url), start=1):
+            content = text.encode()
+            written += _put(folder / path, content)
+            size += len(content)
+            if on_progress:
+                on_progress(done, len(paths))
+        dead = before - set(paths)
+        for path in dead:
+            (folder / path).unlink(missing_ok=True)
+        _write_files(folder, paths)
+    except OSError as error:
+        raise ExportError(
+            f"{error.filename or folder}: cannot be written: {error.strerror or error}"
+        ) from error
+    return SiteChange(len(paths), written, len(dead), size)
+
+
+def _texts(source: ScreenSource, site: SiteMap, base_url: str) -> Iterator[tuple[str, str]]:
+    """Write every file; the pages that lead to the others last."""
+    yield from zip(_ASSETS, (plotly_script(), SCRIPT, GROUND + STYLE + _SITE_STYLE), strict=True)
+    for path, to in reversed([*site.pages.items()]):
+        yield path, render_page(build_view(source, to), path, site)
+    yield _FEED, render_feed(source, site, base_url)
+    yield _BADGE, render_badge(source)
+
+
+def render_page(document: Document, path: str, site: SiteMap) -> str:
+    """Write a view as the page of a site that lies at a path."""
+    root = posixpath.relpath(".", posixpath.dirname(path) or ".") + "/"
+    drawn = any(isinstance(block, Chart) for block in all_blocks(document.blocks))
+    context = HtmlContext(
+        lambda to: site.find(to, path),
+        dated=True,
+        packed=True,
+        is_run_there=site.has_run,
+        run_suffix=".html",
+    )
+    return ENVIRONMENT.get_template("site.html").render(
+        {
+            "context": context,
+            "document": document,
+            "navigation": {title: root + to for title, to in site.navigation.items()},
+            "here": root + path,
+            "root": root,
+            "scripts": [_PLOTLY, _PAGE] if drawn else [_PAGE],
+            "style": _STYLE,
+            "feed": _FEED,
+        }
+    )
+
+
+def _put(path: Path, content: bytes) -> bool:
+    """Write a file unless it says so already; gives whether it was written."""
+    with suppress(FileNotFoundError):
+        if path.read_bytes() == content:
+            return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return True
+
+
+def _read_files(folder: Path, paths: Sequence[str]) -> set[str]:
+    """Read which files an earlier call wrote; refuse to take the place of any other."""
+    listed = folder / FILES
+    try:
+        before = set(_LIST.validate_json(listed.read_bytes()))
+    except FileNotFoundError:
+        before = set()
+    except ValidationError as error:
+        raise ExportError(f"{listed}: expected a list of the files of a site") from error
+    if outside := sorted(path for path in before if ".." in path.split("/") or path[:1] == "/"):
+        raise ExportError(f"{listed}: expected paths below its folder, found {outside[0]}")
+    if foreign := [path for path in paths if path not in before and (folder / path).exists()]:
+        raise ExportError(f"{folder / foreign[0]}: expected no file, found one of somebody else")
+    return before
+
+
+def _write_files(folder: Path, paths: Collection[str]) -> None:
+    _put(folder / FILES, (json.dumps(sorted(paths), indent=0) + "\n").encode())
