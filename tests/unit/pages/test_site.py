@@ -18,10 +18,11 @@ from tests.dashboard.browser.hostile import HOSTILE
 from tests.dashboard.parity import words_of
 from tests.site_checks import broken_links
 from tests.store_builders import REGRESSED, run, scenario
-from tests.unit.pages.suite_stores import UPGRADE, put, source_of, view
+from tests.unit.pages.suite_stores import NOW, UPGRADE, put, source_of, view
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 OTHER = "smoke/other"
+_AGE = r"\bago\b|just now"
 
 
 @pytest.fixture
@@ -55,7 +56,8 @@ def written(folder: Path) -> set[str]:
 
 
 def test_every_link_leads_to_a_file_and_no_page_asks_for_another(store: Path) -> None:
-    write_run(store, run(replace(REGRESSED, scenario=scenario(HOSTILE), text=HOSTILE)))
+    hostile = replace(REGRESSED, scenario=scenario(HOSTILE), text=HOSTILE, started_at=NOW)
+    write_run(store, run(hostile))
     write(store)
     site = store.parent / "site"
     assert broken_links(site) == []
@@ -65,21 +67,18 @@ def test_every_link_leads_to_a_file_and_no_page_asks_for_another(store: Path) ->
     assert len(list(site.glob("alert/*.html"))) >= 1
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
+def test_the_check_of_links_sees_a_wrong_one(store: Path) -> None:
+    planted = (
         '<a href="run/nowhere.html">gone</a>',
         '<a href="../results/records">outside</a>',
         '<script src="https://cdn.example/plotly.js"></script>',
         '<img src="http://example.org/x.png">',
         '<a href="http://example.org/">not safe</a>',
-    ],
-)
-def test_the_check_of_links_sees_a_wrong_one(store: Path, planted: str) -> None:
+    )
     write(store)
     page = store.parent / "site" / "index.html"
-    page.write_text(page.read_text() + planted)
-    assert len(broken_links(store.parent / "site")) == 1
+    page.write_text(page.read_text() + "".join(planted))
+    assert len(broken_links(store.parent / "site")) == len(planted)
 
 
 def test_a_figure_opens_no_run_that_has_no_page(store: Path) -> None:
@@ -98,10 +97,10 @@ def test_a_page_says_every_word_of_its_document_with_days_for_ages(store: Path) 
     write(store)
     page = (store.parent / "site" / "index.html").read_text()
     shown = re.sub(r"<[^>]*>", "", page).replace("&#39;", "'").replace("&gt;", ">")
-    words = [word for word in words_of(view(store, "overview")) if not re.search(r"\bago\b", word)]
+    words = [word for word in words_of(view(store, "overview")) if not re.search(_AGE, word)]
     assert len(words) > 20
     assert [word for word in words if word.strip() not in shown] == []
-    assert " ago" not in shown
+    assert not re.search(_AGE, shown)
 
 
 def test_nothing_is_written_again_where_nothing_changed(store: Path) -> None:
@@ -186,14 +185,12 @@ def test_the_feed_is_atom_with_ids_that_stay(store: Path) -> None:
 
 def test_the_badge_says_how_many_alerts_are_open(store: Path, tmp_path: Path) -> None:
     title = "{http://www.w3.org/2000/svg}title"
-    assert parsed(render_badge(source_of(store))).findtext(title) == (
-        "hybridwatch: 1 open alert"
-    )
+    told = parsed(render_badge(source_of(store))).findtext(title)
+    assert str(told).startswith("hybridwatch: 1 open alert")
     calm = tmp_path / "calm"
-    put(calm, 1, builds=UPGRADE)
-    assert parsed(render_badge(source_of(calm))).findtext(title) == (
-        "hybridwatch: no open alert"
-    )
+    put(calm, 30, builds=UPGRADE)
+    told = parsed(render_badge(source_of(calm))).findtext(title)
+    assert told == "hybridwatch: no open alert"
 
 
 def test_an_empty_store_is_a_site_too(tmp_path: Path) -> None:
