@@ -16,6 +16,7 @@ from hybridwatch.pages.document import (
     Folded,
     Heading,
     Line,
+    Nights,
     Notice,
     Paragraph,
     Section,
@@ -77,6 +78,10 @@ def _own(block: Block) -> Iterator[str]:  # noqa: C901 (a case for each block)
                     yield from _line(cell.under)
         case Chart():
             yield from (block.title, block.description)
+        case Nights():
+            yield block.caption
+            for name, _ in block.rows:
+                yield from _line(name)
         case Code() | Command():
             yield from (block.title, block.text)
         case Filters():

@@ -7,7 +7,7 @@ escapes it. Nothing here knows HTML, Streamlit or plotly.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeAlias
 
 from hybridwatch.analysis.verdict import Verdict
@@ -192,6 +192,39 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class NightCell:
+    """What a row shows of one night.
+
+    Attributes:
+        verdict: The worst of the night; ``None`` where nothing was judged.
+        title: All of it in words, for hover and for a screen reader.
+        to: The run that says more.
+        is_machine_new: Whether the machine is not what it was the night before.
+        is_of_releases: Whether two releases were compared.
+    """
+
+    verdict: Verdict | None
+    title: str
+    to: Address | None = None
+    is_machine_new: bool = False
+    is_of_releases: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """A picture of nights, side by side, with a row for each thing that is measured.
+
+    Attributes:
+        nights: The oldest first; on a phone only the last fortnight is shown.
+        rows: The name of each row, and a cell for each night.
+    """
+
+    caption: str
+    nights: tuple[date, ...]
+    rows: tuple[tuple[Line, tuple[NightCell, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """A text whose every blank counts, such as an answer; kept as it is."""
 
@@ -275,6 +308,7 @@ Block: TypeAlias = (
     | Facts
     | Table
     | Chart
+    | Nights
     | Code
     | Command
     | Filters

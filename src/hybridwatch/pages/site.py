@@ -33,6 +33,7 @@ _LIST: Final = TypeAdapter(list[str])
 _SITE_STYLE: Final = """
 nav { max-width: 80rem; margin: 0 auto; padding: 0.8rem clamp(0.8rem, 3vw, 2rem) 0;
   display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; font-size: 0.9rem; }
+footer a { color: inherit; }
 nav a { color: inherit; text-decoration: none; padding: 0.2rem 0; }
 nav a:hover { text-decoration: underline; }
 nav a[aria-current] { font-weight: 600; border-bottom: 2px solid currentColor; }

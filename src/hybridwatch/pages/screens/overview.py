@@ -30,7 +30,7 @@ from hybridwatch.history.overview_rows import (
     render_name,
     since_when,
 )
-from hybridwatch.history.runs import latest_comparisons
+from hybridwatch.history.runs import RunRow, latest_comparisons
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -54,6 +54,7 @@ from hybridwatch.pages.query import ViewQuery, name_options
 from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section
+from hybridwatch.pages.screens.overview_nights import night_blocks
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
     broken_in,
@@ -100,6 +101,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     rows = build_grid(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
     blocks: tuple[Block, ...] = (
+        *night_blocks(source, partial(_is_run_chosen, filters)),
         *_open_alerts(source),
         *loud,
         *machine_notice(source, moment),
@@ -132,6 +134,16 @@ def _is_chosen(filters: Sequence[ChoiceField], subject: AlertSubject) -> bool:
         (not group or subject.scenario.partition("/")[0] in group)
         and (not build or bool(build & {subject.baseline, subject.contender}))
         and (not testbed or subject.testbed in testbed)
+    )
+
+
+def _is_run_chosen(filters: Sequence[ChoiceField], row: RunRow) -> bool:
+    """Whether a run is among what is asked for."""
+    group, build, testbed = (set(choice.chosen) for choice in filters)
+    return (
+        (not group or row.scenario.partition("/")[0] in group)
+        and (not build or not build.isdisjoint(row.lines))
+        and (not testbed or row.testbed in testbed)
     )
 
 

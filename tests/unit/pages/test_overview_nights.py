@@ -1,0 +1,49 @@
+"""The picture of the month on the overview: which cell says what of which night."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.pages.address import address
+from hybridwatch.pages.document import Nights, plain
+from tests.builders import STARTED
+from tests.unit.pages.suite_stores import KNOWN_BAD, UPGRADE, of_kind, put, view
+
+OTHER = "smoke/other"
+
+
+def picture(results: Path, **parameters: list[str]) -> Nights:
+    (found,) = of_kind(view(results, "overview", **parameters), Nights)
+    assert isinstance(found, Nights)
+    return found
+
+
+def test_a_cell_is_the_worst_verdict_of_its_night_and_leads_to_that_run(tmp_path: Path) -> None:
+    put(tmp_path, 1, builds=UPGRADE)
+    put(tmp_path, 4, broken=3.0, builds=UPGRADE)
+    put(tmp_path, 20, scenario=OTHER, builds=UPGRADE)
+    found = picture(tmp_path)
+    assert [plain(name) for name, _ in found.rows] == ["smoke/padded-graph-rows", OTHER]
+    assert len(found.nights) == 30
+    assert found.nights[-1] == (STARTED + timedelta(days=20, hours=-12)).date()
+    (_, bad), (_, good) = found.rows
+    assert bad[-1].verdict is None
+    assert bad[-1].title.endswith("not measured")
+    assert bad[-17].verdict in {Verdict.REGRESSION, Verdict.BROKEN}
+    assert bad[-17].to == address("run", run="00000004")
+    assert bad[-20].verdict is not bad[-17].verdict
+    assert good[-1].verdict is not None
+
+
+def test_controls_and_what_was_not_asked_for_are_left_out(tmp_path: Path) -> None:
+    put(tmp_path, 1, builds=UPGRADE)
+    put(tmp_path, 2, broken=3.0, builds=KNOWN_BAD)
+    put(tmp_path, 3, scenario="other/one", builds=UPGRADE)
+    found = picture(tmp_path, group=["smoke"])
+    assert [plain(name) for name, _ in found.rows] == ["smoke/padded-graph-rows"]
+    assert found.nights[-1] == (STARTED + timedelta(days=1, hours=-12)).date()
+
+
+def test_without_a_verdict_there_is_no_picture(tmp_path: Path) -> None:
+    put(tmp_path, 2, broken=3.0, builds=KNOWN_BAD)
+    assert of_kind(view(tmp_path, "overview"), Nights) == []
