@@ -231,14 +231,16 @@ def file_name(title: str, suffix: str) -> str:
 def _csv_cell(cell: Cell) -> object:
     if cell.raw is not None:
         return cell.raw
-    parts = [_exact(cell.content), plain(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
+    parts = [_exact(cell.content), _exact(cell.under), " ".join(f"{v:.6g}" for v in cell.sparkline)]
     return " ".join(filter(None, parts))
 
 
-def _exact(content: Line) -> str:
-    if isinstance(content, When):
-        return content.moment.astimezone(UTC).isoformat()
-    return plain(content)
+def _exact(line: Line) -> str:
+    """Write a line as text, its moments whole: an age would be wrong when the file is read."""
+    return "".join(
+        piece.moment.astimezone(UTC).isoformat() if isinstance(piece, When) else plain(piece)
+        for piece in pieces(line)
+    )
 
 
 def _csv(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -3,17 +3,22 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Nights, plain
-from tests.builders import STARTED
+from hybridwatch.pages.screens import overview_nights
+from tests.builders import STARTED, TESTBED, a_build
 from tests.unit.pages.suite_stores import KNOWN_BAD, UPGRADE, of_kind, put, view
 
 OTHER = "smoke/other"
 
 
-def picture(results: Path, **parameters: list[str]) -> Nights:
-    (found,) = of_kind(view(results, "overview", **parameters), Nights)
+def picture(results: Path, group: str = "") -> Nights:
+    asked = {"group": [group]} if group else {}
+    (found,) = of_kind(view(results, "overview", None, **asked), Nights)
     assert isinstance(found, Nights)
     return found
 
@@ -39,7 +44,7 @@ def test_controls_and_what_was_not_asked_for_are_left_out(tmp_path: Path) -> Non
     put(tmp_path, 1, builds=UPGRADE)
     put(tmp_path, 2, broken=3.0, builds=KNOWN_BAD)
     put(tmp_path, 3, scenario="other/one", builds=UPGRADE)
-    found = picture(tmp_path, group=["smoke"])
+    found = picture(tmp_path, group="smoke")
     assert [plain(name) for name, _ in found.rows] == ["smoke/padded-graph-rows"]
     assert found.nights[-1] == (STARTED + timedelta(days=1, hours=-12)).date()
 
@@ -47,3 +52,17 @@ def test_controls_and_what_was_not_asked_for_are_left_out(tmp_path: Path) -> Non
 def test_without_a_verdict_there_is_no_picture(tmp_path: Path) -> None:
     put(tmp_path, 2, broken=3.0, builds=KNOWN_BAD)
     assert of_kind(view(tmp_path, "overview"), Nights) == []
+
+
+def test_releases_and_a_machine_that_changed_are_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, 1, builds=UPGRADE)
+    put(tmp_path, 2, builds=(a_build("cpu-0.27.1"), a_build("cpu-0.28.0")))
+    moment = STARTED + timedelta(days=1)
+    changed = MachineChange(TESTBED.id, moment - timedelta(days=1), moment, ())
+    monkeypatch.setattr(overview_nights, "machine_changes", lambda _: (changed,))
+    ((_, cells),) = picture(tmp_path).rows
+    assert [cell.is_of_releases for cell in cells[-2:]] == [False, True]
+    assert [cell.is_machine_new for cell in cells[-2:]] == [True, False]
+    assert "the machine changed" in cells[-2].title

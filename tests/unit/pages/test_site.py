@@ -104,10 +104,11 @@ def test_a_page_says_every_word_of_its_document_with_days_for_ages(store: Path) 
 
 
 def test_nothing_is_written_again_where_nothing_changed(store: Path) -> None:
+    put(store, 30, builds=UPGRADE)  # three hours old, and later five
     first = write(store)
     stamped(store.parent / "site")
     again = write_site(
-        replace(source_of(store), now=source_of(store).now + timedelta(minutes=7)),
+        replace(source_of(store), now=source_of(store).now + timedelta(hours=2)),
         store.parent / "site",
     )
     assert written(store.parent / "site") == set()
