@@ -74,6 +74,27 @@ def _breaks(said: dict[str, Any]) -> Iterator[str]:
             )
 
 
+def run_check(url: str, minutes: float) -> CheckReport:
+    """Check a server by the command line.
+
+    Raises:
+        MeasurementError: The check broke off.
+    """
+    command = ("-m", "hybridwatch", "check", url, "--minutes", f"{minutes:g}", "--json")
+    limit_s = 60 + 4 * 60 * minutes
+    try:
+        done = subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return CheckReport(Kill((TIMEOUT,), f"the check took over {limit_s:.0f} s"), 0, {})
+    return read_report(done.returncode, done.stdout, done.stderr)
+
+
 @dataclass(slots=True)
 class CheckRunner:
     """Checks the engine of one scenario, healthy and with faults, while it lives."""
@@ -118,24 +139,13 @@ class CheckRunner:
 
     def _check(self) -> CheckReport:
         try:
-            url = self.engine.live().server.url
+            report = run_check(self.engine.live().server.url, self.minutes)
         except EngineError as error:
             return CheckReport(Kill((ENGINE_DIED,), str(error)), 0, {})
-        command = ("-m", "hybridwatch", "check", url, "--minutes", f"{self.minutes:g}", "--json")
-        limit_s = 60 + 4 * 60 * self.minutes
-        try:
-            done = subprocess.run(
-                [sys.executable, *command],
-                capture_output=True,
-                text=True,
-                timeout=limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return CheckReport(Kill((TIMEOUT,), f"the check took over {limit_s:.0f} s"), 0, {})
-        report = read_report(done.returncode, done.stdout, done.stderr)
         if report.kill.metrics == (ENGINE_DIED,) and self.engine.pool.is_alive(SIDE):
-            raise MeasurementError(f"hybridwatch check: the engine answers, and {done.stderr}")
+            raise MeasurementError(
+                f"hybridwatch check: the engine answers, and it says: {report.kill.detail}"
+            )
         return report
 
     def _cell(
