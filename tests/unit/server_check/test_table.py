@@ -28,7 +28,7 @@ def a_check(fault, *relations, scenario="smoke/dummy-run", **changes):
 
 
 def a_report(*broke):
-    one = {"said": "a request beside 7 others", "expected": "rain", "found": "ring", "curl": []}
+    one = {"said": "a prompt beside 7 others: token 3 is 'r' instead of 's'", "curl": []}
     relations = [{"name": name, "outcome": "broke", "breaks": [one]} for name in broke]
     return json.dumps({"requests": 12, "broke": broke, "relations": relations})
 
@@ -89,7 +89,7 @@ def test_a_report_names_relations_and_the_first_break_of_each():
     read = read_report(1, a_report("company", "cached"))
     assert read.kill.metrics == ("company", "cached")
     assert read.kill.detail.startswith(
-        "company: a request beside 7 others: expected rain, found ring; cached: "
+        "company: a prompt beside 7 others: token 3 is 'r' instead of 's'; cached: "
     )
     assert not read_report(0, a_report()).kill
     assert read_report(2, "", "no answer").kill.metrics == (ENGINE_DIED,)
