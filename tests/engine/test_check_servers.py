@@ -35,7 +35,7 @@ def transformers_url(sides, tmp_path_factory):
     program = Path(__file__).with_name("transformers_server.py")
     python = sides[HEALTHY].spec.interpreter
     command = [str(python), str(program), f"made/{MODEL}", str(port)]
-    variables = {"HF_HOME": str(folder), "HF_HUB_OFFLINE": "1"}
+    variables = {"HF_HOME": str(folder), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     server = GuardedProcess(command, folder / "log", variables)
     url = f"http://127.0.0.1:{port}"
     try:
