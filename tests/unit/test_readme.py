@@ -28,6 +28,7 @@ COMMANDS = [
 ]
 MOST_LINES = 100
 FOR_ENGINES = {
+    "check",
     "run",
     "try",
     "bisect",

@@ -4,15 +4,14 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from hybridwatch.cli.options import leave, print_json, takes_json, verb
+from hybridwatch.server_check.plan import Settings, Tell, check_server
+from hybridwatch.server_check.screen import write_result
 from hybridwatch.system.console_text import say
-
-if TYPE_CHECKING:
-    from hybridwatch.server_check.plan import Tell
 
 _KEYS: Final = ("HYBRIDWATCH_API_KEY", "OPENAI_API_KEY")
 _UNREACHABLE: Final = 2
@@ -58,9 +57,6 @@ def command(
     Exit status: 0 all held, 1 something broke, 2 the server could not be checked, 130 Ctrl-C ended
     it before something broke.
     """
-    from hybridwatch.server_check.plan import Settings, check_server
-    from hybridwatch.server_check.screen import write_result
-
     key = next(filter(None, map(os.environ.get, _KEYS)), "")
     settings = Settings(url, model, key, minutes, seed, gentle, strict)
     say(f"sent: {settings.load()}", err=True)
@@ -78,7 +74,7 @@ def command(
 
 
 @contextmanager
-def _progress() -> Iterator["Tell"]:
+def _progress() -> Iterator[Tell]:
     """Show what is asked now and how much time is over, on a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
