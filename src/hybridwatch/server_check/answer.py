@@ -59,7 +59,8 @@ class Reply:
     Attributes:
         prompt_ids: Token ids of the prompt; empty where the server does not tell.
         seconds: From sending to the last byte.
-        is_whole: Whether a stream ended as it must, each choice with a reason and ``[DONE]``.
+        is_whole: Whether a stream ended as it must, each choice with a reason; not all servers send
+            ``[DONE]`` behind it.
     """
 
     answers: tuple[Answer, ...]
@@ -139,13 +140,12 @@ async def read_stream(lines: AsyncIterator[str]) -> Reply:
         StreamedError: The server reported an error in the middle.
     """
     parts: dict[int, _Joined] = {}
-    usage, is_done = None, False
+    usage = None
     async for line in lines:
         if not line.startswith("data:"):
             continue
         event = line.removeprefix("data:").strip()
         if event == _DONE:
-            is_done = True
             continue
         chunk = json.loads(event)
         if "error" in chunk:
@@ -156,7 +156,7 @@ async def read_stream(lines: AsyncIterator[str]) -> Reply:
     choices = [part.choice for part in parts.values()]
     if not choices:
         return Reply((Answer(""),), None, is_whole=False)
-    return parse_reply({"choices": choices, "usage": usage}, is_whole=is_done and _ended(choices))
+    return parse_reply({"choices": choices, "usage": usage}, is_whole=_ended(choices))
 
 
 def _ended(choices: Sequence[Mapping[str, Any]]) -> bool:

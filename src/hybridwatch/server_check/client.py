@@ -26,6 +26,7 @@ EXTRAS: Final[Mapping[str, Any]] = {**WANTED, "return_token_ids": True, "ignore_
 SALT: Final = "cache_salt"
 CUT: Final = "cut stream"
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
+_KEPT_S: Final = 2.0
 _WAITS: Final = 3
 """Times that a request waits for a server that has no room."""
 _LONGEST_WAIT_S: Final = 10.0
@@ -112,7 +113,8 @@ class CheckClient:
             trust_env=not is_here,  # no proxy stands before this machine
             # Reading every certificate of the machine takes longer than a request.
             verify=parts.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            limits=httpx.Limits(max_connections=None),
+            # Servers close an idle connection after some 5 s, and what is sent just then is lost.
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_S),
         )
 
     async def __aenter__(self) -> "CheckClient":

@@ -45,16 +45,19 @@ class LanguageServer:
     Attributes:
         fault: What is planted; empty for a right server.
         refuses: Parameters that it answers with 400.
+        is_plain: Whether it ignores ``n`` and sends no ``[DONE]``, as transformers' server.
     """
 
     fault: str = ""
     refuses: frozenset[str] = frozenset()
     key: str = ""
+    is_plain: bool = False
     has_ids: bool = True
     in_flight: int = 0
     requests: int = 0
     readings: int = 0
     prompts: list[list[int]] = field(default_factory=list)
+    biased: int = 0
     storm: int = 0
     storm_over: bool = False
     left: int = 0
@@ -90,7 +93,7 @@ class LanguageServer:
             return JSONResponse({"error": {"message": "no key"}}, 401)
         if refused:
             return JSONResponse({"error": {"message": f"{refused} are unknown"}}, 400)
-        if body.get("n", 1) > 1 and self.fault != "n differs":
+        if body.get("n", 1) > 1 and not self.is_plain and self.fault != "n differs":
             return JSONResponse({"error": {"message": "n must be 1 when greedy"}}, 400)
         self.requests += 1
         if self.fault == "429" and self.requests % 3 == 0:
@@ -166,15 +169,18 @@ class LanguageServer:
                 part["text"] = ""
             yield json.dumps({"choices": [part]})
         yield json.dumps({"choices": [], "usage": self.usage(prompt, len(tokens))})
-        yield "[DONE]"
+        if not self.is_plain:
+            yield "[DONE]"
 
     async def choice(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
         wrong = self.is_wrong_before(body, prompt)
         self.prompts.append(prompt)
+        self.biased += "logit_bias" in body
         try:
             return await self.computed(body, prompt, wrong=wrong)
         finally:
             self.prompts.remove(prompt)
+            self.biased -= "logit_bias" in body
 
     async def computed(
         self, body: dict[str, Any], prompt: list[int], *, wrong: bool
@@ -185,7 +191,7 @@ class LanguageServer:
         hidden = [len(prompt) % 64] if self.fault == "sees where its prompt ends" else []
         begin, found = len(tokens), []
         stops = body.get("stop") or []
-        crowd = self.in_flight
+        crowd, biased = self.in_flight, self.biased
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
             top = likely(hidden + tokens)
@@ -197,8 +203,9 @@ class LanguageServer:
                 break
         for _ in range(_TURNS):
             await asyncio.sleep(0)
-            crowd = max(crowd, self.in_flight)
+            crowd, biased = max(crowd, self.in_flight), max(biased, self.biased)
         wrong = wrong or (self.fault == "company" and crowd > 1)
+        wrong = wrong or (self.fault == "bias leaks" and biased > ("logit_bias" in body))
         if finish == "stop" and self.fault != "stop stays":
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
         said = tokens[begin:]

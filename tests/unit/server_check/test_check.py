@@ -54,6 +54,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("list is swapped", "count"),
         ("stream is cut", "stream"),
         ("stream drops text", "stream"),
+        ("bias leaks", "choices"),
         ("after clients left", "abort"),
         ("after a storm", "idle"),
         ("later", "drift"),
@@ -65,6 +66,13 @@ def test_a_planted_fault_is_named(fault, relation):
     assert relation in found.broke
     assert found.tallies[relation].breaks[0].said
     assert found.tallies[relation].breaks[0].curl
+
+
+def test_a_server_that_ignores_n_and_ends_no_stream_by_a_mark_is_right():
+    found = check(LanguageServer(is_plain=True), only=("count", "stream"), rounds=1)
+    assert found.broke == []
+    assert found.tallies["stream"].outcome == "held"
+    assert "one answer to each request" in found.tallies["count"].reason
 
 
 @pytest.mark.parametrize(

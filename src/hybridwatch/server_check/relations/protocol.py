@@ -93,7 +93,7 @@ async def ask_stream(session: Session, _number: int) -> None:
         is_other = is_another_answer(session, "stream", known.answer, found)
         said = ""
         if not reply.is_whole:
-            said = "the stream ended without a finish_reason or without [DONE]"
+            said = "the stream ended without a finish_reason"
         elif not is_other and found.text != known.answer.text:
             said = "the chunks, joined, are another text than the whole answer"
         elif not is_other and found.finish != known.answer.finish:
@@ -182,6 +182,9 @@ async def _hold_choices(session: Session, request: Request, pair: Sequence[Known
         reply = await session.client.ask_whole(request)
     except RequestError as error:
         note_refusal(session, tally, error)
+        return
+    if len(reply.answers) == 1:
+        tally.reason = "not all of it: the server gives one answer to each request"
         return
     tally.checked += 1
     commands = (session.client.curl(request),)
