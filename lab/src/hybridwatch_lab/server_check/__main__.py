@@ -15,7 +15,7 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, require_installed
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.records.store.files import append_entry, read_entries
-from hybridwatch.scenarios.fixes import NO_FIX, start_fixes
+from hybridwatch.scenarios.fixes import NO_FIX, start_fixes, variant_fixes
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
@@ -108,7 +108,7 @@ def command(
 
 
 def _check(job: _CheckJob, scenario: Scenario) -> None:
-    side = parse_label(healthy_label(job.build, scenario.fix, scenario.requires))
+    side = _healthy_side(job.build, scenario)
     require_installed(side.spec)
     work = _list_work(job, scenario)
     if not work or time.monotonic() > job.deadline:
@@ -116,6 +116,15 @@ def _check(job: _CheckJob, scenario: Scenario) -> None:
     say(f"{scenario.id}: {len(work)} checks to make", err=True)
     for cell in _cells(job, scenario, side, work):
         job.keep(cell)
+
+
+def _healthy_side(build: str, scenario: Scenario) -> BuildRequest:
+    """The build with all that mends its release: a check would name what that breaks."""
+    spec = parse_label(build).spec
+    mends = set(variant_fixes(spec.release, spec.accelerator, "patched")) - start_fixes()
+    needed = sorted({*scenario.requires, *mends})
+    label = healthy_label(build, scenario.fix, needed)
+    return parse_label(label)
 
 
 _Work = Callable[[CheckRunner], CheckCell]
