@@ -17,7 +17,6 @@ from hybridwatch.server_check.client import (
 )
 from hybridwatch.server_check.comparison import Rule, learn_margin
 from hybridwatch.server_check.prompts import Prompts, source_text
-from hybridwatch.server_check.relations.choices import ask_choices
 from hybridwatch.server_check.relations.neighbours import (
     ask_abort,
     ask_company,
@@ -64,7 +63,6 @@ _ROUNDS: Final[tuple[tuple[str, Callable[[Session, int], Awaitable[None]]], ...]
     ("stop", ask_stop),
     ("count", ask_count),
     ("stream", ask_stream),
-    ("choices", ask_choices),
     ("abort", ask_abort),
     ("idle", ask_idle),
     ("company", ask_company),

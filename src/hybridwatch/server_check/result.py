@@ -14,7 +14,6 @@ RELATIONS: Final[Mapping[str, str]] = {
     "stop": "stops cut where they must",
     "count": "usage, logprobs, lists of prompts and n agree with the tokens",
     "stream": "a stream, joined, is the whole answer",
-    "choices": "bias, penalties, stops and top_k count for their own request alone",
     "abort": "clients that go away harm nobody else",
     "idle": "the same after a pause and after many requests",
     "drift": "the last answers are the first ones, and the cache comes back",

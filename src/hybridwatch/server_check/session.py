@@ -311,7 +311,6 @@ _SITUATIONS: Final = {
     "short": "beside {others}",
     "parts": "when its prompt held the beginning of that answer",
     "long": "beside {others}",
-    "choices": "beside {others} that asked for other tokens",
     "abort": "while clients went away",
     "idle": "after a pause or many requests",
     "drift": "later",

@@ -57,7 +57,6 @@ class LanguageServer:
     requests: int = 0
     readings: int = 0
     prompts: list[list[int]] = field(default_factory=list)
-    biased: int = 0
     storm: int = 0
     storm_over: bool = False
     left: int = 0
@@ -175,12 +174,10 @@ class LanguageServer:
     async def choice(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
         wrong = self.is_wrong_before(body, prompt)
         self.prompts.append(prompt)
-        self.biased += "logit_bias" in body
         try:
             return await self.computed(body, prompt, wrong=wrong)
         finally:
             self.prompts.remove(prompt)
-            self.biased -= "logit_bias" in body
 
     async def computed(
         self, body: dict[str, Any], prompt: list[int], *, wrong: bool
@@ -191,7 +188,7 @@ class LanguageServer:
         hidden = [len(prompt) % 64] if self.fault == "sees where its prompt ends" else []
         begin, found = len(tokens), []
         stops = body.get("stop") or []
-        crowd, biased = self.in_flight, self.biased
+        crowd = self.in_flight
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
             top = likely(hidden + tokens)
@@ -203,9 +200,8 @@ class LanguageServer:
                 break
         for _ in range(_TURNS):
             await asyncio.sleep(0)
-            crowd, biased = max(crowd, self.in_flight), max(biased, self.biased)
+            crowd = max(crowd, self.in_flight)
         wrong = wrong or (self.fault == "company" and crowd > 1)
-        wrong = wrong or (self.fault == "bias leaks" and biased > ("logit_bias" in body))
         if finish == "stop" and self.fault != "stop stays":
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
         said = tokens[begin:]

@@ -54,7 +54,6 @@ def test_a_right_server_holds_every_relation(healthy):
         ("list is swapped", "count"),
         ("stream is cut", "stream"),
         ("stream drops text", "stream"),
-        ("bias leaks", "choices"),
         ("after clients left", "abort"),
         ("after a storm", "idle"),
         ("later", "drift"),
