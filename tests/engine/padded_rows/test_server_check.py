@@ -11,13 +11,13 @@ from tests.engine.conftest import HEALTHY, KNOWN_BAD
 
 pytestmark = pytest.mark.engine
 
-ONE_TOKEN = "one-token-prompt"
+FIRST_TOKENS = "one-token-prompt"
 """Of vllm#57720, which no release has yet: ``check`` finds it as well."""
 
 
 def check(pool, side: int, rounds: int) -> CheckResult:
     engine = pool.make_ready(side)
-    engine.control.switch({ONE_TOKEN: True})
+    engine.control.switch({FIRST_TOKENS: True})
     try:
         asked = Settings(
             engine.server.url,
@@ -29,7 +29,7 @@ def check(pool, side: int, rounds: int) -> CheckResult:
         )
         return asyncio.run(check_server(asked))
     finally:
-        engine.control.switch({ONE_TOKEN: False})
+        engine.control.switch({FIRST_TOKENS: False})
 
 
 def test_the_healthy_engine_holds(pool):
