@@ -22,7 +22,7 @@ _INTERRUPTED: Final = 130
     "check",
     "http://127.0.0.1:8000",
     "http://127.0.0.1:8000 --gentle --minutes 5",
-    "http://127.0.0.1:8000 --json > check.json",
+    "http://127.0.0.1:8000 --json",
 )
 @click.argument("url")
 @click.option("--model", default="", help="The server's name of its model; else its first one.")

@@ -140,10 +140,11 @@ async def read_stream(lines: AsyncIterator[str]) -> Reply:
         StreamedError: The server reported an error in the middle.
     """
     parts: dict[int, _Joined] = {}
-    usage = None
+    usage, is_stream = None, False
     async for line in lines:
         if not line.startswith("data:"):
             continue
+        is_stream = True
         event = line.removeprefix("data:").strip()
         if event == _DONE:
             continue
@@ -154,7 +155,7 @@ async def read_stream(lines: AsyncIterator[str]) -> Reply:
         for choice in chunk.get("choices", ()):
             parts.setdefault(int(choice.get("index", 0)), _Joined()).add(choice)
     choices = [part.choice for part in parts.values()]
-    if not choices:
+    if is_stream and not choices:
         return Reply((Answer(""),), None, is_whole=False)
     return parse_reply({"choices": choices, "usage": usage}, is_whole=_ended(choices))
 

@@ -187,6 +187,9 @@ class Session:
         others = [one for number, one in enumerate(items) if number != at]
         named, simplest = await self._simplest(relation, known, others, scene)
         tally = self.tally(named)
+        if simplest == self.alone:  # it is named, and would be in every scene from now on
+            self.known = [one for one in self.known if one is not known]
+            self.short = [one for one in self.short if one is not known]
         if tally.is_full:
             tally.broken += 1
             return
@@ -194,11 +197,11 @@ class Session:
         async def fails(few: Sequence[Known]) -> Answer | None:
             return await self.failing([known, *few], simplest)
 
-        if simplest == self.alone:
+        if simplest == self.alone or named == "idle":
             others = []
-        elif others:
+        elif others and not tally.breaks:
             others, found = await self._fewest(others, fails, found)
-        if not known.before and named not in {"parts", "drift"}:
+        if not (known.before or tally.breaks or named in {"parts", "drift"}):
             known, found = await self._shortest(known, others, simplest, found)
         tally.add_break(
             Break(
@@ -221,7 +224,7 @@ class Session:
         is_companion = (relation == "short" and known not in self.short) or (
             relation == "long" and known in self.known
         )
-        if is_companion or (relation in _BESIDES and self.tally("company").broken):
+        if is_companion or (relation in _BESIDES and self.result.tallies["company"].broken):
             return "company", scene
         if relation in _BESIDES and others:
             for _ in range(_TRIES):

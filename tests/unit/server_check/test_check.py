@@ -83,6 +83,27 @@ def test_errors_of_the_server_are_no_wrong_answers(fault, kind):
     assert set(found.errors) == {kind}
 
 
+async def check_until(url: str, relation: str) -> CheckResult:
+    """Check, and be cancelled when a relation is begun, as Ctrl-C does it."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def leave(what: str, _share: float) -> None:
+        if what == relation:
+            task.cancel()
+
+    return await check_server(Settings(url, minutes=60.0, known=KNOWN), leave)
+
+
+def test_an_interrupted_check_keeps_what_is_known():
+    with served(LanguageServer("usage is wrong")) as url:
+        found = asyncio.run(check_until(url, "stream"))
+    assert found.interrupted
+    assert found.broke == ["count"]
+    assert found.tallies["company"].outcome == "held"
+    assert found.tallies["abort"].outcome == "not asked"
+
+
 async def ask_until_gone(client: CheckClient) -> None:
     async with client:
         for _ in range(20):

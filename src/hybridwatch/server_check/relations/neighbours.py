@@ -13,8 +13,7 @@ _FEW: Final = (1, 2, 3)
 _MANY: Final = (32, 8)
 _LEAVERS: Final = 4
 _STAYING: Final = 5
-_STORM: Final = 2
-"""Times as many requests as may be in flight."""
+_STORMS: Final = 2
 
 
 async def ask_company(session: Session, number: int) -> None:
@@ -65,7 +64,7 @@ async def ask_abort(session: Session, number: int) -> None:
 
 
 async def ask_idle(session: Session, number: int) -> None:
-    """Ask after a pause, and after more requests than the server is likely to take at once."""
+    """Ask after a pause, and after twice as many requests as may be in flight."""
 
     async def after_pause(items: Sequence[Known]) -> list[Answer | None]:
         await asyncio.sleep(session.pause_s)
@@ -76,7 +75,8 @@ async def ask_idle(session: Session, number: int) -> None:
             Request(one.request.prompt, 4, session.new_salt())
             for one in session.draw(session.at_once)
         ]
-        await asyncio.gather(*(session.answer(one) for one in storm * _STORM))
+        for _ in range(_STORMS):
+            await asyncio.gather(*(session.answer(one) for one in storm))
         return await session.alone(items)
 
     if number % 2 == 0 or session.at_once == 1:
