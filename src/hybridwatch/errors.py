@@ -103,6 +103,10 @@ class NotifyError(HybridwatchError):
     """A file of channels says something we do not understand, or news cannot be sent or kept."""
 
 
+class ServerCheckError(HybridwatchError):
+    """A server cannot be checked: its address is none, or it does not answer."""
+
+
 class MeasurementError(HybridwatchError):
     """A trial gave no measurement (a *failed trial*): the session records it and goes on."""
 

@@ -12,6 +12,7 @@ from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.pair_proxy import FAILED_SIDE
 from hybridwatch.engines.server import DisaggregatedServer
 from hybridwatch.system.home import home
+from hybridwatch_lab.server_check.runner import run_check
 from tests.engine.conftest import HEALTHY
 
 # Two engines start at once, here perhaps twice.
@@ -173,6 +174,13 @@ def test_pair_listens_on_loopback_only(pair):
     ports = {address.port for address in listening}
     for server in pair.servers:
         assert int(server.launch.environment["VLLM_NIXL_SIDE_CHANNEL_PORT"]) in ports
+
+
+def test_a_check_of_the_pair_holds(pair):
+    report = run_check(pair.url, minutes=0.5)
+    assert not report.kill, report.kill.detail
+    held = {one["name"] for one in report.whole["relations"] if one["outcome"] == "held"}
+    assert "company" in held, report.whole
 
 
 @pytest.mark.last

@@ -30,6 +30,7 @@ COMMANDS = [
 ]
 MOST_LINES, MOST_CHARACTERS = 80, 100
 FOR_ENGINES = {
+    "check",
     "run",
     "try",
     "bisect",

@@ -111,6 +111,7 @@ VERBS: Final[Mapping[str, str]] = {
     "init": "Make a home for builds, scenarios and models of your own.",
     "scenarios": "List and validate every scenario file.",
     "engine": "Install, list and check engine builds.",
+    "check": "Check whether a running server answers right.",
     "try": "Measure your vLLM against the release that it comes from.",
     "bisect": "Find the release, commit, file or fix that brought a change.",
     "run": "Measure one build, or two in turn, with scenarios.",
@@ -162,6 +163,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("comment", "answer", "suspects"), "github"),
     **dict.fromkeys(("serve", "token"), "api"),
     **{verb: verb for verb in ("fleet", "nightly", "notify")},
+    "check": "client",
 }
 """The extra that brings what a verb imports; for all others that is ``dashboard``."""
 

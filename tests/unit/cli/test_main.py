@@ -36,7 +36,12 @@ def test_a_word_that_is_like_no_verb_is_only_refused() -> None:
 
 @pytest.mark.parametrize(
     ("verb", "module", "extra"),
-    [("serve", "uvicorn", "api"), ("index", "pandas", "dashboard"), ("run", "psutil", "measure")],
+    [
+        ("serve", "uvicorn", "api"),
+        ("index", "pandas", "dashboard"),
+        ("run", "psutil", "measure"),
+        ("check", "httpx", "client"),
+    ],
 )
 def test_a_verb_without_its_extra_names_the_command_that_installs_it(verb, module, extra) -> None:
     code = (

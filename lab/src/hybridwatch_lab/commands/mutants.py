@@ -25,6 +25,7 @@ from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
 from hybridwatch_lab.mutants.cover import cover_lines
+from hybridwatch_lab.mutants.faulty_engine import FaultyEngine
 from hybridwatch_lab.mutants.runner import Effort, MutantRunner
 from hybridwatch_lab.mutants.table import (
     HEALTHY,
@@ -209,8 +210,9 @@ def _measure(job: _MutantJob, scenario: Scenario) -> None:
     side, models = _side(scenario, job.options.build), home() / "models"
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
-        MutantRunner(scenario, side, models, Path(work), job.say, job.options.pains) as runner,
+        FaultyEngine(scenario, side, models, Path(work), job.say) as engine,
     ):
+        runner = MutantRunner(engine, job.options.pains)
         runner.measure_healthy()
         total = len(job.mutants) + 1
         for number, cell in enumerate(_cells(runner, lacking, kept), start=len(kept) + 1):

@@ -1,38 +1,27 @@
 """Measures mutants, one after the other, on the live engine of one scenario."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.control import LiveEngine, ended_after
+from hybridwatch.engines.control import ended_after
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult, measure
 from hybridwatch.measurement.plan import list_phases
-from hybridwatch.measurement.testbed import harness_identity, probe_testbed
-from hybridwatch.measurement.waves import Tokens, drive
-from hybridwatch.records.identity import ScenarioRef
-from hybridwatch.records.run import Failure, Phase, Run, Trial
-from hybridwatch.scenarios.expansion import expand
+from hybridwatch.records.run import Failure, Phase, Trial
 from hybridwatch.scenarios.fixes import Mutant
-from hybridwatch.scenarios.load import ref_fields
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch_lab.in_engine import SETTINGS
+from hybridwatch_lab.mutants.faulty_engine import SIDE, FaultyEngine
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, find_kill, find_state
 from hybridwatch_lab.mutants.table import HEALTHY, MutantCell, MutantState
 
 SLOWEST: Final = 6.0
 """Times as long as the healthy engine may a trial last; then the engine counts as hung."""
 SHORTEST_LIMIT_S: Final = 60.0
-
-_SIDE: Final = 0
 
 
 class Effort(Enum):
@@ -74,31 +63,16 @@ class _Found:
 
 @dataclass(slots=True)
 class MutantRunner:
-    """One scenario on one build; a context manager, within which the engine lives."""
+    """One scenario on one build, while its engine lives."""
 
-    scenario: Scenario
-    build: BuildRequest
-    models: Path
-    work: Path
-    say: Callable[[str], None]
+    engine: FaultyEngine
     effort: Effort = Effort.BRIEF
-    _pool: EnginePool = field(init=False)
-    _run: Run = field(init=False)
     _healthy: dict[tuple[Phase, int], Trial] = field(default_factory=dict)
-    _tokens: tuple[Tokens, ...] = ()
 
-    def __enter__(self) -> Self:
-        """Start the engine, and ask what it is."""
-        self._open()
-        with ExitStack() as on_error:
-            on_error.callback(self._pool.close)
-            self._run = self._begun()
-            on_error.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the engine."""
-        self._pool.close()
+    @property
+    def scenario(self) -> Scenario:
+        """What is run."""
+        return self.engine.scenario
 
     def measure_healthy(self) -> None:
         """Measure the engine as it is, which all mutants are compared with."""
@@ -109,13 +83,13 @@ class MutantRunner:
                     f"{self.scenario.id}: the healthy engine: {trial.failure.reason}"
                 )
             self._healthy[phase, number] = trial
-        self._tokens = self._pulse()
+        self.engine.learn_tokens()
 
     def healthy(self) -> MutantCell:
         """Judge the engine as it is against itself: nothing may be found."""
         begin = time.monotonic()
         again = [self._trial(phase, 0, None, _Count()) for phase in self._phases()]
-        kill = find_kill(self.scenario, self._run, self._first_trials(), again)
+        kill = find_kill(self.scenario, self.engine.run, self._first_trials(), again)
         seconds = time.monotonic() - begin
         quiet = MutantState.SURVIVED if self._can_show(None) else MutantState.NOT_MEASURED
         state = MutantState.KILLED if kill else quiet
@@ -132,40 +106,14 @@ class MutantRunner:
                 break  # other seeds and documents rarely reach what the waves did not
             mutated.append(self._trial(phase, number, name, count))
             pairs = [self._healthy_trial(one.phase, n) for n, one in _numbered(mutated)]
-            kill = find_kill(self.scenario, self._run, pairs, mutated)
+            kill = find_kill(self.scenario, self.engine.run, pairs, mutated)
             if kill:
                 break
         seconds = time.monotonic() - begin
         state = find_state(mutant, kill, count.reached, count.changed, measured=measured)
-        if count.changed != 0 and not self._is_healthy():
-            self.say(f"{self.scenario.id}: {name} left the engine unwell; starting another one")
-            self._open_anew()
+        if count.changed != 0:
+            self.engine.heal(name)
         return self._cell(name, mutant.digest, _Found(kill, state, count, seconds, len(mutated)))
-
-    def _open(self) -> None:
-        self._pool = EnginePool(
-            *(self.scenario, (self.build,), self.models, self.work, self.say),
-            plugin_settings=SETTINGS,
-        )
-        self._pool.__enter__()
-
-    def _open_anew(self) -> None:
-        # An engine pool starts an engine only so often; here one dies on purpose, again and again.
-        self._pool.close()
-        self._open()
-
-    def _begun(self) -> Run:
-        now = datetime.now(UTC)
-        return Run(
-            id="00000000",
-            started_at=now,
-            finished_at=now,
-            harness=harness_identity(),
-            scenario=ScenarioRef(**ref_fields(self.scenario)),
-            testbed=probe_testbed(()),
-            builds=(self._pool.identify(_SIDE),),
-            trials=(),
-        )
 
     def _can_show(self, own: Phase | None) -> bool:
         """Whether what is measured includes what can show a mutant."""
@@ -207,22 +155,23 @@ class MutantRunner:
 
     def _trial(self, phase: Phase, number: int, mutant: str | None, count: _Count) -> Trial:
         """Make one trial; one that gave no measurement says why."""
-        engine = self._pool.make_ready(_SIDE)
+        pool = self.engine.pool
+        engine = pool.make_ready(SIDE)
         started, begin = datetime.now(UTC), time.monotonic()
-        trial = Trial(0, _SIDE, phase, started, 0.0)
+        trial = Trial(0, SIDE, phase, started, 0.0)
         usual = self._healthy.get((phase, number))
         limit = max(SHORTEST_LIMIT_S, SLOWEST * usual.duration_s) if usual else None
         got, failure = TrialResult(()), None
         with ended_after(engine, limit) as expired:
             try:
                 engine.control.mutate(mutant)
-                got = measure(phase, TrialContext(self._pool, _SIDE, self.work, number))
+                got = measure(phase, TrialContext(pool, SIDE, self.engine.work, number))
             except MeasurementError as error:
-                died = isinstance(error, EngineError) and not self._pool.is_alive(_SIDE)
+                died = isinstance(error, EngineError) and not pool.is_alive(SIDE)
                 reason = str(error).partition("\n")[0]
                 late = f"{NO_ANSWER_IN_TIME}: {limit:.0f} s" if expired.is_set() else reason
                 failure = Failure(late, "", engine_died=died)
-        count.add(self._switched_off(engine, failure))
+        count.add(self.engine.take_back())
         seconds = time.monotonic() - begin
         return Trial(
             *(trial.index, trial.side, phase, started, seconds),
@@ -233,38 +182,13 @@ class MutantRunner:
             completions=got.completions,
         )
 
-    def _switched_off(self, engine: LiveEngine, failure: Failure | None) -> dict[str, int] | None:
-        """Count what the mutant did, and switch it off; an engine that cannot is given up."""
-        try:
-            counts = engine.control.mutant_counts()
-            engine.control.mutate(None)
-            if failure is None or not failure.engine_died:
-                engine.control.reset()
-        except EngineError:
-            self._open_anew()
-            return None
-        return counts
-
-    def _pulse(self) -> tuple[Tokens, ...]:
-        """Tokens of the first wave of the contract trial, with graphs and drafts."""
-        self._pool.make_ready(_SIDE)
-        workload = self.scenario.workload
-        return drive(self._pool.running(_SIDE), expand(workload.waves[:1], workload.seed))
-
-    def _is_healthy(self) -> bool:
-        try:
-            same = self._pulse() == self._tokens
-            return same and not self._pool.running(_SIDE).control.count_lost()
-        except MeasurementError:
-            return False
-
     def _cell(self, name: str, digest: str, found: _Found) -> MutantCell:
         return MutantCell(
             mutant=name,
             scenario=self.scenario.id,
-            build=self.build.label,
+            build=self.engine.build.label,
             mutant_digest=digest,
-            scenario_digest=self._run.scenario.digest,
+            scenario_digest=self.engine.run.scenario.digest,
             state=found.state,
             metrics=found.kill.metrics,
             detail=found.kill.detail,
@@ -273,8 +197,8 @@ class MutantRunner:
             changed=found.count.changed,
             trials=found.trials,
             measured_at=datetime.now(UTC).replace(microsecond=0),
-            release=self._run.builds[0].release,
-            revision=self._run.harness.revision,
+            release=self.engine.run.builds[0].release,
+            revision=self.engine.run.harness.revision,
         )
 
 

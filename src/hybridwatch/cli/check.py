@@ -1,0 +1,89 @@
+"""``hybridwatch check``: ask a running server for what must hold for every right engine."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from hybridwatch.cli.options import leave, print_json, takes_json, verb
+from hybridwatch.server_check.plan import Settings, Tell, check_server
+from hybridwatch.server_check.screen import write_result
+from hybridwatch.system.console_text import say
+
+_KEYS: Final = ("HYBRIDWATCH_API_KEY", "OPENAI_API_KEY")
+_UNREACHABLE: Final = 2
+_INTERRUPTED: Final = 130
+
+
+@verb(
+    "check",
+    "http://127.0.0.1:8000",
+    "http://127.0.0.1:8000 --gentle --minutes 5",
+    "http://127.0.0.1:8000 --json",
+)
+@click.argument("url")
+@click.option("--model", default="", help="The server's name of its model; else its first one.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="How long to ask.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="What prompts are drawn from.")
+@click.option("--gentle", is_flag=True, help="Send one request at a time.")
+@click.option("--strict", is_flag=True, help="Let nothing pass as rounding.")
+@takes_json("Print one JSON object (docs/check.md).")
+def command(
+    *,
+    url: str,
+    model: str,
+    minutes: float,
+    seed: int,
+    gentle: bool,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Check whether a running server answers right, whatever its engine and model.
+
+    The server needs only /v1/completions: vLLM, SGLang, TensorRT-LLM, a router. Each answer is
+    compared with another one of the same server: alone and beside others, new and from the cache,
+    whole and as a stream (docs/check.md). Its API key is read from HYBRIDWATCH_API_KEY or
+    OPENAI_API_KEY.
+
+    Exit status: 0 all held, 1 something broke, 2 the server could not be checked, 130 Ctrl-C ended
+    it before something broke.
+    """
+    key = next(filter(None, map(os.environ.get, _KEYS)), "")
+    settings = Settings(url, model, key, minutes, seed, gentle, strict)
+    say(f"sent: {settings.load()}", err=True)
+    with _progress() as tell:
+        result = asyncio.run(check_server(settings, tell))
+    if as_json:
+        print_json(result.as_json())
+    else:
+        say(*write_result(result))
+    leave(bad_news=result.broke)
+    if result.interrupted:
+        raise click.exceptions.Exit(_INTERRUPTED)
+    if result.stopped or result.is_empty:
+        raise click.exceptions.Exit(_UNREACHABLE)
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """Show what is asked now and how much time is over, on a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from hybridwatch.cli.terminal import Console
+
+    console = Console(stderr=True)
+    columns = BarColumn(24), TimeElapsedColumn(), TextColumn("{task.description}")
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda what, share: bar.update(task, completed=share, description=what)

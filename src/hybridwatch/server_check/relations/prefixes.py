@@ -1,0 +1,132 @@
+"""Relations of a prompt to its own beginning: from the cache, as an answer, and long ones."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hybridwatch.server_check.answer import Answer
+from hybridwatch.server_check.client import Request, RequestError
+from hybridwatch.server_check.prompts import joined
+from hybridwatch.server_check.session import Known, Session
+
+_ENDS: Final = (16, 32, 64, 128, 256, 512)
+"""Tokens at which blocks of a cache end, as far as block sizes are known."""
+_OFF: Final = (-1, 0, 1)
+_ANSWER: Final = 16
+_LONG: Final = (1024, 6144, 32768)
+_SLOW_S: Final = 10.0
+"""A long prompt that takes longer alone is not made longer still."""
+
+
+def room_for_prompt(session: Session, answer: int) -> int:
+    """Give the tokens that a prompt may have."""
+    return session.room - answer if session.room else _LONG[0]
+
+
+async def ask_cached(session: Session, number: int) -> None:
+    """Ask new prompts, the same again, and others that begin alike.
+
+    The second time a prompt comes from the cache; one that only begins alike takes a part of it.
+    """
+    ends = [end for end in _ENDS if end + 40 <= room_for_prompt(session, _ANSWER)]
+    if not ends:
+        session.tally("cached").reason = "the server takes no prompt of more than a block"
+        return
+    end = ends[number % len(ends)]
+    first = await session.try_to_learn(session.make_request(end + 24, _ANSWER))
+    session.tally("cached")
+    if first is None:
+        return
+    for _ in range(2):
+        await session.hold("cached", [first], lambda items: cached(session, items))
+    if session.client.takes_salt and session.prompts.are_ids:
+        await _ask_beginnings(session, first, end)
+
+
+async def cached(session: Session, items: Sequence[Known]) -> list[Answer | None]:
+    """Ask again in the same part of the cache, after what fills it."""
+    found = []
+    for known in items:
+        for request in known.before:
+            await session.answer(request)
+        found.append(await session.answer(known.request))
+    return found
+
+
+async def _ask_beginnings(session: Session, first: Known, end: int) -> None:
+    """Ask prompts that begin as one in the cache, up to before, on and after the end of a block."""
+    prompt = first.request.prompt
+    assert isinstance(prompt, tuple)  # noqa: S101 - prompts are ids here
+    items = []
+    for off in _OFF:
+        tail = session.prompts.make(session.rng.randrange(1, 24))
+        whole = joined(prompt[: end + off], tail)
+        request = Request(whole, _ANSWER, session.new_salt())
+        known = await session.try_to_learn(request)
+        if known is not None:
+            fills = (first.request,)
+            items.append(
+                replace(known, request=replace(request, salt=first.request.salt), before=fills)
+            )
+    if not items:
+        return
+    await session.hold("cached", items, lambda some: cached(session, some))
+    if session.at_once > 1:
+        await session.hold("cached", items, lambda some: _cached_together(session, some))
+
+
+async def _cached_together(session: Session, items: Sequence[Known]) -> list[Answer | None]:
+    """Ask those at once that begin as one in the cache, with new ends."""
+    return await asyncio.gather(*(session.answer(known.request) for known in items))
+
+
+async def ask_parts(session: Session, _number: int) -> None:
+    """Put the beginning of an answer behind its prompt: the rest must follow."""
+    tally = session.tally("parts")
+    items = [part for known in session.draw(3) if (part := part_of(session, known)) is not None]
+    if not items:
+        tally.reason = tally.reason or "the server names no token ids"
+        return
+    await session.hold("parts", items, session.alone)
+
+
+def part_of(session: Session, known: Known) -> Known | None:
+    """Move a part of an answer into its prompt; ``None`` where token ids are not known."""
+    prompt, answer = known.request.prompt, known.answer
+    if not isinstance(prompt, tuple) or len(answer.ids) < 2:
+        return None
+    cut = session.rng.randrange(1, len(answer.ids))
+    to_end = 16 - len(prompt) % 16
+    if to_end < len(answer.ids) and session.rng.random() < 0.5:
+        cut = to_end
+    request = Request(
+        (*prompt, *answer.ids[:cut]),
+        known.request.max_tokens - cut,
+        session.new_salt(),
+    )
+    return Known(request, answer.from_token(cut), (known.request,), known.seconds)
+
+
+async def ask_long(session: Session, number: int) -> None:
+    """Ask a long prompt alone, beside others, and again from the cache."""
+    tally = session.tally("long")
+    room = room_for_prompt(session, _ANSWER)
+    sizes = [size for size in _LONG if size < room] or [room * 3 // 4]
+    size = min(sizes[number % len(sizes)], session.longest_prompt)
+    if number % 3 == 1 and session.room and room <= session.longest_prompt:
+        size = room  # up to the last token that the server takes
+    try:
+        known = await session.learn(session.make_request(size, _ANSWER))
+    except RequestError as error:
+        if error.is_refusal:
+            session.client.discount(error)
+            session.longest_prompt = size // 2
+            tally.reason = f"prompts of {size} tokens: {error}"
+        return
+    if known.seconds > _SLOW_S:
+        session.longest_prompt = size
+    if not session.is_over:
+        await session.hold("long", [known], lambda items: cached(session, items))
+    if session.at_once > 1 and not session.is_over:
+        await session.hold("long", [known, *session.draw(4)], session.staggered)

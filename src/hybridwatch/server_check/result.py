@@ -1,0 +1,152 @@
+"""What a check found: relations that held, broke or could not be asked."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+RELATIONS: Final[Mapping[str, str]] = {
+    "company": "a request beside others is answered as alone",
+    "cached": "a prompt from the cache is answered as a new one",
+    "short": "prompts of 1 to 8 tokens, and around the ends of blocks",
+    "parts": "a prompt with its answer's beginning continues the same",
+    "long": "long prompts, alone, beside others and cached",
+    "stop": "stops cut where they must",
+    "count": "usage, logprobs, lists of prompts and n agree with the tokens",
+    "stream": "a stream, joined, is the whole answer",
+    "abort": "clients that go away harm nobody else",
+    "idle": "the same after a pause and after many requests",
+    "drift": "the last answers are the first ones, and the cache comes back",
+}
+"""Every relation with what it says."""
+_SHOWN: Final = 3
+"""Breaks that are kept of a relation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A relation that did not hold, with the smallest requests that show it.
+
+    Attributes:
+        said: One sentence.
+        expected: As it can be written as JSON; so is ``found``.
+        curl: Commands for a shell.
+    """
+
+    said: str
+    expected: Any
+    found: Any
+    curl: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it for ``--json``."""
+        return {
+            "said": self.said,
+            "expected": self.expected,
+            "found": self.found,
+            "curl": list(self.curl),
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of one relation so far.
+
+    Attributes:
+        broken: Breaks in all, of which a few are kept.
+        undecided: Answers that differ where the server gives no logarithms to tell why.
+        reason: Why it was not asked, or not all of it.
+    """
+
+    name: str
+    checked: int = 0
+    within_rounding: int = 0
+    undecided: int = 0
+    broken: int = 0
+    breaks: list[Break] = field(default_factory=list)
+    reason: str = ""
+    tried: bool = False
+
+    def add_break(self, found: Break) -> None:
+        """Count a break, and keep it if it is one of the first."""
+        self.broken += 1
+        if len(self.breaks) < _SHOWN:
+            self.breaks.append(found)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further breaks are only counted."""
+        return len(self.breaks) >= _SHOWN
+
+    @property
+    def outcome(self) -> str:
+        """``held``, ``broke``, ``within rounding``, ``not asked`` or ``unknown``."""
+        if self.broken:
+            return "broke"
+        if self.undecided or (self.tried and not self.checked and not self.reason):
+            return "unknown"
+        if not self.checked:
+            return "not asked"
+        return "within rounding" if self.within_rounding else "held"
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it for ``--json``."""
+        return {
+            "name": self.name,
+            "outcome": self.outcome,
+            "checked": self.checked,
+            "within_rounding": self.within_rounding,
+            "reason": self.reason,
+            "breaks": [one.as_json() for one in self.breaks],
+        }
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """What a check of one server found.
+
+    Attributes:
+        minutes: That it took.
+        margin: Nats within which two tokens are a near tie; ``None`` before it was learned.
+        errors: Of the server, by status or kind.
+        stopped: Why it ended before its time; empty if it did not.
+    """
+
+    url: str
+    model: str = ""
+    minutes: float = 0.0
+    requests: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    margin: float | None = None
+    tallies: dict[str, Tally] = field(
+        default_factory=lambda: {name: Tally(name) for name in RELATIONS}
+    )
+    refused: dict[str, str] = field(default_factory=dict)
+    stopped: str = ""
+    interrupted: bool = False
+
+    @property
+    def broke(self) -> list[str]:
+        """Names of the relations that did not hold."""
+        return [name for name, tally in self.tallies.items() if tally.broken]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing could be checked."""
+        return not any(tally.checked or tally.broken for tally in self.tallies.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Write what ``hybridwatch check --json`` prints."""
+        return {
+            "schema_version": 1,
+            "url": self.url,
+            "model": self.model,
+            "minutes": round(self.minutes, 3),
+            "requests": self.requests,
+            "errors": dict(self.errors),
+            "margin_nats": self.margin,
+            "refused": self.refused,
+            "stopped": self.stopped,
+            "relations": [tally.as_json() for tally in self.tallies.values()],
+            "broke": self.broke,
+        }

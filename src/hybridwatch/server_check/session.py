@@ -1,0 +1,357 @@
+"""What all relations use: requests whose answers are known, scenes that repeat them, and breaks.
+
+A *known* request has been answered alone. A *scene* answers known requests once more, in some
+situation; what differs then is a break of the relation that the situation belongs to. A break is
+tried again in simpler situations first, so that it is named for what is needed to see it.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from hybridwatch.server_check.answer import Answer
+from hybridwatch.server_check.client import CheckClient, Request, RequestError
+from hybridwatch.server_check.comparison import Comparison, Likeness, Rule
+from hybridwatch.server_check.prompts import Prompts, beginning, length
+from hybridwatch.server_check.result import Break, CheckResult, Tally
+
+_EXTRA: Final = 400
+"""Requests that all breaks together may cost."""
+_TRIES: Final = 2
+"""Times that a smaller case is tried before it counts as whole: who shares a step is chance."""
+_SHORTEST: Final = 4
+_WITH_OTHERS: Final = frozenset({"company", "short", "abort", "idle"})
+"""Relations whose requests should be answered alone as before."""
+_BESIDES: Final = frozenset({"abort", "idle"})
+"""Relations that show nothing of their own where company does as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A request and what it was answered alone.
+
+    Attributes:
+        before: Requests that must be answered before it, as they fill the cache.
+        seconds: That the answer took.
+    """
+
+    request: Request
+    answer: Answer
+    before: tuple[Request, ...] = ()
+    seconds: float = 0.0
+
+
+Scene = Callable[[Sequence[Known]], Awaitable[list[Answer | None]]]
+"""Gives the answers to known requests in their order, ``None`` where there is none."""
+
+
+class Session:
+    """One check of one server.
+
+    Attributes:
+        known: Ordinary requests, answered alone.
+        short: The short ones among them.
+        room: Tokens of a prompt with its answer that the server takes; 0 where it does not tell.
+        longest_answer: Tokens that any request asks for at most.
+        at_once: Requests that may be in flight.
+        longest_prompt: Tokens that a prompt has at most.
+        ends_at: When no further question shall be asked, by ``time.monotonic``.
+    """
+
+    def __init__(
+        self,
+        client: CheckClient,
+        result: CheckResult,
+        rng: random.Random,
+        *,
+        ends_at: float,
+        at_once: int,
+        pause_s: float,
+    ) -> None:
+        self.client = client
+        self.result = result
+        self.rng = rng
+        self.rule = Rule(0.0)
+        self.prompts = Prompts(rng, (), 1.0)
+        self.known: list[Known] = []
+        self.short: list[Known] = []
+        self.room = 0
+        self.longest_answer = 48
+        self.longest_prompt = 32_768
+        self.ends_at = ends_at
+        self.at_once = at_once
+        self.pause_s = pause_s
+        self._extra = _EXTRA
+        self._salts = count(1)
+        self._run = rng.randrange(10**6)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self.ends_at
+
+    def tally(self, relation: str) -> Tally:
+        """Give what came of a relation so far, from now on one that was tried."""
+        found = self.result.tallies[relation]
+        found.tried = True
+        return found
+
+    def new_salt(self) -> str:
+        """Give a salt that was never used."""
+        return f"hybridwatch-{self._run}-{next(self._salts)}"
+
+    def make_request(self, tokens: int, max_tokens: int) -> Request:
+        """Make a new request of about so many prompt tokens, in a part of the cache of its own."""
+        return Request(self.prompts.make(tokens), max_tokens, self.new_salt())
+
+    async def learn(self, request: Request, before: tuple[Request, ...] = ()) -> Known:
+        """Ask a request alone.
+
+        Raises:
+            RequestError, UnreachableError: There is no answer.
+        """
+        reply = await self.client.ask_whole(request)
+        return Known(request, reply.answers[0], before, reply.seconds)
+
+    async def try_to_learn(self, request: Request) -> Known | None:
+        """Ask a request alone; ``None`` where there is no answer."""
+        try:
+            return await self.learn(request)
+        except RequestError:
+            return None
+
+    def draw(self, size: int) -> list[Known]:
+        """Draw known requests, no more than may be in flight."""
+        return self.rng.sample(self.known, min(size, len(self.known), self.at_once))
+
+    def streamed_at_random(self, known: Known) -> Request:
+        """Give a request of a scene: a new part of the cache, and streamed or not."""
+        return replace(known.request, salt=self.new_salt(), streamed=self.rng.random() < 0.5)
+
+    async def answer(self, request: Request) -> Answer | None:
+        """Ask; ``None`` where there is no answer.
+
+        The text of a stream is the relation *stream*'s business, where the tokens are known.
+        """
+        try:
+            answer = await self.client.ask(request)
+        except RequestError:
+            return None
+        return replace(answer, text=None) if request.streamed and answer.tokens else answer
+
+    async def alone(self, items: Sequence[Known]) -> list[Answer | None]:
+        """Ask known requests one by one, each as if it were new."""
+        return [await self.answer(self.streamed_at_random(known)) for known in items]
+
+    async def together(self, items: Sequence[Known]) -> list[Answer | None]:
+        """Ask known requests at once, each as if it were new."""
+        return await self.spread(items, 0.0)
+
+    async def staggered(self, items: Sequence[Known]) -> list[Answer | None]:
+        """Ask known requests while others of them are being answered."""
+        return await self.spread(items, 0.8 * max((one.seconds for one in items), default=0.0))
+
+    async def spread(self, items: Sequence[Known], seconds: float) -> list[Answer | None]:
+        """Ask known requests, beginning at random within so many seconds."""
+
+        async def one(known: Known) -> Answer | None:
+            if seconds:
+                await asyncio.sleep(self.rng.uniform(0, seconds))
+            return await self.answer(self.streamed_at_random(known))
+
+        return await asyncio.gather(*(one(known) for known in items))
+
+    async def hold(self, relation: str, items: Sequence[Known], scene: Scene) -> None:
+        """Play a scene, and note for a relation which answers are no longer the known ones."""
+        tally = self.tally(relation)
+        found = await scene(items)
+        for at, (known, answer) in enumerate(zip(items, found, strict=True)):
+            if answer is None:
+                continue
+            tally.checked += 1
+            compared = self.rule.compare(known.answer, answer)
+            tally.within_rounding += compared.likeness is Likeness.ROUNDING
+            tally.undecided += compared.likeness is Likeness.UNKNOWN
+            if compared.likeness is Likeness.DIFFERENT:
+                await self._explain(relation, items, at, scene, answer)
+
+    async def _explain(
+        self, relation: str, items: Sequence[Known], at: int, scene: Scene, found: Answer
+    ) -> None:
+        """Name a break for the simplest situation that shows it, and shrink what shows it."""
+        known = items[at]
+        others = [one for number, one in enumerate(items) if number != at]
+        named, simplest = await self._simplest(relation, known, others, scene)
+        tally = self.tally(named)
+        if simplest == self.alone:  # it is named, and would be in every scene from now on
+            self.known = [one for one in self.known if one is not known]
+            self.short = [one for one in self.short if one is not known]
+        if tally.is_full:
+            tally.broken += 1
+            return
+
+        async def fails(few: Sequence[Known]) -> Answer | None:
+            return await self.failing([known, *few], simplest)
+
+        if simplest == self.alone or named == "idle":
+            others = []
+        elif others and not tally.breaks:
+            others, found = await self._fewest(others, fails, found)
+        if not (known.before or tally.breaks or named in {"parts", "drift"}):
+            known, found = await self._shortest(known, others, simplest, found)
+        tally.add_break(
+            Break(
+                say_difference(named, self.rule, known, found, len(others)),
+                show(known.answer),
+                show(found),
+                self.commands(named, [known, *others]),
+            )
+        )
+
+    async def _simplest(
+        self, relation: str, known: Known, others: Sequence[Known], scene: Scene
+    ) -> tuple[str, Scene]:
+        """Find the simplest situation in which a known request is answered otherwise."""
+        if not self.spend(1):
+            return relation, scene
+        if relation in _WITH_OTHERS and await self.failing([known], self.alone):
+            # Without a salt, what was asked once is in the cache.
+            return ("drift" if self.client.takes_salt else "cached"), self.alone
+        is_companion = (relation == "short" and known not in self.short) or (
+            relation == "long" and known in self.known
+        )
+        if is_companion or (relation in _BESIDES and self.result.tallies["company"].broken):
+            return "company", scene
+        if relation in _BESIDES and others:
+            for _ in range(_TRIES):
+                if self.spend(len(others) + 1) and await self.failing(
+                    [known, *others], self.together
+                ):
+                    return "company", self.together
+        return relation, scene
+
+    async def failing(self, items: Sequence[Known], scene: Scene) -> Answer | None:
+        """Play a scene; the answer to its first request if it is another than the known one."""
+        answer, *_ = await scene(items)
+        if answer is None:
+            return None
+        is_other = self.rule.compare(items[0].answer, answer).likeness is Likeness.DIFFERENT
+        return answer if is_other else None
+
+    async def _fewest(
+        self,
+        others: list[Known],
+        fails: Callable[[Sequence[Known]], Awaitable[Answer | None]],
+        found: Answer,
+    ) -> tuple[list[Known], Answer]:
+        """Halve the companions as long as the break still shows."""
+        while len(others) > 1:
+            middle = len(others) // 2
+            for half in (others[:middle], others[middle:]) * _TRIES:
+                if not self.spend(len(half) + 1):
+                    return others, found
+                if answer := await fails(half):
+                    others, found = half, answer
+                    break
+            else:
+                break
+        return others, found
+
+    async def _shortest(
+        self, known: Known, others: Sequence[Known], scene: Scene, found: Answer
+    ) -> tuple[Known, Answer]:
+        """Halve a prompt as long as the break still shows."""
+        while length(known.request.prompt) >= _SHORTEST and self.spend(len(others) + 2):
+            prompt = beginning(known.request.prompt, 0.5)
+            request = replace(known.request, prompt=prompt, salt=self.new_salt())
+            shorter = await self.try_to_learn(request)
+            answer = shorter and await self.failing([shorter, *others], scene)
+            if not shorter or not answer:
+                break
+            known, found = shorter, answer
+        return known, found
+
+    def spend(self, requests: int) -> bool:
+        """Take so many requests from what breaks may cost; false when there are none left."""
+        if self._extra < requests:
+            return False
+        self._extra -= requests
+        return True
+
+    def commands(self, relation: str, items: Sequence[Known]) -> tuple[str, ...]:
+        """Write the requests of a scene for a shell: what fills the cache, then all at once.
+
+        What should not come from the cache follows with another salt.
+        """
+        before = [self.client.curl(one) for known in items for one in known.before]
+        lines = [self.client.curl(known.request) for known in items]
+        if relation == "cached":
+            cold = replace(items[0].request, salt=self.new_salt())
+            lines = [lines[0], lines[0], self.client.curl(cold)]
+        elif len(lines) > 1:
+            lines = [*(f"{line} &" for line in lines[1:]), lines[0], "wait"]
+        return (*before, *lines)
+
+
+def show(answer: Answer) -> dict[str, Any]:
+    """Write an answer for ``--json``."""
+    if answer.is_nan:
+        return {"text": answer.text, "logprobs": "no numbers"}
+    return {
+        "text": answer.text,
+        "tokens": list(answer.tokens),
+        "logprobs": [round(one, 5) for one in answer.logprobs],
+    }
+
+
+_SITUATIONS: Final = {
+    "company": "beside {others}",
+    "cached": "once its beginning was in the cache",
+    "short": "beside {others}",
+    "parts": "when its prompt held the beginning of that answer",
+    "long": "beside {others}",
+    "abort": "while clients went away",
+    "idle": "after a pause or many requests",
+    "drift": "later",
+}
+
+
+def say_difference(relation: str, rule: Rule, known: Known, found: Answer, others: int) -> str:
+    """Say in one sentence how an answer differs from the known one."""
+    compared = rule.compare(known.answer, found)
+    beside = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
+    when = _SITUATIONS.get(relation, "again").format(others=beside)
+    return f"a prompt of {_size(known)}, {when}: {_what(compared, rule, known.answer, found)}"
+
+
+def _size(known: Known) -> str:
+    prompt = known.request.prompt
+    if isinstance(prompt, str):
+        return f"{length(prompt)} words"
+    return f"{len(prompt)} token{'s' * (len(prompt) != 1)}"
+
+
+def _what(compared: Comparison, rule: Rule, expected: Answer, found: Answer) -> str:
+    if found.is_nan or expected.is_nan:
+        return "its logarithms are no numbers"
+    if compared.position is None:
+        if compared.shift > rule.largest_shift or rule.strict:
+            return (
+                f"the same tokens, but a logarithm moved by {compared.shift:.3g} nats "
+                f"(rounding: {rule.largest_shift:.3g})"
+            )
+        return "the same tokens, but another text"
+    behind = "" if compared.gap is None else f", {compared.gap:.3g} nats behind"
+    at = compared.position
+    return (
+        f"token {at + 1} is {_token(found, at)} instead of {_token(expected, at)}{behind} "
+        f"(near tie: {rule.margin:.3g})"
+    )
+
+
+def _token(answer: Answer, at: int) -> str:
+    return repr(answer.tokens[at]) if at < len(answer.tokens) else "the end"

@@ -1,0 +1,266 @@
+"""A completions server that plays a language model, and faults that can be planted in it.
+
+A token's successor is a pure function of all tokens before it, so a right server always gives the
+same answer. Tokens are bytes of a small alphabet: a text is its tokens.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tests.unit.api.serving import serving
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz .?\n0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ROOM = 1024
+_TURNS = 12
+"""Turns of the event loop that a token takes, in which other requests come."""
+_LATE = 80
+_STORM = 15
+"""Requests of four tokens in a row, as only a storm has them."""
+
+
+def likely(tokens: list[int]) -> list[tuple[int, float]]:
+    """The five likeliest successors with their logarithms, the likeliest first."""
+    drawn = hashlib.sha256(bytes(tokens)).digest()
+    chosen = [(byte + at * 7) % len(ALPHABET) for at, byte in enumerate(drawn[:5])]
+    while len(set(chosen)) < 5:
+        chosen = [(one + at) % len(ALPHABET) for at, one in enumerate(chosen)]
+    first = -0.1 - drawn[5] / 1000
+    return [(token, first - at * (1 + drawn[6] / 257)) for at, token in enumerate(chosen)]
+
+
+@dataclass
+class LanguageServer:
+    """The server's state.
+
+    Attributes:
+        fault: What is planted; empty for a right server.
+        refuses: Parameters that it answers with 400.
+        is_plain: Whether it ignores ``n`` and sends no ``[DONE]``, as transformers' server.
+    """
+
+    fault: str = ""
+    refuses: frozenset[str] = frozenset()
+    key: str = ""
+    is_plain: bool = False
+    has_ids: bool = True
+    in_flight: int = 0
+    requests: int = 0
+    readings: int = 0
+    prompts: list[list[int]] = field(default_factory=list)
+    storm: int = 0
+    storm_over: bool = False
+    left: int = 0
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/v1/models", self.models),
+                Route("/v1/completions", self.complete, methods=["POST"]),
+                Route("/metrics", self.metrics),
+            ]
+        )
+
+    async def models(self, _: Request) -> Response:
+        return JSONResponse({"data": [{"id": "played", "max_model_len": ROOM}]})
+
+    async def metrics(self, _: Request) -> Response:
+        self.readings += 1
+        lost = 0.25 if self.fault == "cache is lost" and self.readings > 1 else 0.0
+        return PlainTextResponse(f'vllm:kv_cache_usage_perc{{engine="0"}} {lost}\n')
+
+    async def complete(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        self.bodies.append(body)
+        failure = self.failure(request, body)
+        return failure or await self.answer(body)
+
+    def failure(self, request: Request, body: dict[str, Any]) -> Response | None:
+        refused = self.refuses & set(body)
+        if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
+            return JSONResponse({"error": {"message": "no key"}}, 401)
+        if refused:
+            return JSONResponse({"error": {"message": f"{refused} are unknown"}}, 400)
+        if body.get("n", 1) > 1 and not self.is_plain and self.fault != "n differs":
+            return JSONResponse({"error": {"message": "n must be 1 when greedy"}}, 400)
+        self.requests += 1
+        if self.fault == "429" and self.requests % 3 == 0:
+            return JSONResponse({"error": {"message": "busy"}}, 429, {"retry-after": "0"})
+        if self.fault == "500" and self.requests > 20 and self.requests % 3 == 0:
+            return JSONResponse({"error": {"message": "broken"}}, 500)
+        if self.fault == "no json" and self.requests > 20 and self.requests % 3 == 0:
+            return PlainTextResponse("<html>")
+        return None
+
+    async def answer(self, body: dict[str, Any]) -> Response:
+        prompts = body["prompt"]
+        several = isinstance(prompts, list) and not isinstance(prompts[0], int)
+        given = [self.encode(one) for one in (prompts if several else [prompts])]
+        self.in_flight += 1
+        self.storm_over = self.storm > _STORM and body["max_tokens"] != 4
+        self.storm = self.storm + 1 if body["max_tokens"] == 4 else 0
+        if body.get("stream"):
+            return StreamingResponse(self.stream(body, given[0]), media_type="text/event-stream")
+        try:
+            choices = [await self.choice(body, one) for one in given]
+        finally:
+            self.in_flight -= 1
+        if self.fault == "list is swapped":
+            choices.reverse()
+        for number, choice in enumerate(choices):
+            choice["index"] = number
+        tokens = sum(map(len, given)), sum(len(one["token_ids"]) for one in choices)
+        return JSONResponse({"choices": choices, "usage": self.usage(*tokens)})
+
+    def encode(self, prompt: str | list[int]) -> list[int]:
+        if isinstance(prompt, list):
+            return prompt
+        return [ALPHABET.index(one) if one in ALPHABET else 0 for one in prompt]
+
+    def usage(self, prompt: int, completion: int) -> dict[str, int]:
+        completion += self.fault == "usage is wrong"
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
+
+    async def stream(self, body: dict[str, Any], prompt: list[int]) -> AsyncIterator[str]:
+        ended = False
+        try:
+            choice = await self.choice(body, prompt)
+            for event in self.events(choice, len(prompt)):
+                yield f"data: {event}\n\n"
+                await asyncio.sleep(0)
+            ended = True
+        finally:
+            self.in_flight -= 1
+            if not ended:
+                self.left = 4
+
+    def events(self, choice: dict[str, Any], prompt: int) -> Iterator[str]:
+        tokens = choice["token_ids"]
+        text = choice["text"]
+        for at, token in enumerate(tokens):
+            if self.fault == "stream is cut" and at == len(tokens) - 1:
+                return
+            last = at == len(tokens) - 1
+            part = {
+                "index": 0,
+                "text": text[at:] if last else text[at : at + 1],
+                "token_ids": [token],
+                "logprobs": choice["logprobs"]
+                and {key: [values[at]] for key, values in choice["logprobs"].items()},
+                "finish_reason": choice["finish_reason"] if last else None,
+            }
+            if self.fault == "stream drops text" and at == 2:
+                part["text"] = ""
+            yield json.dumps({"choices": [part]})
+        yield json.dumps({"choices": [], "usage": self.usage(prompt, len(tokens))})
+        if not self.is_plain:
+            yield "[DONE]"
+
+    async def choice(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
+        wrong = self.is_wrong_before(body, prompt)
+        self.prompts.append(prompt)
+        try:
+            return await self.computed(body, prompt, wrong=wrong)
+        finally:
+            self.prompts.remove(prompt)
+
+    async def computed(
+        self, body: dict[str, Any], prompt: list[int], *, wrong: bool
+    ) -> dict[str, Any]:
+        others = [one for one in self.prompts if one != prompt]
+        is_swapped = self.fault == "answers are swapped" and bool(others)
+        tokens = list(others[0] if is_swapped else prompt)
+        hidden = [len(prompt) % 64] if self.fault == "sees where its prompt ends" else []
+        begin, found = len(tokens), []
+        stops = body.get("stop") or []
+        crowd = self.in_flight
+        text, finish = "", "length"
+        for _ in range(body["max_tokens"]):
+            top = likely(hidden + tokens)
+            found.append(top)
+            tokens.append(top[0][0])
+            text += ALPHABET[top[0][0]]
+            if any(stop in text for stop in stops):
+                finish = "stop"
+                break
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+            crowd = max(crowd, self.in_flight)
+        wrong = wrong or (self.fault == "company" and crowd > 1)
+        if finish == "stop" and self.fault != "stop stays":
+            text = text[: min(text.index(stop) for stop in stops if stop in text)]
+        said = tokens[begin:]
+        if wrong:
+            said = [(said[0] + 1) % len(ALPHABET), *said[1:]]
+            text = ALPHABET[said[0]] + text[1:] if text else text
+        return self.written(body, prompt, said, found, text, finish)
+
+    def is_wrong_before(self, body: dict[str, Any], prompt: list[int]) -> bool:
+        """Whether what came before, or the prompt itself, makes this answer wrong."""
+        was = (str(body.get("cache_salt")), str(prompt))
+        seen = was in self.seen
+        self.seen.add(was)
+        after_leaving, self.left = self.left > 0, max(0, self.left - 1)
+        return {
+            "cached": seen,
+            "short beside others": len(prompt) <= 8 and self.in_flight > 1,
+            "long beside others": len(prompt) > 300 and self.in_flight > 1,
+            "after a storm": self.storm_over,
+            "after clients left": after_leaving,
+            "later": self.requests > _LATE,
+        }.get(self.fault, False)
+
+    def written(
+        self,
+        body: dict[str, Any],
+        prompt: list[int],
+        said: list[int],
+        found: list[list[tuple[int, float]]],
+        text: str,
+        finish: str,
+    ) -> dict[str, Any]:
+        lie = 0.5 if self.fault == "logarithms lie" else 0.0
+        names = [f"token_id:{one}" if self.has_ids else ALPHABET[one] for one in said]
+        choice: dict[str, Any] = {
+            "text": text,
+            "finish_reason": finish,
+            "token_ids": said,
+            "logprobs": {
+                "tokens": names,
+                "token_logprobs": [top[0][1] - lie for top in found],
+                "top_logprobs": [
+                    {
+                        (f"token_id:{token}" if self.has_ids else ALPHABET[token]): value
+                        for token, value in top
+                    }
+                    for top in found
+                ],
+            }
+            if body.get("logprobs")
+            else None,
+        }
+        if body.get("return_token_ids") and self.has_ids:
+            choice["prompt_token_ids"] = prompt
+        return choice
+
+
+@contextmanager
+def served(server: LanguageServer) -> Iterator[str]:
+    """Serve it and give its address."""
+    with serving(server.app()) as client:
+        yield str(client.base_url).rstrip("/")
