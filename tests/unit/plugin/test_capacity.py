@@ -65,7 +65,7 @@ def test_a_release_that_keeps_its_cache_elsewhere_says_so_and_lives(core):
 
 def test_memory_is_given_back_where_the_c_library_can(monkeypatch):
     assert capacity.trim()
-    monkeypatch.setattr(capacity.ctypes, "CDLL", lambda _: SimpleNamespace())
+    monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace())
     assert not capacity.trim()
 
 
