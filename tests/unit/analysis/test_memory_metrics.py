@@ -86,8 +86,8 @@ def test_a_run_from_before_memory_was_told_leaves_it_out():
         {"output_throughput": (9.0,) * 3} | {name: (one,) * 3 for name, one in CACHE.items()},
         id="22222222",
     )
-    for sides in ((before, after), (after, before)):
-        report = report_between(*(OneSide(run, 0) for run in sides))
+    for one, other in ((before, after), (after, before)):
+        report = report_between(OneSide(one, 0), OneSide(other, 0))
         assert [one.metric.id for one in report.comparisons] == ["output_throughput"]
 
 

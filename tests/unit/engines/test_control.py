@@ -81,7 +81,7 @@ def test_blocks_that_a_transfer_holds_are_waited_for(monkeypatch):
 
 
 def test_a_cache_in_parts_is_added_up_and_one_that_is_not_told_is_an_error(monkeypatch):
-    answers = [{"blocks": 7, "held": 1}, {"blocks": 5, "held": 0}]
+    answers: list[dict[str, Any]] = [{"blocks": 7, "held": 1}, {"blocks": 5, "held": 0}]
     monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
     assert EngineControl([]).read_capacity() == {"blocks": 12, "held": 1}
     answers[1] = {"error": "KeyError: 'pool'"}
