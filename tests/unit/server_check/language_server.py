@@ -23,7 +23,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz .?\n0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOM = 1024
 _TURNS = 12
 """Turns of the event loop that a token takes, in which other requests come."""
-_LATE = 80
+_LATE = 60
 _STORM = 15
 """Requests of four tokens in a row, as only a storm has them."""
 

@@ -37,7 +37,8 @@ async def ask_short(session: Session, number: int) -> None:
         await session.hold("short", items, session.alone)
         return
     companions = session.draw(max(1, min(4, session.at_once - len(items))))
-    await session.hold("short", [*items, *companions], session.staggered)
+    scene = session.together if number % 4 == 1 else session.staggered
+    await session.hold("short", [*items, *companions], scene)
 
 
 async def ask_abort(session: Session, number: int) -> None:
