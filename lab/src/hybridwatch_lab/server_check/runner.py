@@ -104,7 +104,7 @@ class CheckRunner:
         begin = time.monotonic()
         report = self._check()
         if report.kill:
-            self.engine.say(json.dumps(report.whole, indent=1))
+            self.engine.say(json.dumps(report.whole))
         state = MutantState.KILLED if report.kill else MutantState.SURVIVED
         return self._cell(HEALTHY, "", report, begin, state, None)
 
