@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from html import unescape
 from html.parser import HTMLParser
 from typing import get_args
@@ -33,6 +33,8 @@ from hybridwatch.pages.document import (
     Heading,
     Inline,
     Link,
+    NightCell,
+    Nights,
     Notice,
     Paragraph,
     Section,
@@ -79,6 +81,7 @@ def everything(text: str) -> tuple[Block, ...]:
         Facts(((text, line),)),
         Table(text, (Column(text, title=text), Column(text)), ((cell, when),)),
         Chart(text, go.Figure(layout={"title": {"text": text}}), text, {text: [text]}),
+        Nights(text, (date(2026, 1, 1),), ((line, (NightCell(None, text),)),)),
         Code(text, text),
         Command(text, text),
         Filters((choice,)),
