@@ -51,5 +51,3 @@ def test_a_server_of_transformers_holds(transformers_url):
     assert not report.kill, report.kill.detail
     outcomes = {one["name"]: one["outcome"] for one in report.whole["relations"]}
     assert "held" in outcomes.values(), outcomes
-    # It ignores the field and answers without logarithms.
-    assert report.whole["margin_nats"] is None
