@@ -15,6 +15,7 @@ import pytest
 
 from hybridwatch.cli.subjects import chosen
 from hybridwatch.engines.builds import DEFAULT_BUILD
+from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase, Run, Trial
 from hybridwatch.records.store import list_records, list_verdicts, read_run
@@ -25,7 +26,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 PADDED = "smoke/padded-graph-rows"
-SCENARIOS = {one.id: one for one in chosen(["smoke"], [DEFAULT_BUILD])}
+WITH_CONTROL, _ = with_known_bad(chosen(["smoke"], [DEFAULT_BUILD]))
+SCENARIOS = {one.id: one for one in WITH_CONTROL}
 SHOWN = f"{len(SCENARIOS)} of {len(SCENARIOS)} bugs caught, the healthy engine clean."
 
 
