@@ -34,6 +34,7 @@ _answers = {
     "running": {"requests": 0},
     "clear_rows": {"requests": 0},
     "losses": {"requests": 0, "lost": 0},
+    "capacity": {"error": "there is no cache"},
     "probe_stop": {  # of either probe of a host-sync trial
         "reads_per_step": [2, 2],
         "sites": {"vllm/v1/sample.py:sample:1": 4},
