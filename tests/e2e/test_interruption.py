@@ -132,8 +132,9 @@ PRETENDED_S, REAL_S = 3.0, 14.0
 
 SEED = 20261123
 
-LOAD, HELD, NEXT_LOAD = 1, 14, 21
-"""Questions: a load to the client, a completion to the engine that is held, and a load again."""
+LOAD, HELD, NEXT_LOAD, LATER_LOAD = 1, 35, 46, 226
+"""Questions: a load to the client, a completion to the engine that is held, a load again, and one
+after trials of both sides."""
 
 
 def interrupt_at(folder, home, moments):
@@ -148,7 +149,7 @@ def interrupt_at(folder, home, moments):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_tells_what_is_finished_and_how_it_goes_on(tmp_path, number):
     home = make_short_home(tmp_path / "home", pretended=True)
-    status, said = interrupt(home, tmp_path / "results", Moment(NEXT_LOAD + 4, signal=number))
+    status, said = interrupt(home, tmp_path / "results", Moment(LATER_LOAD, signal=number))
     assert status == 128 + signal.SIGINT, said
     (record,) = list_records(tmp_path / "results")
     lines = [" ".join(line.split()) for line in said.splitlines()]

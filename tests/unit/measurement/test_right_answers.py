@@ -125,10 +125,10 @@ def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
             assert follows or right.prompt == prompt_digest(request.prompt)
 
 
-@pytest.mark.parametrize("name", ["answer-ends", "answer-choices"])
+@pytest.mark.parametrize("name", ["smoke/answer-ends", "curated/answer-choices"])
 def test_no_rounding_decides_what_is_chosen_in_spite_of_the_logits(name) -> None:
     """An engine tells logarithms without bias and penalties: it excuses no near tie with them."""
-    scenario = load_scenario(ROOT / "curated" / f"{name}.toml", ROOT)
+    scenario = load_scenario(ROOT / f"{name}.toml", ROOT)
     oracle = load(find_path(home(), scenario.id))
     assert oracle is not None
     for waves, trial in zip(list_trials(scenario, len(oracle.trials)), oracle.trials, strict=True):
