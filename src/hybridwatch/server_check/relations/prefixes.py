@@ -129,4 +129,5 @@ async def ask_long(session: Session, number: int) -> None:
     if not session.is_over:
         await session.hold("long", [known], lambda items: cached(session, items))
     if session.at_once > 1 and not session.is_over:
-        await session.hold("long", [known, *session.draw(4)], session.staggered)
+        scene = session.staggered if number % 2 else session.together
+        await session.hold("long", [known, *session.draw(4)], scene)
