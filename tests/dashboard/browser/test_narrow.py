@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
 WORD: Final = "x" * 200
-FADED: Final = """() => [...document.querySelectorAll(".hw-scroll")].map(
+FADED: Final = """() => [...document.querySelectorAll(".hw-scroll:not(:has(> .hw-nights))")].map(
   (e) => getComputedStyle(e).maskImage !== "none")"""
 
 

@@ -219,7 +219,7 @@ class LanguageServer:
         return {
             "cached": seen,
             "short beside others": len(prompt) <= 8 and self.in_flight > 1,
-            "long beside others": len(prompt) > 300 and self.in_flight > 1,
+            "long from the cache": len(prompt) > 300 and seen,
             "after a storm": self.storm_over,
             "after clients left": after_leaving,
             "later": self.requests > _LATE,

@@ -47,7 +47,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("cached", "cached"),
         ("short beside others", "short"),
         ("sees where its prompt ends", "parts"),
-        ("long beside others", "long"),
+        ("long from the cache", "long"),
         ("stop stays", "stop"),
         ("usage is wrong", "count"),
         ("logarithms lie", "count"),
