@@ -278,7 +278,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         Unit.BYTES,
         Direction.LOWER,
         "Bytes by which each request makes the processes of an engine at rest hold more, the less "
-        "of a timed trial's and of 16 requests after it; not less than what is told, 4 KiB.",
+        "of a timed trial's and of 16 requests after it; at least 4 KiB.",
         _GROWTH_MARGIN,
     ),
     _counted(

@@ -31,11 +31,16 @@ def tell_capacity(scheduler: Any) -> dict[str, Any]:
         many fit into the free ones in requests of the longest kind, by vLLM's own rule
         (``v1/core/kv_cache_utils.py``); of a hybrid model blocks of attention and of states are of
         one pool. ``state_bytes``: What the recurrent state of such a request takes, padding and
-        places for drafts included; 0 without recurrent layers. Or ``error``: why it cannot be told.
+        places for drafts included; 0 without recurrent layers. Or ``error``: why it is unknown.
     """
     try:
         return _tell(scheduler)
-    except Exception:  # noqa: BLE001 - what is unknown must not end the engine
+    except (
+        AttributeError,
+        ImportError,
+        LookupError,
+        TypeError,
+    ):  # another release keeps it elsewhere
         return {"error": traceback.format_exc().strip().splitlines()[-1]}
 
 

@@ -29,7 +29,7 @@ HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
 MEMORY_SUBJECTS: Final = frozenset({*MEMORY_METRICS, *CAPACITY_METRICS, REQUEST_BLOCKS})
-"""Told of memory since trials began to be asked for it; earlier ones have none of them."""
+"""Measured since trials read memory; earlier ones have none of them."""
 _DUET_METRICS: Final = frozenset({DUET_CPU_TIME, DUET_CURVE_AREA})
 _TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el", "host_sync_time"})
 """Tail latency is what users feel here; ``tpot`` is already an average over a request."""
@@ -84,7 +84,7 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
     A metric that only one side has is a subject all the same: it must end as missing or failed. So
     is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
-    none where a side was measured before right ones were written down, and nothing that is told of
+    none where a side was measured before right ones were written down, and nothing that is known of
     memory where it was measured before any of that was.
 
     Raises:

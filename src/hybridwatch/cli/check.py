@@ -75,7 +75,7 @@ def command(
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """Show what is asked now and how much time is over, on a terminal."""
+    """Show which relation is checked and how much time is over, on a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from hybridwatch.cli.terminal import Console

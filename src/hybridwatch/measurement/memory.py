@@ -2,8 +2,8 @@
 
 After requests of the same kind a process that gives everything back holds as much as before, but
 for what it allocates now and then for many requests at once. So a trial asks twice: growth is what
-both the load and a few more requests show, and too little to be told apart from none counts as
-``TOLD_BYTES``.
+both the load and a few more requests show, and what cannot be distinguished from none counts as
+``LEAST_GROWTH``.
 """
 
 import time
@@ -30,11 +30,11 @@ from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
 from hybridwatch.system.process_memory import ProcessMemory
 
-TOLD_BYTES: Final = 2**12
-"""Growth of a request from which on it is told."""
+LEAST_GROWTH: Final = 2**12
+"""Bytes a request: growth of healthy engines stays below it."""
 
 MORE_REQUESTS: Final = 16
-"""Asked after the load, of two tokens each."""
+"""Sent after the load, of two tokens each."""
 
 _POLL_S: Final = 0.002
 
@@ -63,13 +63,13 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
         return ()
     grown = [(after.resident - before.resident) / _count_requests(trial)]
     more = [_build_request(trial, number) for number in range(MORE_REQUESTS)]
-    if asked := tuple(one for one in more if one is not None):
+    if further := tuple(one for one in more if one is not None):
         at_once = trial.scenario.workload.generation.max_concurrency
-        drive(trial.engine, [PlannedWave(asked, "queue", max_concurrency=at_once)])
+        drive(trial.engine, [PlannedWave(further, "queue", max_concurrency=at_once)])
         if (again := _read(trial.engine)) is not None:
-            grown.append((again.resident - after.resident) / len(asked))
+            grown.append((again.resident - after.resident) / len(further))
     return (
-        Sample("memory_growth", (round(max(float(TOLD_BYTES), min(grown)), 1),)),
+        Sample("memory_growth", (round(max(float(LEAST_GROWTH), min(grown)), 1),)),
         Sample("resident_memory", (float(after.resident),)),
         Sample("peak_memory", (float(after.peak),)),
     )

@@ -72,7 +72,7 @@ _ROUNDS: Final[tuple[tuple[str, Callable[[Session, int], Awaitable[None]]], ...]
 )
 
 Tell = Callable[[str, float], None]
-"""Is told what is asked now, and which share of the time is over."""
+"""Takes the relation that begins now, and which share of the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +150,20 @@ async def _check(
         pause_s=min(settings.pause_s, _PAUSES * seconds),
     )
 
-    def told(what: str) -> None:
+    def report(what: str) -> None:
         tell(what, min(1.0, (time.monotonic() - begun) / seconds))
 
-    told("what the server takes")
+    report("what the server takes")
     await _meet(session, settings.model)
-    told("answers to requests alone")
+    report("answers to requests alone")
     await _learn_answers(session, settings.known, begun + _TO_LEARN * seconds)
-    told("how far rounding goes")
+    report("how far rounding goes")
     await _learn_rule(session, strict=settings.strict)
     await session.alone(session.known[:1])
     before = await read_gauges(session)
-    await _ask_rounds(session, settings, told)
+    await _ask_rounds(session, settings, report)
     if not settings.only or "drift" in settings.only:
-        told("drift")
+        report("drift")
         await ask_drift(session, 0)
         await ask_gauges(session, before)
 
@@ -297,13 +297,13 @@ async def _learn_rule(session: Session, *, strict: bool) -> None:
     session.result.margin = 0.0 if strict else margin
 
 
-async def _ask_rounds(session: Session, settings: Settings, told: Callable[[str], None]) -> None:
+async def _ask_rounds(session: Session, settings: Settings, report: Callable[[str], None]) -> None:
     rounds = [(name, ask) for name, ask in _ROUNDS if not settings.only or name in settings.only]
     asked = dict.fromkeys((name for name, _ in rounds), 0)
     for _ in range(settings.rounds):
         for name, ask in rounds:
             if session.is_over:
                 return
-            told(name)
+            report(name)
             await ask(session, asked[name])
             asked[name] += 1

@@ -60,8 +60,8 @@ def _facts(result: CheckResult) -> Iterator[str]:
     for name, why in result.refused.items():
         yield f"without {name}: {why}"
     if result.errors:
-        told = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.errors.items()))
-        yield f"errors of the server, which are no wrong answers: {told}"
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.errors.items()))
+        yield f"errors of the server, which are no wrong answers: {kinds}"
 
 
 def _short(command: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement import memory
 from hybridwatch.measurement.memory import (
+    LEAST_GROWTH,
     MORE_REQUESTS,
-    TOLD_BYTES,
     begin_memory,
     count_blocks,
     read_capacity,
@@ -104,7 +104,7 @@ def test_growth_that_the_requests_after_the_load_do_not_repeat_is_less(asked):
     ],
 )
 def test_what_is_too_little_to_be_told_comes_out_the_same_each_time(asked, sizes):
-    assert told_of(*sizes)["memory_growth"] == TOLD_BYTES
+    assert told_of(*sizes)["memory_growth"] == LEAST_GROWTH
 
 
 def test_memory_of_a_pair_of_engines_is_added_up(asked):

@@ -24,6 +24,8 @@ ROOM = 1024
 _TURNS = 12
 """Turns of the event loop that a token takes, in which other requests come."""
 _LATE = 60
+_LONG = 300
+"""Tokens beyond which a prompt is long."""
 _STORM = 15
 """Requests of four tokens in a row, as only a storm has them."""
 
@@ -198,10 +200,17 @@ class LanguageServer:
             if any(stop in text for stop in stops):
                 finish = "stop"
                 break
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        in_company = self.fault == "company"
+        turns, pause_s = _TURNS, 0.0
+        if self.fault == "long beside others" and len(prompt) > _LONG:
+            # Others are on their way: half a second at most, which only this fault takes.
+            in_company, turns, pause_s = True, 100, 0.005
+        for _ in range(turns):
+            await asyncio.sleep(pause_s)
             crowd = max(crowd, self.in_flight)
-        wrong = wrong or (self.fault == "company" and crowd > 1)
+            if crowd > 1:
+                break
+        wrong = wrong or (in_company and crowd > 1)
         if finish == "stop" and self.fault != "stop stays":
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
         said = tokens[begin:]
@@ -219,7 +228,7 @@ class LanguageServer:
         return {
             "cached": seen,
             "short beside others": len(prompt) <= 8 and self.in_flight > 1,
-            "long from the cache": len(prompt) > 300 and seen,
+            "long from the cache": len(prompt) > _LONG and seen,
             "after a storm": self.storm_over,
             "after clients left": after_leaving,
             "later": self.requests > _LATE,

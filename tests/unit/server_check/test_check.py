@@ -48,6 +48,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("short beside others", "short"),
         ("sees where its prompt ends", "parts"),
         ("long from the cache", "long"),
+        ("long beside others", "long"),
         ("stop stays", "stop"),
         ("usage is wrong", "count"),
         ("logarithms lie", "count"),

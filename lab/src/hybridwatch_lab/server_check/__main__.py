@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -81,15 +81,9 @@ def command(
     context: click.Context,
     /,
     scenarios: tuple[str, ...],
-    build: str,
-    results: Path,
     *,
-    healthy: int,
-    known_bad: bool,
-    mutants: bool,
-    only: tuple[str, ...],
-    minutes: float,
     limit_s: float,
+    **options: Any,
 ) -> None:
     """Check live engines, healthy and with faults switched on, and print what was named.
 
@@ -97,10 +91,9 @@ def command(
     mutant that a scenario has named is not tried in another. Without --healthy, --known-bad and
     --mutants the table is printed as it is. The exit status is 1 after a false alarm.
     """
-    deadline = time.monotonic() + limit_s
-    job = _CheckJob(build, healthy, known_bad, mutants, only, minutes, results, deadline)
+    job = _CheckJob(deadline=time.monotonic() + limit_s, **options)
     with stoppable():
-        for scenario in chosen(scenarios or ("smoke",), (build,)):
+        for scenario in chosen(scenarios or ("smoke",), (job.build,)):
             _check(job, scenario)
     cells = job.cells()
     click.echo(markdown(cells))

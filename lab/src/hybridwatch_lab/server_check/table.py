@@ -22,7 +22,7 @@ class CheckCell(MutantCell):
     """What one check found; ``metrics`` are the relations that broke.
 
     Attributes:
-        minutes: How long the check was told to take.
+        minutes: How long the check was to take.
         requests: How many it sent.
     """
 
