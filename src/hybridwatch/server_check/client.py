@@ -26,6 +26,9 @@ EXTRAS: Final[Mapping[str, Any]] = {**WANTED, "return_token_ids": True, "ignore_
 SALT: Final = "cache_salt"
 CUT: Final = "cut stream"
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
+"""For which nothing comes."""
+_LONGEST_S: Final = 300.0
+"""For one answer, however little comes at a time."""
 _KEPT_S: Final = 2.0
 _WAITS: Final = 3
 """Times that a request waits for a server that has no room."""
@@ -211,7 +214,7 @@ class CheckClient:
                 if request.streamed:
                     return await read_stream(answer.aiter_lines())
                 return parse_reply(json.loads(await answer.aread()))
-        except httpx.TimeoutException as error:
+        except (httpx.TimeoutException, TimeoutError) as error:
             raise RequestError("timeout", f"no answer in time: {_why(error)}") from error
         except httpx.HTTPError as error:
             raise RequestError("connection", _why(error)) from error
@@ -222,7 +225,10 @@ class CheckClient:
 
     @asynccontextmanager
     async def _open(self, request: Request) -> AsyncIterator[httpx.Response]:
-        async with self._http.stream("POST", COMPLETIONS, json=self.body(request)) as answer:
+        async with (
+            asyncio.timeout(_LONGEST_S),
+            self._http.stream("POST", COMPLETIONS, json=self.body(request)) as answer,
+        ):
             yield answer
 
     def discount(self, error: RequestError) -> None:
@@ -238,10 +244,10 @@ class CheckClient:
                 pieces = answer.aiter_lines()
                 for _ in range(chunks):
                     await anext(pieces, None)
-        except httpx.HTTPError as error:
-            self.errors[
-                "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
-            ] += 1
+        except (httpx.TimeoutException, TimeoutError):
+            self.errors["timeout"] += 1
+        except httpx.HTTPError:
+            self.errors["connection"] += 1
 
 
 class _BusyError(RequestError):

@@ -142,6 +142,9 @@ class LanguageServer:
         ended = False
         try:
             choice = await self.choice(body, prompt)
+            while self.fault == "stream does not end":
+                yield ": more\n\n"
+                await asyncio.sleep(0.01)
             for event in self.events(choice, len(prompt)):
                 yield f"data: {event}\n\n"
                 await asyncio.sleep(0)

@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from hybridwatch.server_check import client
+from hybridwatch.server_check.client import CheckClient, Request, RequestError
 from hybridwatch.server_check.plan import Settings, check_server
 from hybridwatch.server_check.prompts import Prompts, length
 from tests.unit.server_check.language_server import LanguageServer, served
@@ -45,3 +47,17 @@ def test_prompts_have_the_length_that_is_asked_for():
     assert [len(ids.make(size)) for size in (1, 17, 400)] == [1, 17, 400]
     words = Prompts(rng, (), 2.0)
     assert [length(words.make(size)) for size in (1, 16, 400)] == [1, 8, 200]
+
+
+def test_an_answer_that_never_ends_is_given_up(monkeypatch):
+    monkeypatch.setattr(client, "_LONGEST_S", 0.2)
+
+    async def ask(url: str) -> CheckClient:
+        async with CheckClient(url) as asking:
+            with pytest.raises(RequestError, match="no answer in time"):
+                await asking.ask(Request("a", 4, streamed=True))
+            await asking.leave(Request("a", 4), chunks=10**6)
+            return asking
+
+    with served(LanguageServer("stream does not end")) as url:
+        assert asyncio.run(ask(url)).errors == {"timeout": 2}
