@@ -92,14 +92,20 @@ def memory(pool):
     control.plant(())
 
 
-def least_growth(memory, *faults):
+def least_growth(memory, *faults, trials):
     """Of several trials the least: requests of a new shape take memory for good, the first time."""
-    return min(memory(*faults)["memory_growth"] for _ in range(3))
+    least = float("inf")
+    for _ in range(trials):
+        least = min(least, memory(*faults)["memory_growth"])
+        if least < 16 * KIB:
+            break
+    return least
 
 
 def test_memory_that_every_request_leaves_is_told_per_request(memory):
-    assert least_growth(memory) < 16 * KIB
-    assert 60 * KIB < least_growth(memory, "leaked-kib-64") < 80 * KIB
+    # How many trials it takes until nothing is new hangs on what the engine did before.
+    assert least_growth(memory, trials=20) < 16 * KIB
+    assert 60 * KIB < least_growth(memory, "leaked-kib-64", trials=5) < 80 * KIB
 
 
 CACHE = (*CAPACITY_METRICS, REQUEST_BLOCKS)

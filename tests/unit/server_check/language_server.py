@@ -26,6 +26,8 @@ _TURNS = 12
 _LATE = 60
 _LONG = 300
 """Tokens beyond which a prompt is long."""
+_WAITS = {"stream does not end": 10**6, "after a client left": 15}
+"""Hundredths of a second before the end of a stream of 24 tokens: a client is to leave earlier."""
 _STORM = 15
 """Requests of four tokens in a row, as only a storm has them."""
 
@@ -61,7 +63,8 @@ class LanguageServer:
     prompts: list[list[int]] = field(default_factory=list)
     storm: int = 0
     storm_over: bool = False
-    left: int = 0
+    has_left: bool = False
+    harmed: bool = False
     seen: set[tuple[str, str]] = field(default_factory=set)
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
@@ -142,17 +145,17 @@ class LanguageServer:
         ended = False
         try:
             choice = await self.choice(body, prompt)
-            while self.fault == "stream does not end":
-                yield ": more\n\n"
-                await asyncio.sleep(0.01)
             for event in self.events(choice, len(prompt)):
+                waits = body["max_tokens"] // 24 * _WAITS.get(self.fault, 0)
+                for _ in range(waits if event == "[DONE]" else 0):
+                    yield ": more\n\n"
+                    await asyncio.sleep(0.01)
+                ended = event == "[DONE]"
                 yield f"data: {event}\n\n"
                 await asyncio.sleep(0)
-            ended = True
         finally:
             self.in_flight -= 1
-            if not ended:
-                self.left = 4
+            self.has_left = self.has_left or not ended
 
     def events(self, choice: dict[str, Any], prompt: int) -> Iterator[str]:
         tokens = choice["token_ids"]
@@ -227,13 +230,15 @@ class LanguageServer:
         was = (str(body.get("cache_salt")), str(prompt))
         seen = was in self.seen
         self.seen.add(was)
-        after_leaving, self.left = self.left > 0, max(0, self.left - 1)
+        # Once, and not to another client that leaves: when a server notices one is chance.
+        is_harmed = self.has_left and not self.harmed and not body.get("stream")
+        self.harmed = self.harmed or is_harmed
         return {
             "cached": seen,
             "short beside others": len(prompt) <= 8 and self.in_flight > 1,
             "long from the cache": len(prompt) > _LONG and seen,
             "after a storm": self.storm_over,
-            "after clients left": after_leaving,
+            "after a client left": is_harmed,
             "later": self.requests > _LATE,
         }.get(self.fault, False)
 

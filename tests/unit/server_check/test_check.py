@@ -55,7 +55,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("list is swapped", "count"),
         ("stream is cut", "stream"),
         ("stream drops text", "stream"),
-        ("after clients left", "abort"),
+        ("after a client left", "abort"),
         ("after a storm", "idle"),
         ("later", "drift"),
         ("cache is lost", "drift"),

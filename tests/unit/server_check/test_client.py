@@ -55,8 +55,8 @@ def test_an_answer_that_never_ends_is_given_up(monkeypatch):
     async def ask(url: str) -> CheckClient:
         async with CheckClient(url) as asking:
             with pytest.raises(RequestError, match="no answer in time"):
-                await asking.ask(Request("a", 4, streamed=True))
-            await asking.leave(Request("a", 4), chunks=10**6)
+                await asking.ask(Request("a", 24, streamed=True))
+            await asking.leave(Request("a", 24), chunks=10**6)
             return asking
 
     with served(LanguageServer("stream does not end")) as url:
