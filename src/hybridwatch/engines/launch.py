@@ -188,6 +188,7 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
         "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
         "mamba-block-size": engine.mamba_block_size,
         "prefix-match-unit": engine.prefix_match_unit,
+        "replayssm-buffer-len": engine.replayssm_buffer_len,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,
         "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
@@ -197,6 +198,7 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
         "enable-prefix-caching": engine.enable_prefix_caching,
         "enable-mamba-shared-prefix-checkpoint": engine.enable_mamba_shared_prefix_checkpoint,
         "async-scheduling": engine.async_scheduling,
+        "use-replayssm": engine.use_replayssm,
     }
     for name, wanted in switches.items():
         if wanted is not None:

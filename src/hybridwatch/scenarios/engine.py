@@ -96,6 +96,9 @@ class EngineArgs(Part):
             prompts part, not at the ends of prompts alone.
         conv_state_layout: Which axis of a convolution's state comes first: ``SD`` for its inputs,
             ``DS`` for its channels (``VLLM_SSM_CONV_STATE_LAYOUT``).
+        use_replayssm: Whether Mamba2 layers buffer the inputs of recent tokens and store the
+            recurrent state when the buffer is full, not in each step (ReplaySSM, vllm#48018).
+        replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
         num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
         block_size: Tokens of a block of the cache.
         async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
@@ -128,6 +131,8 @@ class EngineArgs(Part):
     prefix_match_unit: Tokens | None = None
     enable_mamba_shared_prefix_checkpoint: bool | None = None
     conv_state_layout: Literal["SD", "DS"] | None = None
+    use_replayssm: bool | None = None
+    replayssm_buffer_len: Tokens | None = None
     num_gpu_blocks_override: Count | None = None
     block_size: Tokens | None = None
     async_scheduling: bool | None = None
@@ -150,3 +155,24 @@ def contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
     if engine.cudagraph_mode in _OF_PARTS and engine.compilation_mode is None:
         expected = f"expected 3 with cudagraph_mode {engine.cudagraph_mode}"
         yield "engine.compilation_mode", f"missing; {expected}"
+
+
+def contradictions_of_replayssm(engine: EngineArgs) -> Iterator[Contradiction]:
+    """Yield what vLLM refuses beside ReplaySSM on its Triton kernels (``vllm/config/vllm.py``)."""
+    if not engine.use_replayssm:
+        if engine.replayssm_buffer_len is not None:
+            found = engine.replayssm_buffer_len
+            yield (
+                "engine.replayssm_buffer_len",
+                f"expected only with use_replayssm = true, found {found}",
+            )
+        return
+    refused = {
+        'model_runner = "v2"': engine.model_runner == "v2",
+        'mamba_cache_mode = "all"': engine.mamba_cache_mode == "all",
+        "speculation": engine.speculation is not None,
+        "disaggregated = true": engine.disaggregated,
+        "kv_connector": engine.kv_connector is not None,
+    }
+    for other in (name for name, is_set in refused.items() if is_set):
+        yield "engine.use_replayssm", f"expected none with engine.{other}, found true"

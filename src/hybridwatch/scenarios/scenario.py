@@ -12,7 +12,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metrics import Direction, Kind, Metric, find_metric
-from hybridwatch.scenarios.engine import EngineArgs, contradictions_of_graphs
+from hybridwatch.scenarios.engine import (
+    EngineArgs,
+    contradictions_of_graphs,
+    contradictions_of_replayssm,
+)
 from hybridwatch.scenarios.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenarios.validation import Concurrency, Contradiction, Count, Part, quoted, refuse
 from hybridwatch.scenarios.workload import (
@@ -277,6 +281,7 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _contradictions_of_lengths(scenario)
     yield from contradictions_of_sweep(scenario.sweep, scenario.workload.generation)
     yield from contradictions_of_graphs(scenario.engine)
+    yield from contradictions_of_replayssm(scenario.engine)
     yield from _contradictions_of_releases(scenario)
     yield from _contradictions_of_model(scenario)
     yield from _contradictions_of_batches(scenario)

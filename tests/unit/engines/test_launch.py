@@ -129,6 +129,13 @@ def test_keys_of_the_prefix_cache_are_handed_on_and_left_alone_unless_said():
     assert "VLLM_SSM_CONV_STATE_LAYOUT" not in plain.variables()
 
 
+def test_replayssm_is_switched_on_only_where_a_scenario_asks_for_it():
+    found = options(launched("gpu/nemotron-h-replayssm", "cuda"))
+    assert (found["use-replayssm"], found["replayssm-buffer-len"]) == ("", "8")
+    plain = options(launched("gpu/nemotron-h-mtp", "cuda"))
+    assert not any("replayssm" in name for name in plain)
+
+
 def test_a_connector_is_attached_only_where_a_scenario_asks_for_one():
     found = options(launched("reported/i53505-empty-connector", "cpu"))
     config = json.loads(found["kv-transfer-config"])

@@ -1,4 +1,4 @@
-"""The tables of a sweep and of speculation, and what contradicts in them."""
+"""The tables of a sweep, of speculation and the keys of ReplaySSM, and what contradicts in them."""
 
 import pytest
 
@@ -115,3 +115,26 @@ def test_contradictions_are_named(tmp_path, text, said):
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, speculating(text))
     assert f"engine.speculation.{said}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "replayssm_buffer_len = 8",
+            "replayssm_buffer_len: expected only with use_replayssm = true, found 8",
+        ),
+        (
+            'use_replayssm = true\nmodel_runner = "v2"',
+            'use_replayssm: expected none with engine.model_runner = "v2", found true',
+        ),
+        (
+            f"use_replayssm = true\n[engine.speculation]\n{NGRAM}",
+            "use_replayssm: expected none with engine.speculation, found true",
+        ),
+    ],
+)
+def test_replayssm_is_refused_where_vllm_refuses_it(tmp_path, keys, said):
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, GOOD.replace("[workload]", f"{keys}\n[workload]", 1))
+    assert f"engine.{said}" in str(caught.value)
