@@ -8,10 +8,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.json_size import check_json_size
-from hybridwatch.records.run import UNKNOWN, Run, Source, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Source, Trial
 
 _DEEPEST: Final = 64
 """Levels of nesting: no tool writes a third of them, and no record can be read with thousands."""
@@ -29,15 +29,17 @@ _MOST_PARTS: Final = 4_000_000
 _MOST_LINES: Final = 1_000_000
 _SHOWN: Final = 60
 """How much of a wrong value an error message repeats."""
+LIKELY: Final = (".json", ".jsonl")
+LARGEST_COMPANION: Final = 64 * 1024**2
+_FOLDERS: Final = 256
+"""Folders whose parsed files are kept: each file in one asks for its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentNode:
-    """A value inside a document, and the path to it.
+    """A value inside a document, as ``json`` reads it, and its path: ``benchmarks[0].metrics``.
 
-    Attributes:
-        value: As ``json`` reads it; NaN is ``None``, since no record knows it.
-        path: Such as ``benchmarks[0].metrics``; empty for the whole.
+    NaN is ``None``, since no record knows it; the path of the whole is empty.
     """
 
     value: Any
@@ -45,6 +47,10 @@ class DocumentNode:
 
     def __contains__(self, key: str) -> bool:
         return isinstance(self.value, dict) and self.value.get(key) is not None
+
+    def has(self, *keys: str) -> bool:
+        """Whether this is an object with a value under each of these keys."""
+        return all(key in self for key in keys)
 
     def at(self, *keys: str) -> "DocumentNode":
         """Go down by keys."""
@@ -143,11 +149,7 @@ class DocumentNode:
 
 @dataclass(frozen=True)
 class ForeignDocument:
-    """A file that holds JSON, or JSON lines.
-
-    Attributes:
-        nodes: Every value; where there are several, paths begin with the line.
-    """
+    """A file of JSON, or JSON lines: where there are several nodes, paths begin with the line."""
 
     path: Path
     raw: bytes
@@ -163,6 +165,11 @@ class ForeignDocument:
         """Every value, and for a list its items."""
         for node in self.nodes:
             yield from node.each() if isinstance(node.value, list) else (node,)
+
+    @property
+    def first(self) -> DocumentNode:
+        """The first of ``rows``; nothing where there is none."""
+        return next(self.rows, DocumentNode(None))
 
     @cached_property
     def sha256(self) -> str:
@@ -199,6 +206,21 @@ def parse(path: Path, raw: bytes) -> ForeignDocument:
         except IngestError as error:
             raise IngestError(f"line {number}: {error}") from error
     return ForeignDocument(path, raw, tuple(nodes))
+
+
+@lru_cache(maxsize=_FOLDERS)
+def read_folder(folder: Path) -> Sequence[ForeignDocument]:
+    """Read what is named like JSON; what cannot be read is reported when it is ingested itself."""
+    return tuple(_parsed(path for path in sorted(folder.iterdir()) if path.suffix in LIKELY))
+
+
+def _parsed(paths: Iterable[Path]) -> Iterator[ForeignDocument]:
+    for path in paths:
+        try:
+            if path.is_file() and path.stat().st_size <= LARGEST_COMPANION:
+                yield parse(path, path.read_bytes())
+        except (OSError, IngestError):
+            continue
 
 
 def _is_json(text: str) -> bool:
@@ -261,17 +283,9 @@ class ForeignRun:
         scenario: A name for the workload; it ends in ``/unknown`` where the file names no model.
         workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
         finished_at: When the last trial ended.
-        trials: Numbered from 0; side 0.
         model_revision: Commit of a model of the hub; else that of the snapshot in ``scenario``.
-        build: Label of what was measured, where the file names it.
-        release: Its version, where the file names it.
-        revision: Commit of the tool, where the file names it.
-        testbed: The machine, where the file names it.
         unknown: Fields besides the usual ones that the file lacks. ``scenario.digest`` is one where
             ``workload`` does not have the model.
-        commit: As ``Source.commit``.
-        committed_at: As ``Source.committed_at``.
-        left_out: As ``Source.left_out``.
     """
 
     tool: str
@@ -291,13 +305,53 @@ class ForeignRun:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
+def build_trial(at: datetime, seconds: float, found: Iterable[Sample] | Failure) -> Trial:
+    """Make a timed trial of its samples, or of why there are none."""
+    trial = Trial(0, 0, Phase.PERFORMANCE, at, seconds)
+    if isinstance(found, Failure):
+        return replace(trial, failure=found)
+    return replace(trial, samples=tuple(found))
+
+
+Passes = Sequence[tuple[float, Iterable[Sample] | Failure]]
+"""Of each trial the seconds, and the samples or why there are none."""
+
+
+def build_untimed(
+    document: ForeignDocument, tool: str, workload: Any, passes: Passes, name: str | None = None
+) -> ForeignRun:
+    """Make a run of a file without a time: its trials end when it was written, one after another.
+
+    ``workload`` has the ``model``, ``unknown`` where no file names it; else ``name`` is that of the
+    scenario.
+    """
+    at = document.written_at - timedelta(seconds=sum(seconds for seconds, _ in passes))
+    started, trials = at, []
+    for seconds, found in passes:
+        trials.append(build_trial(at, seconds, found))
+        at += timedelta(seconds=seconds)
+    lacks_load = name is not None or workload["model"] == UNKNOWN
+    return ForeignRun(
+        tool=tool,
+        scenario=name or f"{tool}/{workload['model']}",
+        workload=workload,
+        started_at=started,
+        finished_at=document.written_at,
+        trials=trials,
+        unknown=(
+            *("harness.version", "started_at", "finished_at"),
+            *(("scenario.digest",) if lacks_load else ()),
+        ),
+    )
+
+
 def build_run(
     document: ForeignDocument, form: str, foreign_run: ForeignRun, given: ForeignInput
 ) -> Run:
     """Make the run; the same file with the same words given always makes the same one.
 
-    ``form`` is the name of the file's format. What the user says (``given``) goes before what the
-    file says. Where neither names the model, no other file's run is comparable.
+    What the user says (``given``) goes before what the file says. Where neither names the model, no
+    other file's run is comparable.
     """
     _check_amounts(foreign_run.trials)
     build, unknown = _build(foreign_run, given)
@@ -370,10 +424,7 @@ def _parts(workload: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 def short(name: str) -> str:
-    """Give a model's name without the folders of a machine.
-
-    A snapshot of the hub stays one here: ``build_run`` makes of all of a model the same name.
-    """
+    """Give a model's name without a machine's folders; a snapshot of the hub stays one here."""
     if snapshot := _SNAPSHOT.search(name):
         return snapshot[0]
     if copied := _COPIED.search(name):

@@ -74,11 +74,9 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrackedMetric:
-    """One benchmark of a scenario.
+    """One benchmark of a scenario; ``name`` is asv's, ``track_`` left out.
 
-    Attributes:
-        name: asv's, ``track_`` left out.
-        unit: What asv shows; says so where higher is better, which asv does not know.
+    ``unit`` says where higher is better, which asv does not know.
     """
 
     name: str
@@ -97,12 +95,7 @@ class TrackedMetric:
 
 @dataclass(frozen=True, slots=True)
 class FoundBenchmarks:
-    """What a benchmark hands out.
-
-    Attributes:
-        values: In our terms: one per trial, or for answers one per document; empty without one.
-        stats: How sure asv may be of them (``compute_stats``), if it may.
-    """
+    """Values in our terms, one per trial or document, and how sure asv may be of them."""
 
     values: tuple[float, ...]
     stats: Mapping[str, float] | None
@@ -189,10 +182,9 @@ def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> flo
 def compute_stats(
     benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
-    """Give what asv keeps with a number; ``None`` for what counts exactly.
+    """Give what asv keeps with a number in our terms; ``None`` for what counts exactly.
 
-    Values are in our terms: one per trial, or for answers one per document. ``noise``, from
-    ``compute_noise``, has no meaning for answers.
+    ``noise``, from ``compute_noise``, has no meaning for answers.
     """
     if benchmark.form is Form.WORST:
         return None

@@ -61,13 +61,7 @@ _NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
 
 @dataclass(frozen=True, slots=True)
 class ExportedPoint:
-    """One metric and statistic of one side of a run.
-
-    Attributes:
-        side: Index into its builds.
-        values: By trial: its index, and the number it was reduced to. Base units.
-        center: What a report shows of them.
-    """
+    """One metric and statistic of one side of a run, in base units, by index of the trial."""
 
     run: Run
     side: int
@@ -204,10 +198,7 @@ def to_github_action_benchmark(runs: Iterable[Run]) -> dict[str, bytes]:
 
 
 def to_bencher(runs: Iterable[Run]) -> bytes:
-    """Give Bencher Metric Format: benchmark, measure, value between smallest and largest trial.
-
-    Names that are too long for Bencher keep their beginning and end in a digest of the whole.
-    """
+    """Give Bencher Metric Format: benchmark, measure, value between smallest and largest trial."""
     found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for (benchmark, measure), point in _by_name(_one_each(runs), _bencher_name):
         low, high = point.low_high

@@ -103,10 +103,7 @@ class Served:
 
 
 def _served(run: Run) -> Iterator[Served]:
-    """Yield the sides of a run of which the client's JSON is kept and says what a row needs.
-
-    None of a run that another tool measured: it is not known on how many GPUs.
-    """
+    """Yield sides with all of a row; on how many GPUs another tool measured is not known."""
     if run.source is not None:
         return
     for side, build in enumerate(run.builds):
