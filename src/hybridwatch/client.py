@@ -66,13 +66,8 @@ class Client:
     """Speaks to one server. Threads may share it.
 
     Every method raises ``RefusedError`` when the server refuses, and ``ApiError`` when there is no
-    answer of ours.
-
-    Args:
-        address: Of the server, such as ``http://127.0.0.1:8502``.
-        token: As ``hybridwatch token make`` printed it; empty for none.
-        timeout_s: How long to wait for a part of an answer.
-        patience_s: How long a request may wait in all while the server has no room for it.
+    answer of ours. ``patience_s`` is how long a request may wait in all while the server has no
+    room.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""What people did about alerts, kept in the database.
+"""What people did about alerts: each decision is one row that is added and never changed.
 
-Every decision is one row that is added and never changed. Writers take turns (a lock that the
-database keeps), and each names how many decisions it knew of: if there are more now, it is refused,
-so that it does not overrule a decision that it has not seen.
+Writers take turns, and each names how many decisions it knew of: if there are more now, it is
+refused, so that it does not overrule what it has not seen.
 """
 
 import json
@@ -47,11 +46,7 @@ EARLIER_FILE: Final = "triage.sqlite"
 class Triage:
     """The decisions of one team. Threads may share it; processes each open their own.
 
-    Args:
-        earlier: A SQLite file that has those of before, if it is there.
-
-    Attributes:
-        name: What to call the database, without a password.
+    ``earlier`` is a SQLite file that has those of before, if it is there.
     """
 
     def __init__(self, database: Database, earlier: Path | None = None) -> None:
@@ -63,7 +58,7 @@ class Triage:
         """Read what people did, by the key of the alert. Makes no database where there is none.
 
         What was done when every metric had an alert of its own stands under the metric's old key,
-        and what was done when every night's build had one stands under its line's, as ``earlier``.
+        and when every night's build had one under its line's, as ``earlier``.
         """
         with reading_kept(self._database, ACT) as connection:
             if connection is not None and self._has_acts(connection):
@@ -71,14 +66,9 @@ class Triage:
         return _decided(self._read_earlier(), self.name)
 
     def decide(self, alert: Alert, decision: Decision, who: str, now: datetime) -> Decisions:
-        """Keep what a person did about an alert.
+        """Keep what a person did about an alert as they saw it; gives all decided about it.
 
-        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone. Gives
-        everything decided about the alert, this decision included, which has reached the disk.
-
-        Raises:
-            TriageConflict: Another person acted on it since; nothing was kept.
-            TriageError: There is no such name, or the database cannot be written.
+        If another person acted on it since (``TriageConflict``) nothing was kept.
         """
         checked_name("who", who)
         key = alert.subject.key
@@ -99,15 +89,7 @@ class Triage:
     def decide_all(
         self, alerts: Iterable[Alert], decision: Decision, who: str, now: datetime
     ) -> Mapping[str, TriageError]:
-        """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
-
-        ``alerts`` are as the person saw them; ``now`` has a time zone. Gives why nothing was kept
-        (``TriageConflict`` if another person was faster), by the key of the alert; everything else
-        is kept.
-
-        Raises:
-            TriageError: There is no such name; nothing was kept.
-        """
+        """Keep one answer to many alerts, as seen; gives by key why nothing was kept of some."""
         checked_name("who", who)
         failed: dict[str, TriageError] = {}
         for alert in alerts:
@@ -122,10 +104,7 @@ class Triage:
         self._database.close()
 
     def _has_acts(self, connection: Connection) -> bool:
-        """Whether anything was decided, in tables of a version that we know.
-
-        Others who keep something make the tables, too: empty, they hide nothing of before.
-        """
+        """Whether anything was decided, in tables that we know: empty ones hide nothing before."""
         check_known(connection, self.name)
         if not inspect(connection).has_table(ACT.name):
             return False
@@ -149,10 +128,7 @@ class Triage:
 
 
 def open_triage(results: Path, given: str = "") -> Triage:
-    """Open the decisions of a results folder; nothing is made in it before the first decision.
-
-    ``given`` is the URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
-    """
+    """Open the decisions of a results folder, or of ``--triage``; nothing is made in it yet."""
     try:
         if given:
             url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")

@@ -1,8 +1,4 @@
-"""Which records are about the same, without judging any: what the command line asks.
-
-A head that is not known yet is read off its record, and stays in the database until the record
-is judged.
-"""
+"""Which records are about the same, without judging any: their heads are kept until they are."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,10 +29,7 @@ _BATCH = 1000
 class _Question:
     """What a run asks; of two runs with the same question the newer one counts.
 
-    Attributes:
-        digest: Of the scenario's definition.
-        lines: Of each side's build, the baseline's first.
-        same: Whether both sides are one build, which asks whether the machine is quiet.
+    ``same`` is whether both sides are one build, which asks whether the machine is quiet.
     """
 
     scenario: str
@@ -49,12 +42,8 @@ class _Question:
 def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
     """Read the newest run for every question: scenario, definition, testbed, lines of builds.
 
-    An older record of a question that has been read is left unread: nothing hangs on it, so it may
-    even be damaged behind its head. A folder that does not exist is an empty store.
-
-    The runs come without answers. What could not be read comes with them, since it is not known
-    what a newer record or one without a known question would have decided. A caller who will want
-    some records whole keeps the ``reader``.
+    An older record of the same question is left unread. The runs come without answers, and with
+    what could not be read: it is not known what that would have decided.
     """
     reader = reader or RecordReader()
     listed, questions = with_database(results, lambda database: _questions(database, results))
@@ -76,10 +65,9 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
 
 
 def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
-    """Read the newest runs of a scenario on a testbed that have one of some builds.
+    """Read the ``newest`` runs of a run's scenario and testbed that have one of some builds.
 
-    Scenario and testbed are those of ``run``, which is left out itself, as are records that cannot
-    be read. Gives at most ``newest`` runs, oldest first, without answers.
+    They are oldest first, without answers; the run itself and what cannot be read are left out.
     """
     paths = with_database(results, lambda database: _alike(database, results, run, labels))
     found: list[Run] = []
@@ -97,10 +85,7 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
 
 
 def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
-    """Give where the records of a group of scenarios lie, oldest first.
-
-    A record that cannot be read is among them, since its group is not known.
-    """
+    """Give where the records of a group of scenarios, or of no known one, lie, oldest first."""
     paths = with_database(results, lambda database: _in_group(database, results, group))
     return tuple(results / path for path in paths)
 

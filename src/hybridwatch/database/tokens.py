@@ -36,12 +36,9 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept.
+    """A token as it is kept; what is done with it is done under its name.
 
-    Attributes:
-        name: Who has it; what is done with it is done under this name.
-        expires_at: From when on it allows nothing; ``None`` for never.
-        used_at: When it was used last, within a minute; ``None`` for never.
+    ``used_at`` is exact to a minute; a time that is ``None`` is never.
     """
 
     name: str
@@ -70,12 +67,7 @@ class Tokens:
     def make(
         self, name: str, scopes: Collection[Scope], now: datetime, expires_at: datetime | None
     ) -> str:
-        """Make a token and give it; it cannot be read again.
-
-        Raises:
-            TokenError: The name is taken, also by a revoked one, or no name; there is no scope; it
-                ends before it begins; or the database cannot be written.
-        """
+        """Make a token and give it; it cannot be read again. Also a revoked one keeps its name."""
         _check_name(name)
         if not scopes:
             raise TokenError(f"token {name}: expected a scope, found none")

@@ -1,8 +1,7 @@
 """Puts records into the derived tables, read and judged on all processors, and takes them out.
 
-Workers are plain processes that are handed records and give back rows, by pickles over pipes
-between programs of our own. ``multiprocessing`` would run the caller's main script once more in
-each, and that of a dashboard's page is no module that could be run so.
+Workers are plain processes that are handed records and give back rows, by pickles over pipes:
+``multiprocessing`` would run the caller's main script again in each, which may be a dashboard's.
 """
 
 import os
@@ -76,12 +75,7 @@ def make_tables(connection: Connection, rules: str) -> None:
 
 
 class KnownRecords(NamedTuple):
-    """A record that the database has.
-
-    Attributes:
-        stamp: From when it was read.
-        judged: Whether more is known of it than what it is about.
-    """
+    """A record that the database has; if not ``judged``, only what it is about."""
 
     number: int
     stamp: Stamp
@@ -245,8 +239,8 @@ def find_new(
 ) -> tuple[Mapping[str, Listed], Sequence[Named]]:
     """List a store, and what of it the database lacks; what is listed no more is taken out.
 
-    ``judged`` is whether a record of which only the head is known counts as lacking. Of what other
-    rules made, or for a rebuild, everything is taken out.
+    ``judged`` is whether a record of which only the head is known counts as lacking. What other
+    rules made is taken out, for a rebuild everything.
     """
     # Known first, listed then: what another process adds meanwhile must not look like vanished.
     known = {} if rebuild else _known_by(database, rules)
@@ -299,10 +293,7 @@ _HANDED_AT_ONCE: Final = 8
 def judged_by_all(
     records: Sequence[Named], say: Callable[[int, int], None]
 ) -> Iterator[RecordRows]:
-    """Read and judge records, each as ``read_rows``, in their order.
-
-    ``say`` is called with how many are read, and how many there are.
-    """
+    """Read and judge records in their order; ``say`` is called with how many are read so far."""
     processes = os.cpu_count() or 1
     if processes == 1 or len(records) < _WORTH_IT:
         yield from _counting(map(_read, records), len(records), say)

@@ -25,10 +25,7 @@ _BLOCK: Final = 2**16
 def read_lines(
     bulk: bytes, expected: BulkFile, trials: int, kept: Callable[[BulkLine], BulkLine]
 ) -> Mapping[int, BulkOfTrial]:
-    """Check the lines against what the record says of them, and gather them by trial.
-
-    ``kept`` gives what is kept of a line that was checked.
-    """
+    """Check the lines against what the record says; gather by trial what is ``kept`` of each."""
     found = hashlib.sha256(bulk).hexdigest()
     if found != expected.sha256:
         raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")

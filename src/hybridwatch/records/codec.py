@@ -1,8 +1,7 @@
-"""Between a run in memory and its two files.
+"""Between a run in memory and its two files; ``encode`` and ``decode`` are exact opposites.
 
-``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
-reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
-one line); answers, completions and client results are many and go to a compressed file next to it.
+The record is made for people and for ``git diff`` (sorted keys, short lists on one line); answers,
+completions and client results are many and go to a compressed file next to it.
 """
 
 import gzip
@@ -67,12 +66,9 @@ class _Record(Run):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A run as bytes.
+    """A run as bytes: the record (UTF-8 JSON), and gzipped JSON lines where a trial has any.
 
-    Attributes:
-        stem: What both files are called, without suffix.
-        record: The record, UTF-8 JSON.
-        bulk: Gzipped JSON lines, ``None`` when no trial has anything that belongs there.
+    ``stem`` is what both files are called, without suffix.
     """
 
     stem: str
@@ -82,12 +78,9 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A record that was read.
+    """A record that was read; its trials have no answers, completions or client results yet.
 
-    Attributes:
-        run: Its trials have no answers, completions or client results.
-        bulk: What it says of the file with these; ``None`` when there is no such file.
-        has_digest: Whether it says what its bytes have to be; one of schema version 1 does not.
+    ``bulk`` is what it says of the file with these. A record of schema version 1 has no digest.
     """
 
     run: Run
@@ -95,17 +88,11 @@ class Decoded:
     has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
-        """Give the run with what lies next to the record.
-
-        ``read`` gives the bytes of the file with this plain name; whatever it raises comes through.
-        """
+        """Give the run with what lies next to the record, of which ``read`` gives the bytes."""
         return self._beside(read, lambda line: line)
 
     def scored(self, read: Callable[[str], bytes]) -> Run:
-        """Check what lies next to the record as ``whole`` does, and keep what answers score.
-
-        So it takes little memory however much there is.
-        """
+        """Check as ``whole`` does, and keep what answers score: it takes little memory."""
         return self._beside(read, BulkLine.scored)
 
     def _beside(self, read: Callable[[str], bytes], kept: Callable[[BulkLine], BulkLine]) -> Run:
@@ -122,10 +109,8 @@ class Decoded:
 def encode(run: Run) -> Encoded:
     """Give the file form of a run; the same run always gives the same bytes.
 
-    Raises:
-        RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
-            metric, trials that are not numbered from 0, or more than ``fields`` allows. The
-            message has the path to the value.
+    A ``RecordError`` has the path to a value that cannot be kept truthfully: not-a-number, a naive
+    time, an unknown metric, trials that are not numbered from 0, or more than ``fields`` allows.
     """
     whole = _checked(run)
     stem = build_stem(run)
@@ -149,15 +134,7 @@ def encode(run: Run) -> Encoded:
 
 
 def decode(record: bytes, bulk: bytes | None) -> Run:
-    """Read a run back.
-
-    ``bulk`` holds the bytes of the file next to the record; ``None`` reads the record alone, and
-    its trials then have neither answers nor client results.
-
-    Raises:
-        RecordError: In one line: the path to the key, what was found and what was expected; or
-            that the record is not as it was written.
-    """
+    """Read a run back; without the bytes of the file next to it, its trials lack answers."""
     decoded = decode_record(record)
     if bulk is not None and decoded.bulk is None:
         raise RecordError("bulk: expected no file beside this record, found one")

@@ -1,9 +1,7 @@
 """How types of a record map to keys of its file, and the bounds of their values.
 
-A type that is a ``RecordPart`` is read from JSON and written to it as it stands: its fields are the
-keys, with the bounds that they are annotated with. The bounds are far above whatever was measured,
-and low enough that nothing that reads a record is brought down by it. A run outside them is not
-written either. ``results/README.md`` documents keys and bounds for people.
+The fields of a ``RecordPart`` are the keys. The bounds are far above whatever was measured, and low
+enough that no reader is brought down. ``results/README.md`` documents both for people.
 """
 
 import math
@@ -178,8 +176,8 @@ _Key = TypeVar("_Key")
 class RecordPart:
     """A frozen dataclass that is a JSON object in a record.
 
-    A key may be missing there only where it is left out when there is nothing to say (``IfKnown``,
-    ``IfAny``), whatever the default of the field in memory is.
+    Only a key that is left out when there is nothing to say (``IfKnown``, ``IfAny``) may be
+    missing.
     """
 
     __slots__ = ()

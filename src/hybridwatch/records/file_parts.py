@@ -1,14 +1,9 @@
-"""The parts of a record's file form: names, layout, digest, head, and the file beside it.
+"""The parts of a record's file form: names, layout, digest, head, and the file next to it.
 
-The record names the file next to it that holds the answers, so the name belongs to the file form;
-in which folder the two lie is the store's business. Its JSON is made for people and for ``git
-diff``: sorted keys, short lists on one line.
-
-Its digest makes one flipped bit anywhere in the file show. It stands on a line of its own and is
-the SHA-256 of the file without that line, so that ``grep -v '^  "sha256": ' RECORD | sha256sum``
-gives it too. It is over bytes, not over what they decode to: a record never changes, this way
-nothing that is decoded hangs on the check, and it takes a twentieth of the time that decoding
-takes. What reformats a record breaks its digest.
+The digest stands on a line of its own and is the SHA-256 of the file without that line, so that
+``grep -v '^  "sha256": ' RECORD | sha256sum`` gives it too. It is over bytes, not over what they
+decode to: that takes a twentieth of the time, and a record never changes. What reformats a record
+breaks it.
 """
 
 import hashlib
@@ -48,10 +43,9 @@ _LONGEST_NAME: Final = 120
 
 
 def safe_name(text: str) -> str:
-    """Make a text fit to be part of a file name on any system.
+    """Make a text from outside fit to be part of a file name on any system.
 
-    The text, a build label or a testbed id, may come from outside. Every unsafe character becomes
-    ``-``. The name is never hidden (no leading dot), never empty, and has at most 120 characters.
+    Never hidden (no leading dot), never empty, at most 120 characters; unsafe ones become ``-``.
     """
     return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST_NAME] or "unnamed"
 
@@ -62,20 +56,13 @@ def name_bulk(record: Path) -> Path:
 
 
 def build_stem(run: Run) -> str:
-    """Name a run's files, so that sorting by name is sorting by time.
-
-    Such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``, with the run's last build, the contender.
-    """
+    """Name a run's files by time and last build: ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``."""
     started = run.started_at.astimezone(UTC).strftime(_STARTED)
     return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"
 
 
 def parse_start(name: str) -> datetime:
-    """Read off a file's name when its run started, to the second and in UTC.
-
-    Raises:
-        ValueError: The name is none that ``build_stem`` gives.
-    """
+    """Read when a run started, UTC, off a name by ``build_stem``; ``ValueError`` for any other."""
     return datetime.strptime(name.partition("-")[0], _STARTED).replace(tzinfo=UTC)
 
 
@@ -88,8 +75,7 @@ _flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=T
 def pretty(value: object, indent: int = 0) -> str:
     """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
 
-    ``indent`` is how many columns stand before the first character. Infinity and not-a-number are a
-    ``ValueError``.
+    ``indent`` is how many columns stand before the first character.
     """
     flat = _flat(value)
     if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:
@@ -134,12 +120,7 @@ _UNKNOWN: Final = "0" * 64
 
 
 def render_sealed(content: Mapping[str, Any]) -> str:
-    """Render a record with its digest; a digest among the keys of ``content`` is left out.
-
-    Raises:
-        UnicodeEncodeError: A text is no Unicode.
-        ValueError: A number is infinite or no number.
-    """
+    """Render a record with its digest; a digest among the keys of ``content`` is left out."""
     text = pretty({**content, KEY: _UNKNOWN}) + "\n"
     digest, _ = _taken_apart(text.encode())
     return text.replace(f'\n  "{KEY}": "{_UNKNOWN}"', f'\n  "{KEY}": "{digest}"', 1)
@@ -224,10 +205,7 @@ class BulkFile(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class BulkLine(RecordPart):
-    """An answer, the completions or a client result of one trial.
-
-    A client result that names a ``point`` is of that point of a curve.
-    """
+    """An answer, the completions or a client result (of a ``point`` of a curve) of one trial."""
 
     trial: Place
     point: IfKnown[Whole] = None

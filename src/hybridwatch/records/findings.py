@@ -33,8 +33,7 @@ def check_json(what: str, raw: bytes) -> None:
 def describe_first_in(raw: bytes, error: ValueError) -> str:
     """Describe the first finding in JSON.
 
-    What was found is looked up in it: pydantic would make Python's values anew for each
-    finding, of the whole file where a key is missing.
+    What was found is looked up in it: for each finding pydantic would make all of the values again.
     """
     if not isinstance(error, ValidationError):
         return _printable(str(error))

@@ -17,11 +17,7 @@ _schemas: Final[dict[type, Mapping[str, Any]]] = {}
 
 
 def check_keys(part: type, raw: bytes) -> None:
-    """Check the keys of a part and of all parts in it; what is small, or no JSON, is left alone.
-
-    Raises:
-        ValueError: One is missing, or should not be there.
-    """
+    """Check the keys of a part and of all parts in it; what is small, or no JSON, is left alone."""
     if len(raw) < _LARGE:
         return
     try:

@@ -15,9 +15,6 @@ def check_json_size(raw: bytes, most_values: int, most_parts: int) -> None:
 
     An empty list counts as two values. Of what is no JSON, that is counted which stands before the
     fault, so no parser makes more of it.
-
-    Raises:
-        ValueError: It has more.
     """
     values, parts = 1, 0
     for text in _outside_strings(raw):

@@ -24,15 +24,7 @@ from hybridwatch.system.home import home
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Every name that there is.
-
-    Attributes:
-        releases: Of the builds.
-        fixes: What a label switches.
-        faults: What a label plants.
-        metrics: Ids of those that are measured everywhere, and of those that a scenario expects.
-        searchable: Of these, what a search can look for; and whether the engine lives.
-    """
+    """Every name that there is; ``searchable`` is what a search can look for."""
 
     scenarios: frozenset[str]
     groups: frozenset[str]
@@ -108,13 +100,9 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``run``: measure scenarios.
+    """``run``: measure scenarios or groups, on builds by label, of which none are the usual ones.
 
-    Attributes:
-        scenarios: Ids and groups.
-        builds: Labels, two at the most; none for those that are compared by default.
-        known_bad: Whether the build is compared with itself without the scenario's fix.
-        trials: Timed trials a side; ``None`` as the scenario counts.
+    ``known_bad`` compares a build with itself without the scenario's fix; ``trials`` are a side's.
     """
 
     scenarios: tuple[str, ...]
@@ -132,12 +120,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Bisect:
-    """``bisect``: which release changed something.
-
-    Attributes:
-        metric: The metric that changed; ``None`` for any.
-        minutes: After which no other measurement begins.
-    """
+    """``bisect``: which release changed a metric, or any; it ends within ``minutes``."""
 
     scenario: str
     good: str
@@ -281,11 +264,7 @@ def _sort(
     most: int,
     flags: Collection[str] = frozenset(),
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Distinguish names from options.
-
-    ``options`` take a value, with how often each may stand there; ``flags`` take none, and stand
-    there once each.
-    """
+    """Distinguish names from options, by how often each may stand there, and from flags."""
     named: list[str] = []
     given: dict[str, list[str]] = {option: [] for option in (*options, *flags)}
     waiting = iter(words)

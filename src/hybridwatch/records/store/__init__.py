@@ -1,8 +1,4 @@
-"""Runs and verdicts on disk: append-only, each written whole or not at all.
-
-``layout`` says where a record lies, ``files`` writes, ``reader`` reads and finds. What is inside a
-file is ``records.codec``'s business. ``verdicts`` keeps what was judged with what was measured.
-"""
+"""Runs and verdicts on disk: append-only, each written whole or not at all."""
 
 from hybridwatch.records.store.files import Intake, check_writable, take_in, write_run
 from hybridwatch.records.store.layout import find_record, list_records, results_folder

@@ -1,14 +1,9 @@
-"""A results folder that stands for an object store.
+"""A results folder that stands for an object store, reached by obstore (Arrow's ``object_store``).
 
-The store is reached by obstore, the Python side of Apache Arrow's ``object_store``: one typed
-interface to S3, Google and Azure that creates a file only where there is none, and repeats what
-failed for a bounded time. Credentials are found as the provider's own tools find them, and stand in
-no message.
-
-Records never change, so a mirror is brought up to date by names alone. What is next to a record
-(answers, client results) is fetched when it is read. What is added here is written here first and
-then sent, its record last: what could not be sent is kept, named, and sent by the next process
-that opens the mirror.
+It creates a file only where there is none, and repeats what failed for a bounded time. Credentials
+stand in no message. Records never change, so a mirror is brought up to date by names alone; what is
+next to a record is fetched when it is read. What is added is written here first and then sent, its
+record last: what could not be sent is kept, and sent by the next process that opens the mirror.
 """
 
 import contextlib
@@ -79,11 +74,7 @@ class Bucket:
         return self._answer(f"{name} cannot be read", call)
 
     def create(self, name: str, content: bytes) -> None:
-        """Make an object that is not there yet; the same once more changes nothing.
-
-        Raises:
-            ConflictError: One of this name is there with other bytes.
-        """
+        """Make an object; the same again changes nothing, other bytes are a ``ConflictError``."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -223,12 +214,8 @@ class Mirror:
     def refresh(self, *, fresh_s: float = FRESH_S) -> None:
         """Bring the mirror up to date, unless it was a moment ago.
 
-        A store that was there before and is away now is no reason to show nothing: then what is
-        here is what there is, and the log says so.
-
-        Raises:
-            RecordError: The store cannot be listed or read, and was not yet in this process; or a
-                record here is another one than there.
+        A store that was there before in this process and is away now is no reason to show nothing:
+        then what is here is what there is, and the log says so.
         """
         now = time.monotonic()
         if self._listed_at is not None and now - self._listed_at < fresh_s:
@@ -246,9 +233,8 @@ class Mirror:
     def adding(self, files: Sequence[Path]) -> Iterator[None]:
         """Send files that are written within, in this order, once they are all there.
 
-        Raises:
-            ConflictError: The store has another file of that name; those here are removed.
-            RecordError: The store cannot be written; what was not sent is kept and sent later.
+        Where the store has another file of that name (``ConflictError``), those here are removed;
+        what else was not sent is kept and sent later.
         """
         names = [path.resolve().relative_to(self.folder).as_posix() for path in files]
         make_folder(self.folder / _UNSENT)
