@@ -194,7 +194,6 @@ def _read(answer: httpx.Response, form: type[_Answer]) -> _Answer:
 
 
 def _wait_s(answer: httpx.Response) -> float | None:
-    """Say how long to wait before the same request may be sent again, in seconds."""
     header = answer.headers.get("retry-after", "")
     return float(header) if header.isdecimal() else None
 

@@ -99,7 +99,6 @@ class Connection(H11Protocol):
         self._expect()
 
     def _expect(self) -> None:
-        """Set the time until which the next part of a request has to be there."""
         if self.conn.their_state is self._state:
             return
         self._state = self.conn.their_state

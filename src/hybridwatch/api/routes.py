@@ -274,12 +274,11 @@ def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
 
 
 def _refusals(*statuses: int) -> dict[str, Any]:
-    return {str(status): _refusal(status) for status in sorted({*statuses})}
-
-
-def _refusal(status: int) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": _ref(Problem.__name__)}}
-    return {"description": HTTPStatus(status).phrase, "content": content}
+    return {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*statuses})
+    }
 
 
 def _ref(name: str) -> dict[str, str]:

@@ -210,10 +210,7 @@ class Database:
                 connect_args={
                     "connect_timeout": _PATIENCE_S,
                     "options": " ".join(
-                        [
-                            *_options(url),
-                            f"-c statement_timeout={_LONGEST_STATEMENT_S}s",
-                        ]
+                        [*_options(url), f"-c statement_timeout={_LONGEST_STATEMENT_S}s"]
                     ),
                 },
             )
@@ -296,12 +293,7 @@ def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer
         return work(Database.temporary())
 
 
-_READ_ONLY: Final = {
-    "sqlite": "PRAGMA query_only=ON",
-    "postgresql": "SET TRANSACTION READ ONLY",
-}
-
-
+_READ_ONLY: Final = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET TRANSACTION READ ONLY"}
 _REFUSALS: Final = {
     "interrupted": f"expected an answer in {_LONGEST_STATEMENT_S} s, found none",
     "not authorized": "expected tables of this database alone, found another file (ATTACH)",

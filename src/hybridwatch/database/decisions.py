@@ -62,7 +62,7 @@ class Triage:
         """
         with reading_kept(self._database, ACT) as connection:
             if connection is not None and self._has_acts(connection):
-                return self._read(connection)
+                return _decided(_rows(connection), self.name)
         return _decided(self._read_earlier(), self.name)
 
     def decide(self, alert: Alert, decision: Decision, who: str, now: datetime) -> Decisions:
@@ -78,7 +78,7 @@ class Triage:
             migrate(connection)
             if is_first and (earlier := self._read_earlier()):
                 connection.execute(insert(ACT), [row._asdict() for row in earlier])
-            known = self._read(connection, key).get(key, UNDECIDED)
+            known = _decided(_rows(connection, key), self.name).get(key, UNDECIDED)
             seen = alert.decisions.version
             if known.version != seen:
                 raise TriageConflict(known, seen)
@@ -109,9 +109,6 @@ class Triage:
         if not inspect(connection).has_table(ACT.name):
             return False
         return connection.scalar(select(ACT.c.number).limit(1)) is not None
-
-    def _read(self, connection: Connection, key: str = "") -> dict[str, Decisions]:
-        return _decided(_rows(connection, key), self.name)
 
     def _read_earlier(self) -> Sequence[Row[Any]]:
         if self._earlier is None or not self._earlier.exists():
@@ -157,7 +154,6 @@ def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
 
 
 def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[str, Decisions]:
-    """Give the decisions about lines, with those about single builds of them."""
     abouts = {row.alert: row.about for row in rows}
     earlier: defaultdict[str, list[DecisionEntry]] = defaultdict(list)
     for alert, about in abouts.items():
@@ -166,8 +162,7 @@ def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[st
             earlier[key] += kept[alert].entries
     return {
         key: replace(
-            kept.get(key, UNDECIDED),
-            earlier=tuple(sorted(made, key=lambda entry: entry.at)),
+            kept.get(key, UNDECIDED), earlier=tuple(sorted(made, key=lambda entry: entry.at))
         )
         for key, made in earlier.items()
     }
@@ -206,20 +201,16 @@ def _about(alert: Alert, seen: Seen) -> str:
     return json.dumps({**alert.subject.facts(), "parts": parts}, sort_keys=True)
 
 
-def _parts(about: str) -> tuple[SeenPart, ...]:
-    """Read what was bad; unknown for a decision of version 1, which is about one metric."""
-    found: Sequence[dict[str, Any]] = json.loads(about).get("parts", ())
-    return tuple(SeenPart(**part) for part in found)
-
-
 def _entry(row: Row[Any]) -> DecisionEntry:
+    # What was bad is unknown for a decision of version 1, which is about one metric.
+    parts: Sequence[dict[str, Any]] = json.loads(row.about).get("parts", ())
     seen = Seen(
         run_id=row.seen_run,
         started_at=row.seen_started_at,
         verdict=Verdict(row.seen_verdict),
         effect=row.seen_effect,
         rank=Action(row.seen_rank),
-        parts=_parts(row.about),
+        parts=tuple(SeenPart(**part) for part in parts),
     )
     return DecisionEntry(
         row.number, row.at, row.who, Decision(TriageAction(row.deed), row.text, row.until), seen

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.database.connection import Database, with_database
@@ -69,14 +69,25 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
 
     They are oldest first, without answers; the run itself and what cannot be read are left out.
     """
-    paths = with_database(results, lambda database: _alike(database, results, run, labels))
+    wanted = (
+        select(RECORD.c.path)
+        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+        .where(
+            RUN.c.scenario == run.scenario.id,
+            RUN.c.digest == run.scenario.digest,
+            RUN.c.testbed == run.testbed.id,
+            RUN.c.run != run.id,
+            RUN.c.record.in_(select(SIDE.c.record).where(SIDE.c.build.in_(labels))),
+        )
+        .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
+    )
     found: list[Run] = []
     reader = RecordReader()
-    for path in paths:
+    for path in _list_paths(results, wanted):
         if len(found) == newest:
             break
         try:
-            other = reader.bare(results / path)
+            other = reader.bare(path)
         except RecordError:
             continue
         if other.scenario == run.scenario:
@@ -86,8 +97,22 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
 
 def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
     """Give where the records of a group of scenarios, or of no known one, lie, oldest first."""
-    paths = with_database(results, lambda database: _in_group(database, results, group))
-    return tuple(results / path for path in paths)
+    wanted = (
+        select(RECORD.c.path)
+        .outerjoin_from(RECORD, RUN, RECORD.c.id == RUN.c.record)
+        .where(RUN.c.scenario.startswith(f"{group}/", autoescape=True) | RUN.c.record.is_(None))
+        .order_by(RUN.c.started_at, RECORD.c.path)
+    )
+    return tuple(_list_paths(results, wanted))
+
+
+def _list_paths(results: Path, wanted: Select[tuple[str]]) -> Iterator[Path]:
+    def look(database: Database) -> Sequence[str]:
+        _register(database, results)
+        with database.reading() as connection:
+            return connection.scalars(wanted).fetchall()
+
+    return (results / path for path in with_database(results, look))
 
 
 def _questions(
@@ -132,38 +157,7 @@ def _question(
     return _Question(scenario, testbed, digest, lines, len(labels) > len(set(labels)))
 
 
-def _alike(database: Database, results: Path, run: Run, labels: Collection[str]) -> Sequence[str]:
-    _register(database, results)
-    wanted = (
-        select(RECORD.c.path)
-        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
-        .where(
-            RUN.c.scenario == run.scenario.id,
-            RUN.c.digest == run.scenario.digest,
-            RUN.c.testbed == run.testbed.id,
-            RUN.c.run != run.id,
-            RUN.c.record.in_(select(SIDE.c.record).where(SIDE.c.build.in_(labels))),
-        )
-        .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
-    )
-    with database.reading() as connection:
-        return connection.scalars(wanted).fetchall()
-
-
-def _in_group(database: Database, results: Path, group: str) -> Sequence[str]:
-    _register(database, results)
-    wanted = (
-        select(RECORD.c.path)
-        .outerjoin_from(RECORD, RUN, RECORD.c.id == RUN.c.record)
-        .where(RUN.c.scenario.startswith(f"{group}/", autoescape=True) | RUN.c.record.is_(None))
-        .order_by(RUN.c.started_at, RECORD.c.path)
-    )
-    with database.reading() as connection:
-        return connection.scalars(wanted).fetchall()
-
-
 def _register(database: Database, results: Path) -> Mapping[str, Listed]:
-    """Bring the heads in line with the records."""
     rules = rules_digest()
     listed, new = find_new(database, results, rules, judged=False)
     rows = _heads(new)

@@ -171,14 +171,9 @@ def read_rows(name: str, listed: Listed) -> RecordRows:
 
 
 def packed(report: Report) -> bytes:
-    """Make the JSON of a report as small as can be had in little time."""
+    """Compress the JSON of a report as far as little time allows."""
     text = json.dumps(comparison_to_json(report), allow_nan=False)
     return zlib.compress(text.encode(), level=_FAST)
-
-
-def unpacked(report: bytes) -> bytes:
-    """Give the JSON of a report, in UTF-8."""
-    return zlib.decompress(report)
 
 
 def lines_in(builds: Sequence[Named]) -> tuple[str, str]:

@@ -126,11 +126,5 @@ def _check_name(name: str) -> None:
 
 
 def _token(row: Row[Any]) -> Token:
-    return Token(
-        row.name,
-        frozenset(map(Scope, row.scopes.split())),
-        row.made_at,
-        row.expires_at,
-        row.revoked_at,
-        row.used_at,
-    )
+    facts = row._asdict() | {"scopes": frozenset(map(Scope, row.scopes.split()))}
+    return Token(**{name: facts[name] for name in Token.__slots__})

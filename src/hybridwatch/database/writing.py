@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -170,16 +170,9 @@ def _series(rows: RecordRows, run: Row) -> Iterable[tuple[Any, ...]]:
 def _questions(
     rows: RecordRows, run: Row, pairs: Mapping[tuple[Any, ...], int]
 ) -> Iterable[tuple[Any, ...]]:
+    place = run["scenario"], run["digest"], pairs[rows.lines], run["testbed"]
     for row in rows.verdicts:
-        pair = pairs[rows.lines]
-        yield (
-            run["scenario"],
-            run["digest"],
-            pair,
-            run["testbed"],
-            row["metric"],
-            row["statistic"],
-        )
+        yield (*place, row["metric"], row["statistic"])
 
 
 def _levels(
@@ -296,7 +289,7 @@ def judged_by_all(
     """Read and judge records in their order; ``say`` is called with how many are read so far."""
     processes = os.cpu_count() or 1
     if processes == 1 or len(records) < _WORTH_IT:
-        yield from _counting(map(_read, records), len(records), say)
+        yield from _counting(starmap(read_rows, records), len(records), say)
         return
     parts = [records[at : at + _HANDED_AT_ONCE] for at in range(0, len(records), _HANDED_AT_ONCE)]
     with ExitStack() as ending, ThreadPoolExecutor(processes) as threads:
@@ -337,7 +330,7 @@ class _Worker:
             pipes.stdin.flush()
             rows: list[RecordRows] = pickle.load(pipes.stdout)  # noqa: S301 (our own process)
         except (OSError, EOFError, pickle.UnpicklingError):
-            return [_read(record) for record in part]
+            return list(starmap(read_rows, part))
         return rows
 
     def end(self) -> None:
@@ -354,10 +347,6 @@ def _counting(
         yield rows
 
 
-def _read(record: Named) -> RecordRows:
-    return read_rows(*record)
-
-
 def _work(parent: int) -> None:
     """Answer the parent until it ends, however it does; interrupts are its business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -370,7 +359,7 @@ def _work(parent: int) -> None:
             part: list[Named] = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own process)
         except EOFError:
             return
-        pickle.dump([_read(record) for record in part], answers)
+        pickle.dump(list(starmap(read_rows, part)), answers)
         answers.flush()
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bulk_lines import read_lines
+from hybridwatch.records.bulk_lines import BulkFile, BulkLine, read_lines
 from hybridwatch.records.fields import (
     MOST_BULK_BYTES,
     MOST_LINE_BYTES,
@@ -31,16 +31,19 @@ from hybridwatch.records.fields import (
 from hybridwatch.records.file_parts import (
     BULK_SUFFIX,
     KEY,
-    BulkFile,
-    BulkLine,
     build_stem,
     check_seal,
     is_altered,
     render_sealed,
 )
-from hybridwatch.records.findings import check_json, describe_first, describe_first_in, shown
-from hybridwatch.records.json_keys import check_keys
-from hybridwatch.records.run import Answer, Run, Trial
+from hybridwatch.records.json_checks import (
+    check_json,
+    check_keys,
+    describe_first,
+    describe_first_in,
+    shown,
+)
+from hybridwatch.records.run import Answer, Run
 from hybridwatch.records.trial_parts import Completion
 
 SCHEMA_VERSION: Final = 2
@@ -143,7 +146,17 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
 
 def decode_record(record: bytes) -> Decoded:
     """Read a record back, and leave for later what lies next to it."""
-    whole = _read(record)
+    check_json("record", record)
+    try:
+        check_keys(_Record, record)
+        whole = build_adapter(_Record).validate_json(record)
+    except ValueError as error:
+        # Only now, since it takes as long again: what is wrong with the whole comes first.
+        _check_whole(record)
+        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
+        raise RecordError(describe_first_in(record, error) + damaged) from error
+    _check_sealed(record, whole)
+    _check_consistent(whole)
     return Decoded(whole.run, whole.bulk, whole.sha256 is not None)
 
 
@@ -182,21 +195,6 @@ def _record_bytes(whole: _Record) -> bytes:
         return render_sealed(build_adapter(_Record).dump_python(whole, mode="json")).encode()
     except UnicodeEncodeError as error:
         raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
-
-
-def _read(record: bytes) -> _Record:
-    check_json("record", record)
-    try:
-        check_keys(_Record, record)
-        whole = build_adapter(_Record).validate_json(record)
-    except ValueError as error:
-        # Only now, since it takes as long again: what is wrong with the whole comes first.
-        _check_whole(record)
-        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
-        raise RecordError(describe_first_in(record, error) + damaged) from error
-    _check_sealed(record, whole)
-    _check_consistent(whole)
-    return whole
 
 
 def _check_sealed(record: bytes, whole: _Record) -> None:
@@ -256,7 +254,12 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             where = f"trials[{trial.index}].client_result"
             yield where, {"trial": trial.index, **_client_result(where, trial.client_result)}
         if trial.completions:
-            yield _completions_line(run, trial)
+            where = f"trials[{trial.index}].completions"
+            kept = [
+                _plain(run, f"{where}[{at}]", Completion, one)
+                for at, one in enumerate(trial.completions)
+            ]
+            yield where, {"trial": trial.index, "completions": kept}
         for number, point in enumerate(trial.curve.points if trial.curve else ()):
             if point.client_result is not None:
                 where = f"trials[{trial.index}].curve.points[{number}].client_result"
@@ -272,16 +275,7 @@ def _client_result(where: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"client_result": result}
 
 
-def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
-    where = f"trials[{trial.index}].completions"
-    kept = [
-        _plain(run, f"{where}[{at}]", Completion, one) for at, one in enumerate(trial.completions)
-    ]
-    return where, {"trial": trial.index, "completions": kept}
-
-
 def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
-    """Give a part as plain JSON, or say what of it cannot be kept."""
     form = build_adapter(part)
     try:
         return form.dump_python(form.validate_python(value), mode="json")

@@ -10,28 +10,16 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.fields import (
-    Client,
-    Count,
-    Digest,
-    FileName,
-    IfKnown,
-    Place,
-    RecordPart,
-    Whole,
-)
-from hybridwatch.records.findings import check_json
-from hybridwatch.records.run import Answer, Curve, Run, Trial
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.json_checks import check_json
+from hybridwatch.records.run import Run
 
 RECORD_SUFFIX: Final = ".json"
 BULK_SUFFIX: Final = ".bulk.jsonl.gz"
@@ -192,101 +180,3 @@ def read_head(record: bytes) -> Head | None:
         return Head.model_validate(from_json(record, allow_partial=True))
     except ValueError:
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class BulkFile(RecordPart):
-    """The reference from a record to the file beside it."""
-
-    file: FileName
-    sha256: Digest
-    lines: Count
-
-
-@dataclass(frozen=True, slots=True)
-class BulkLine(RecordPart):
-    """An answer, the completions or a client result (of a ``point`` of a curve) of one trial."""
-
-    trial: Place
-    point: IfKnown[Whole] = None
-    answer: IfKnown[Answer] = None
-    client_result: IfKnown[Client] = None
-    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1, fail_fast=True)]] = (
-        None
-    )
-
-    def scored(self) -> Self:
-        """Give it with what scores are made of, and of the rest only that it is there."""
-        said = self.completions and (
-            replace(self.completions[0], tokens=(), logprobs=(), close_calls=()),
-        )
-        answer = self.answer and replace(
-            self.answer,
-            doc_hash="",
-            prompt_hash="",
-            target_hash="",
-            prompt="",
-            target="",
-            response="",
-        )
-        result: dict[str, JsonValue] | None = None if self.client_result is None else {}
-        return replace(self, answer=answer, client_result=result, completions=said)
-
-
-class BulkOfTrial:
-    """The lines of one trial, gathered."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.client_result: Mapping[str, Any] | None = None
-        self.completions: tuple[Completion, ...] = ()
-        self.of_points: dict[int, Mapping[str, Any]] = {}
-
-    def add(self, line: BulkLine) -> None:
-        """Take one line in."""
-        kinds = (line.answer, line.client_result, line.completions)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("expected one of answer, client_result, completions")
-        if line.point is not None:
-            self._add_point(line.point, line)
-            return
-        if line.answer is not None:
-            self.answers.append(line.answer)
-        elif line.completions is not None:
-            if self.completions:
-                raise ValueError(f"completions: a second list for trial {line.trial}")
-            self.completions = line.completions
-        elif self.client_result is not None:
-            raise ValueError(f"client_result: a second one for trial {line.trial}")
-        else:
-            self.client_result = line.client_result
-
-    def _add_point(self, point: int, line: BulkLine) -> None:
-        if line.client_result is None:
-            raise ValueError("expected client_result beside point")
-        if point in self.of_points:
-            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
-        self.of_points[point] = line.client_result
-
-    def beside(self, trial: Trial) -> Trial:
-        """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
-        points = len(trial.curve.points) if trial.curve else 0
-        if stray := [point for point in self.of_points if point >= points]:
-            raise ValueError(
-                f"client_result: expected a point less than {points} of trial {trial.index}, "
-                f"found {stray[0]}"
-            )
-        return replace(
-            trial,
-            curve=self._with_results(trial.curve) if trial.curve else None,
-            answers=tuple(self.answers),
-            client_result=self.client_result,
-            completions=self.completions,
-        )
-
-    def _with_results(self, curve: Curve) -> Curve:
-        points = (
-            replace(one, client_result=self.of_points.get(at))
-            for at, one in enumerate(curve.points)
-        )
-        return replace(curve, points=tuple(points))

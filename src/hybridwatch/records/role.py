@@ -137,7 +137,6 @@ def side_names(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _changes_text(switches: Sequence[tuple[str, str]]) -> str:
-    """Say what is out and what is in, each by the shortest word that is still clear."""
     phrases = []
     for mark, how in _WORDS.items():
         words = [_short(word) for sign, word in switches if sign == mark]
@@ -148,7 +147,6 @@ def _changes_text(switches: Sequence[tuple[str, str]]) -> str:
 
 
 def _counted(shared: Sequence[tuple[str, str]]) -> str:
-    """Say how much is switched on every side alike."""
     put_in = sum(mark == "+" for mark, _ in shared)
     out = len(shared) - put_in
     phrases = f" + {put_in} fix{'' if put_in == 1 else 'es'}" if put_in else ""

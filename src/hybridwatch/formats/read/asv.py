@@ -66,11 +66,7 @@ _UNITS: Final[Mapping[str, tuple[Unit, float]]] = {
     **dict.fromkeys(("%", "percent"), (Unit.RATIO, 0.01)),
 }
 """What an author calls a unit, with the unit of ours and how much of it that is."""
-_FAMILIES: Final = {
-    Unit.SECONDS: "asv_time",
-    Unit.BYTES: "asv_memory",
-    Unit.RATIO: "asv_ratio",
-}
+_FAMILIES: Final = {Unit.SECONDS: "asv_time", Unit.BYTES: "asv_memory", Unit.RATIO: "asv_ratio"}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
 _COMMENT: Final = re.compile(
     r"""("(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
@@ -86,13 +82,11 @@ _SMALLEST: Final = 2**28
 
 
 def _is_first(root: DocumentNode) -> bool:
-    """Whether this is a result file of version 1."""
     keys = ("commit_hash", "date", "params", "python", "results")
     return root.value.get("version") == _FIRST and root.has(*keys)
 
 
 def _upgraded(root: DocumentNode) -> DocumentNode:
-    """Put a file into the words of version 2."""
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
     return DocumentNode(
         root.value

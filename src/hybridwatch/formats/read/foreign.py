@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from hybridwatch.errors import IngestError
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
-from hybridwatch.records.json_size import check_json_size
+from hybridwatch.records.json_checks import check_json_size
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Source, Trial
 
 _DEEPEST: Final = 64

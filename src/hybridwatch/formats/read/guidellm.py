@@ -68,7 +68,6 @@ def _is_first(benchmark: DocumentNode) -> bool:
 
 
 def _read_version(root: DocumentNode) -> str:
-    """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"

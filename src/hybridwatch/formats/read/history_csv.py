@@ -99,8 +99,6 @@ class _Growing:
 
 @dataclass(frozen=True, slots=True)
 class _CsvRow:
-    """The cells of one line, and where it stands."""
-
     line: int
     cells: dict[str, str]
 

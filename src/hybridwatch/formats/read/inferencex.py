@@ -165,7 +165,6 @@ def _gpus(row: DocumentNode) -> tuple[float, float]:
 
 
 def _is_sessions(row: DocumentNode) -> bool:
-    """Whether this is a row of replayed sessions."""
     return row.has(*_SESSION_KEYS) and ("conc" in row or "users" in row)
 
 
@@ -175,7 +174,6 @@ def _session_workload(row: DocumentNode) -> dict[str, Any]:
 
 
 def _session_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:
-    """Read a row, whose rates were divided by ``gpus``."""
     row = _flat(row)
     total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
     seconds = row.at(_DURATION).amount() if _DURATION in row else 0.0

@@ -179,7 +179,6 @@ def _samples(result: DocumentNode) -> Iterator[Sample]:
 
 
 def _lost(result: DocumentNode) -> str | None:
-    """Say how many requests came to nothing; ``None`` if none did."""
     completed = result.at("completed").count()
     if "failed" in result:
         failed = result.at("failed").count()

@@ -94,7 +94,6 @@ def addressed_to_us(body: str) -> list[str]:
 
 
 def _may_address(body: str) -> bool:
-    """Whether a comment is worth a look; nearly every one is not."""
     return len(body) <= _LONGEST_COMMENT and _NAME.search(body) is not None
 
 

@@ -272,7 +272,6 @@ class PullRequest:
             return "posted"
 
     def _ours(self, is_marked: Callable[[str], bool], me: int) -> list[IssueComment]:
-        """Find our comments, the oldest first."""
         found = [
             comment
             for comment in self._pull.get_issue_comments()

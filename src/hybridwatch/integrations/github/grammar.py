@@ -292,7 +292,6 @@ def _require_one(word: str, what: str, known: Collection[str]) -> str:
 
 
 def _id(word: str, what: str, known: Collection[str]) -> str:
-    """Give the one id that a word is the beginning of."""
     if word == LATEST:
         return LATEST
     found = [one for one in known if one.startswith(word)] if len(word) >= _LEAST_OF_ID else []
@@ -302,7 +301,6 @@ def _id(word: str, what: str, known: Collection[str]) -> str:
 
 
 def _label(word: str, vocabulary: Vocabulary) -> str:
-    """Put a label together again from words that are known."""
     start = min((word.find(mark) for mark in "~+" if mark in word), default=len(word))
     name = _require_one(word[:start], "build", vocabulary.builds)
     switches = {}

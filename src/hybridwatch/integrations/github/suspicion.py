@@ -150,7 +150,6 @@ def _post(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
 
 
 def _find_pull_request(client: GitHubClient, repository: str, sha: str) -> int | None:
-    """Give the first merged pull request that has a commit."""
     with client.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:
             pulls = list(client.github.get_repo(repository).get_commit(sha).get_pulls())

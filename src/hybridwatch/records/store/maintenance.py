@@ -34,13 +34,6 @@ from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
 from hybridwatch.system.files import HALVES, claimed_folder, named_errors, put
 
 
-def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
-    """Note a file, by its path below the results folder, that is about to be removed."""
-    at = now.astimezone(UTC).isoformat(timespec="seconds")
-    line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
-    append_line(results / PRUNED, line)
-
-
 class What(Enum):
     """What of a run is removed."""
 
@@ -124,7 +117,7 @@ def plan_removals(
     thinned = {run.record for run in _thinned(runs, protected, policy, now)}
     old = [run for run in runs if _is_older(run, policy.answers_days, now)]
     answers = [
-        _name_answers(run.record)
+        str(name_bulk(Path(run.record)))
         for run in old
         if run.run not in protected or run.record in thinned
     ]
@@ -145,7 +138,9 @@ def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterato
         path = results / one.file
         with named_errors(path, "cannot be removed"):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            note_pruned(results, one.file, digest, one.what.value, now)
+            at = now.astimezone(UTC).isoformat(timespec="seconds")
+            note = {"file": one.file, "sha256": digest, "what": one.what.value, "at": at}
+            append_line(results / PRUNED, json.dumps(note))
             if mirror is not None:
                 mirror.bucket.remove(one.file)
             path.unlink()
@@ -175,10 +170,6 @@ def _find_week(run: OldRun) -> tuple[object, ...]:
 
 def _is_older(run: OldRun, days: int, now: datetime) -> bool:
     return now - run.started_at > timedelta(days=days)
-
-
-def _name_answers(record: str) -> str:
-    return str(name_bulk(Path(record)))
 
 
 def _size(path: Path) -> int | None:

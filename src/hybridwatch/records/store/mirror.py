@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import BULK_SUFFIX
@@ -28,8 +28,6 @@ from hybridwatch.system.files import make_folder, named_errors, put
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
-
-_Answer = TypeVar("_Answer")
 
 RETRIES: Final = 6
 """How often a request is repeated that failed on the way or on the server."""
@@ -55,38 +53,30 @@ class Bucket:
         """List what is there, or in one folder: bytes by name."""
         import obstore
 
-        def call() -> dict[str, int]:
+        with self._errors("cannot be listed"):
             batches = obstore.list(self._store, folder or None)
             return {one["path"]: one["size"] for batch in batches for one in batch}
-
-        return self._answer("cannot be listed", call)
 
     def read(self, name: str) -> bytes | None:
         """Read an object; ``None`` if there is none."""
         import obstore
 
-        def call() -> bytes | None:
+        with self._errors(f"{name} cannot be read"):
             try:
                 return bytes(obstore.get(self._store, name).bytes())
             except FileNotFoundError:
                 return None
-
-        return self._answer(f"{name} cannot be read", call)
 
     def create(self, name: str, content: bytes) -> None:
         """Make an object; the same again changes nothing, other bytes are a ``ConflictError``."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        def call() -> bool:
-            try:
-                obstore.put(self._store, name, content, mode="create")
-            except AlreadyExistsError:
-                return False
-            return True
-
+        with self._errors(f"{name} cannot be written"), contextlib.suppress(AlreadyExistsError):
+            obstore.put(self._store, name, content, mode="create")
+            return
         # An answer that was lost on its way makes the repeated request find its own object.
-        if not self._answer(f"{name} cannot be written", call) and self.read(name) != content:
+        if self.read(name) != content:
             raise ConflictError(
                 f"{self.url}: {name} is there already and says something else; records never change"
             )
@@ -95,11 +85,13 @@ class Bucket:
         """Remove an object, if it is there."""
         import obstore
 
-        self._answer(f"{name} cannot be removed", lambda: obstore.delete(self._store, name))
+        with self._errors(f"{name} cannot be removed"):
+            obstore.delete(self._store, name)
 
-    def _answer(self, failed: str, call: Callable[[], _Answer]) -> _Answer:
+    @contextmanager
+    def _errors(self, failed: str) -> Iterator[None]:
         try:
-            return call()
+            yield
         except Exception as error:  # noqa: BLE001 (obstore's and a credential provider's own)
             raise RecordError(f"{self.url}: {failed}: {_first_line(error)}") from None
 

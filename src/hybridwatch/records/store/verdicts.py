@@ -7,7 +7,8 @@ storing it twice stores it once. The file form, schema version 1, is documented 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -166,12 +167,8 @@ def find_verdict(results: Path, key: str) -> Path:
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
     """Read a stored verdict, and say whether it is still as it was written."""
-    try:
+    with _naming(path):
         return decode_verdict(read_file(path, MOST_RECORD_BYTES))
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except RecordError as error:
-        raise RecordError(f"{path}: {error}") from error
 
 
 def find_results(verdict: Path, otherwise: Path) -> Path:
@@ -215,8 +212,14 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
 
 
 def _digest(path: Path) -> str:
-    try:
+    with _naming(path):
         return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     except RecordError as error:
