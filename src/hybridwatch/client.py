@@ -97,12 +97,8 @@ class Client:
         self, *, scenario: str = "", testbed: str = "", metric: str = "", statistic: str = ""
     ) -> Iterator[SeriesItem]:
         """Yield series."""
-        filters = {
-            "scenario": scenario,
-            "testbed": testbed,
-            "metric": metric,
-            "statistic": statistic,
-        }
+        where = {"scenario": scenario, "testbed": testbed}
+        filters = {**where, "metric": metric, "statistic": statistic}
         for page in self._pages("/series", SeriesPage, filters):
             yield from page.items
 
@@ -174,7 +170,8 @@ class Client:
                 raise ApiError(f"{self._http.base_url}: {error}") from error
             if answer.is_success:
                 return answer
-            wait_s = _wait_s(answer)
+            header = answer.headers.get("retry-after", "")
+            wait_s = float(header) if header.isdecimal() else None
             if wait_s is None or waited + wait_s > self._patience_s:
                 raise _refused(answer)
             sleep(wait_s)
@@ -191,11 +188,6 @@ def _read(answer: httpx.Response, form: type[_Answer]) -> _Answer:
         return form.model_validate_json(answer.content, extra="ignore")
     except ValidationError as error:
         raise ApiError(f"{answer.url}: expected an answer of the API: {error}") from error
-
-
-def _wait_s(answer: httpx.Response) -> float | None:
-    header = answer.headers.get("retry-after", "")
-    return float(header) if header.isdecimal() else None
 
 
 def _refused(answer: httpx.Response) -> ApiError:

@@ -66,10 +66,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One thing that can be done: ``handler`` is given the store, names, the token's and files.
-
-    ``content`` has schemas of its JSON, ``done`` how it may end well.
-    """
+    """One thing that can be done; ``content`` has schemas of its JSON, ``done`` how it may end."""
 
     path: str
     handler: Callable[[StoreView, endpoints.Named, str, endpoints.Files], endpoints.Done]

@@ -179,10 +179,11 @@ def _key_by_line(about: Mapping[str, str]) -> str:
 
 
 def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
+    about = {**alert.subject.facts(), "parts": [asdict(part) for part in entry.seen.parts]}
     return {
         "alert": alert.subject.key,
         "number": entry.number,
-        "about": _about(alert, entry.seen),
+        "about": json.dumps(about, sort_keys=True),
         "at": entry.at,
         "who": entry.who,
         "deed": entry.decision.action.value,
@@ -194,11 +195,6 @@ def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
         "seen_effect": entry.seen.effect,
         "seen_rank": entry.seen.rank.value,
     }
-
-
-def _about(alert: Alert, seen: Seen) -> str:
-    parts = [asdict(part) for part in seen.parts]
-    return json.dumps({**alert.subject.facts(), "parts": parts}, sort_keys=True)
 
 
 def _entry(row: Row[Any]) -> DecisionEntry:

@@ -27,10 +27,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a run asks; of two runs with the same question the newer one counts.
-
-    ``same`` is whether both sides are one build, which asks whether the machine is quiet.
-    """
+    """What a run asks; ``same`` of two sides of one build, which asks how quiet the machine is."""
 
     scenario: str
     testbed: str

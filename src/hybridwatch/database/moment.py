@@ -311,10 +311,7 @@ class RulesChangedError(DatabaseError):
 
 
 class StoreMoment:
-    """What a store held at one moment: what comes, or vanishes, later is not seen.
-
-    ``is_current`` says whether it is time for another one.
-    """
+    """What a store held at one moment: what comes, or vanishes, later is not seen."""
 
     def __init__(
         self, results: Path, database: Database, listed: Mapping[str, Listed], rules: str

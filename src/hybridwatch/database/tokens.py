@@ -68,7 +68,10 @@ class Tokens:
         self, name: str, scopes: Collection[Scope], now: datetime, expires_at: datetime | None
     ) -> str:
         """Make a token and give it; it cannot be read again. Also a revoked one keeps its name."""
-        _check_name(name)
+        try:
+            checked_name("name of the token", name)
+        except TriageError as error:
+            raise TokenError(str(error)) from None
         if not scopes:
             raise TokenError(f"token {name}: expected a scope, found none")
         if expires_at is not None and expires_at <= now:
@@ -115,13 +118,6 @@ def open_tokens(results: Path) -> Tokens:
     try:
         return Tokens(Database(find_database_url(results), TokenError))
     except UrlError as error:
-        raise TokenError(str(error)) from None
-
-
-def _check_name(name: str) -> None:
-    try:
-        checked_name("name of the token", name)
-    except TriageError as error:
         raise TokenError(str(error)) from None
 
 

@@ -69,10 +69,7 @@ class _Record(Run):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A run as bytes: the record (UTF-8 JSON), and gzipped JSON lines where a trial has any.
-
-    ``stem`` is what both files are called, without suffix.
-    """
+    """A run as bytes; ``stem`` is what both files are called, without suffix."""
 
     stem: str
     record: bytes
@@ -130,7 +127,11 @@ def encode(run: Run) -> Encoded:
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
         whole = replace(whole, bulk=reference)
-    record = _record_bytes(whole)
+    try:
+        content = build_adapter(_Record).dump_python(whole, mode="json")
+        record = render_sealed(content).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
     _check_size(run, "record", record, MOST_RECORD_BYTES)
     check_json(f"run {run.id} cannot be kept: record", record)
     return Encoded(stem, record, bulk)
@@ -188,13 +189,6 @@ def _checked(run: Run) -> _Record:
         raise RecordError(f"run {run.id} cannot be kept: {describe_first(error)}") from error
     _check_consistent(whole)
     return whole
-
-
-def _record_bytes(whole: _Record) -> bytes:
-    try:
-        return render_sealed(build_adapter(_Record).dump_python(whole, mode="json")).encode()
-    except UnicodeEncodeError as error:
-        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
 
 
 def _check_sealed(record: bytes, whole: _Record) -> None:

@@ -216,11 +216,7 @@ def build_adapter(part: type[T]) -> TypeAdapter[T]:
     return _forms[part]
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=_is_none)]
+IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 """A key that is left out where there is none: records made before it existed stay as they are."""
 IfAny: TypeAlias = Annotated[T, Field(exclude_if=not_)]
 """A key that is left out where it is empty or false, likewise."""

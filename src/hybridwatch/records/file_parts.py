@@ -61,10 +61,7 @@ _flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=T
 
 
 def pretty(value: object, indent: int = 0) -> str:
-    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
-
-    ``indent`` is how many columns stand before the first character.
-    """
+    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped."""
     flat = _flat(value)
     if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:
         return flat

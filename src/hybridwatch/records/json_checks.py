@@ -44,7 +44,10 @@ def describe_first_in(raw: bytes, error: ValueError) -> str:
         return _printable(str(error))
     if error.error_count() > _MOST_FINDINGS:
         return f"expected at most {_MOST_FINDINGS} wrong values, found {error.error_count()}"
-    content = _parse(raw)
+    try:
+        content = from_json(raw)
+    except ValueError:
+        content = raw
     findings = error.errors(include_url=False, include_input=False)
     for finding in findings:
         value = content
@@ -60,13 +63,6 @@ def describe_first_in(raw: bytes, error: ValueError) -> str:
 def describe_first(error: ValidationError) -> str:
     """Describe the first finding in values of Python."""
     return _first_line(error.errors(include_url=False))
-
-
-def _parse(raw: bytes) -> Any:
-    try:
-        return from_json(raw)
-    except ValueError:
-        return raw
 
 
 def _first_line(found: Sequence[ErrorDetails]) -> str:

@@ -108,10 +108,7 @@ def compute_area(places: Sequence[Place]) -> float:
 
 
 def compute_goodput(curve: Curve, point: Point) -> float | None:
-    """Count the requests per second that keep every bound of the objective, if one is stated.
-
-    ``None`` also where a request lacks one of its times.
-    """
+    """Count the requests per second that keep every bound of the objective, if all are known."""
     rates = _values(point, "request_throughput")
     times = [_values(point, metric) for metric in curve.slo]
     if not rates or not times or not times[0] or len(set(map(len, times))) > 1:

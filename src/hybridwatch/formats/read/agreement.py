@@ -48,11 +48,7 @@ def check_mean(
 
 
 def check_document(row: DocumentNode, metric: str, config: Mapping[str, Any]) -> None:
-    """Hold the score of a document, a line of a file of samples, against its response and target.
-
-    Refused is one that is scored right and differs, or wrong and is equal; of several choices one
-    that is scored right and another is the likeliest, or wrong and it is.
-    """
+    """Hold the score of a document against its response and target, or its likeliest choice."""
     if metric == _CHOICE:
         _check_choice(row, config)
         return

@@ -27,9 +27,10 @@ from hybridwatch.formats.read.foreign import (
     ForeignDocument,
     ForeignRun,
     build_trial,
+    is_metric,
     read_folder,
 )
-from hybridwatch.metrics import INVERSES, Unit, find_metric
+from hybridwatch.metrics import INVERSES, Unit
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
@@ -275,17 +276,10 @@ def _translate_metric(name: str, label: str, text: str) -> tuple[str, float, boo
     unit, factor = _UNITS.get(text, (None, 1.0))
     if not label and word in _INVERSE and unit is Unit.SECONDS:
         return _INVERSE[word], factor, True
-    if not label and unit is not None and _is_ours(word, unit):
+    if not label and unit is not None and is_metric(word, unit.value):
         return word, factor, False
     family = "asv_number" if unit is None else _FAMILIES.get(unit, "asv_number")
     return f"{family}.{own}{label}", factor, False
-
-
-def _is_ours(word: str, unit: Unit) -> bool:
-    try:
-        return find_metric(word).unit is unit
-    except KeyError:
-        return False
 
 
 def _rows(root: DocumentNode) -> Iterator[_Row]:

@@ -27,9 +27,10 @@ from hybridwatch.formats.read.foreign import (
     ForeignRun,
     bare_testbed,
     build_trial,
+    is_metric,
     short,
 )
-from hybridwatch.metrics import Direction, find_metric
+from hybridwatch.metrics import Direction
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _UNITS: Final = {
@@ -67,7 +68,7 @@ class NamedValues:
         unit, parts = _UNITS.get(self.unit, (self.unit, 1.0))
         is_rate = unit.endswith(("/s", "/sec"))
         better = Direction.HIGHER if self.better is None and is_rate else self.better
-        if _is_ours(self.name, unit):
+        if is_metric(self.name, unit):
             metric = self.name
         elif unit in _FAMILIES and better is not Direction.HIGHER:
             metric = f"{_FAMILIES[unit]}.{self.name}"
@@ -77,13 +78,6 @@ class NamedValues:
             family = "benchmark_score" if better is Direction.HIGHER else "asv_number"
             metric = f"{family}.{self.name}"
         return Sample(metric, tuple(value / parts for value in self.values), self.statistic)
-
-
-def _is_ours(name: str, unit: str) -> bool:
-    try:
-        return find_metric(name).unit.value == unit
-    except KeyError:
-        return False
 
 
 def _build(

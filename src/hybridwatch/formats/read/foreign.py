@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
+from hybridwatch.metrics import find_metric
 from hybridwatch.records.identity import EngineBuild, Harness, ScenarioRef, Testbed
 from hybridwatch.records.json_checks import check_json_size
 from hybridwatch.records.run import UNKNOWN, Failure, Phase, Run, Sample, Source, Trial
@@ -279,10 +280,8 @@ class ForeignRun:
     """What a foreign file says of one run.
 
     Attributes:
-        tool: The tool that measured, with its version where the file names it.
         scenario: A name for the workload; it ends in ``/unknown`` where the file names no model.
         workload: What the engine had to do, as plain JSON: runs are comparable when this is equal.
-        finished_at: When the last trial ended.
         model_revision: Commit of a model of the hub; else that of the snapshot in ``scenario``.
         unknown: Fields besides the usual ones that the file lacks. ``scenario.digest`` is one where
             ``workload`` does not have the model.
@@ -462,6 +461,14 @@ def _build(foreign_run: ForeignRun, given: ForeignInput) -> tuple[EngineBuild, l
     names = ("label", "release", "accelerator", "distribution", "lock_digest", "wheel_digest")
     unknown = [f"builds[0].{name}" for name in names if getattr(build, name) == UNKNOWN]
     return build, [*unknown, "builds[0].fixes", "builds[0].flags"]
+
+
+def is_metric(name: str, unit: str) -> bool:
+    """Whether a name is that of a metric of ours, in its unit."""
+    try:
+        return find_metric(name).unit.value == unit
+    except KeyError:
+        return False
 
 
 def bare_testbed(name: str) -> Testbed:

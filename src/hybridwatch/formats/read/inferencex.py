@@ -113,7 +113,8 @@ def _hardware(row: DocumentNode) -> str:
 def _workload(row: DocumentNode) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
     workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
-    return {**workload, **_session_workload(row), "model": model_name(row.at("model"))}
+    workload |= {key: row.value[key] for key in _SESSION_WORKLOAD if key in row}
+    return {**workload, "model": model_name(row.at("model"))}
 
 
 def _samples(row: DocumentNode) -> Iterator[Sample]:
@@ -166,11 +167,6 @@ def _gpus(row: DocumentNode) -> tuple[float, float]:
 
 def _is_sessions(row: DocumentNode) -> bool:
     return row.has(*_SESSION_KEYS) and ("conc" in row or "users" in row)
-
-
-def _session_workload(row: DocumentNode) -> dict[str, Any]:
-    """Give the part of the workload that other rows do not have."""
-    return {key: row.value[key] for key in _SESSION_WORKLOAD if key in row}
 
 
 def _session_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:

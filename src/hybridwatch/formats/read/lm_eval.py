@@ -74,10 +74,7 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
 
 
 class TaskScore(NamedTuple):
-    """What can be judged of a task: a value a document, or with ``statistic`` the score alone.
-
-    ``left_out`` says what the file has and this lacks, and why.
-    """
+    """What can be judged of a task: a value a document, or with ``statistic`` the score alone."""
 
     values: Sequence[float] = ()
     statistic: str | None = None
@@ -94,7 +91,8 @@ def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:
             _read_task(task, root, scores, _of_task(task, root, kept))
         )
         for task, scores in root.at("results").items()
-        if not _is_group(root, task)
+        # Else it is a mean over tasks that are here themselves.
+        if not (root.value.get("group_subtasks") or {}).get(task)
     }
     left_out = {metric: score.left_out for metric, score in found.items() if score.left_out}
     if not any(score.values for score in found.values()):
@@ -145,11 +143,6 @@ def _seconds(root: DocumentNode) -> float:
         return DocumentNode(float(str(node.value)), node.path).amount()
     except ValueError:
         raise node.wrong("seconds") from None
-
-
-def _is_group(root: DocumentNode, task: str) -> bool:
-    """Whether this is a mean over tasks that are here themselves; of a task that list is empty."""
-    return bool((root.value.get("group_subtasks") or {}).get(task))
 
 
 def _model(root: DocumentNode) -> str:

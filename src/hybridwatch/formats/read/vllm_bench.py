@@ -109,7 +109,7 @@ def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
             finished_at=trials[-1].started_at + timedelta(seconds=trials[-1].duration_s),
             trials=trials,
             build=build,
-            unknown=("harness.version", *_untold_times(results[0]), *_untold_goals(results)),
+            unknown=tuple(_list_unknown(results)),
         )
 
 
@@ -147,15 +147,12 @@ def _workload(result: DocumentNode) -> dict[str, Any]:
     return {**workload, "model": model_name(result.at("model_id"))}
 
 
-def _untold_times(result: DocumentNode) -> tuple[str, ...]:
-    if _START in result or result.at("date").text().endswith("Z"):
-        return ()
-    return ("started_at", "finished_at")  # local time of an unknown zone
-
-
-def _untold_goals(results: Sequence[DocumentNode]) -> tuple[str, ...]:
-    is_told = not any("request_goodput" in one and "goodput" not in one for one in results)
-    return () if is_told else ("scenario.settings.goodput",)
+def _list_unknown(results: Sequence[DocumentNode]) -> Iterator[str]:
+    yield "harness.version"
+    if _START not in results[0] and not results[0].at("date").text().endswith("Z"):
+        yield from ("started_at", "finished_at")  # local time of an unknown zone
+    if any("request_goodput" in one and "goodput" not in one for one in results):
+        yield "scenario.settings.goodput"
 
 
 def _read_load(result: DocumentNode) -> tuple[str, str | None, str]:
@@ -175,7 +172,11 @@ def _trial(result: DocumentNode) -> Trial:
 def _samples(result: DocumentNode) -> Iterator[Sample]:
     yield from _rates(result)
     yield from read_requests(result) if result.value.get("ttfts") else read_statistics(result)
-    yield from _acceptance(result)
+    if result.value.get("spec_decode_num_drafts"):
+        yield from accepted_drafts(
+            result.at("spec_decode_acceptance_length").amount(),
+            result.at("spec_decode_per_position_acceptance_rates").amounts(),
+        )
 
 
 def _lost(result: DocumentNode) -> str | None:
@@ -263,15 +264,6 @@ def _in_seconds(result: DocumentNode, name: str) -> float | None:
     if _IN_SECONDS not in result.value:
         raise result.at(name).wrong(f"the name {name}_ms, since its unit is not told otherwise")
     return result.at(name).amount()
-
-
-def _acceptance(result: DocumentNode) -> Iterator[Sample]:
-    if not result.value.get("spec_decode_num_drafts"):
-        return
-    yield from accepted_drafts(
-        result.at("spec_decode_acceptance_length").amount(),
-        result.at("spec_decode_per_position_acceptance_rates").amounts(),
-    )
 
 
 _SUFFIX: Final = ".pytorch"

@@ -98,10 +98,7 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class AsvResult:
-    """What a file of asv said of one benchmark; ``head`` is the file without its results.
-
-    ``row`` is by column; ``benchmark`` is ``None`` where ``benchmarks.json`` did not have it.
-    """
+    """What a file of asv said of one benchmark; ``head`` is the file without its results."""
 
     file: str
     head: Mapping[str, Any]
@@ -333,7 +330,7 @@ def _row(
         [],
         _version(newest),
         int(sure[-1].run.started_at.timestamp() * 1000),
-        _short(seconds),
+        float(f"{seconds:.{_DIGITS}g}"),
         *(None if value is None else [value] for value in columns),
         None if newest.run.source is None else [own],
     ]
@@ -351,10 +348,6 @@ def _values(points: Sequence[ExportedPoint]) -> Sequence[float]:
     if newest.subject.metric.kind is Kind.PROPORTION:
         return reduce_side(OneSide(newest.run, newest.side), newest.subject).values
     return [value for point in points for _, value in point.values]
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
 
 
 def _json(value: Any) -> bytes:

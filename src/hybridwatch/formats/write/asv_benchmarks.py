@@ -74,10 +74,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrackedMetric:
-    """One benchmark of a scenario; ``name`` is asv's, ``track_`` left out.
-
-    ``unit`` says where higher is better, which asv does not know.
-    """
+    """One benchmark of a scenario; ``name`` is asv's, ``track_`` left out."""
 
     name: str
     metric: Metric
@@ -182,10 +179,7 @@ def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> flo
 def compute_stats(
     benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
-    """Give what asv keeps with a number in our terms; ``None`` for what counts exactly.
-
-    ``noise``, from ``compute_noise``, has no meaning for answers.
-    """
+    """Give what asv keeps with a number in our terms; ``None`` for what counts exactly."""
     if benchmark.form is Form.WORST:
         return None
     own = [benchmark.form.of(value) for value in values]

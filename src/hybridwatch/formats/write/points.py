@@ -190,7 +190,7 @@ def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
 
 def to_github_action_benchmark(runs: Iterable[Run]) -> dict[str, bytes]:
     """Give the inputs of its tools ``customSmallerIsBetter`` and ``customBiggerIsBetter``."""
-    points = _by_name(_one_each(runs), _bench_name)
+    points = _by_name(_one_each(runs), lambda p: (f"{p.run.scenario.id} {p.build.label} {p.name}",))
     return {
         file: _json([_bench(name, p) for (name,), p in points if p.subject.metric.better is better])
         for better, file in _FILES.items()
@@ -238,10 +238,6 @@ def _fitted(name: str, longest: int) -> str:
     end = f"-{hashlib.sha256(whole).hexdigest()[:_DIGEST]}"
     # A letter of several bytes that the cut goes through is left out.
     return whole[: longest - len(end)].decode(errors="ignore").rstrip() + end
-
-
-def _bench_name(point: ExportedPoint) -> tuple[str]:
-    return (f"{point.run.scenario.id} {point.build.label} {point.name}",)
 
 
 def _bench(name: str, point: ExportedPoint) -> dict[str, Any]:

@@ -7,7 +7,6 @@ none. The state is one line, right before the comment's marker; what does not fi
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -46,10 +45,7 @@ _Link = Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-
 
 
 class CommentRequest(BaseModel):
-    """One command, under the number of its comment, as understood; a refused one as written.
-
-    ``note`` is why it was refused or failed; ``link`` is where it runs.
-    """
+    """One command, under the number of its comment, as understood; a refused one as written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -183,14 +179,11 @@ def _inert(text: str) -> str:
 
 
 def _table(queue: RequestQueue) -> str:
-    head = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
-    return "\n".join([*head, *_rows(queue), "", ""])
-
-
-def _rows(queue: RequestQueue) -> Iterator[str]:
+    lines = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
     for one in reversed(queue.asked):
         when = f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        yield f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |"
+        lines.append(f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |")
+    return "\n".join([*lines, "", ""])
 
 
 def _state(one: CommentRequest) -> str:

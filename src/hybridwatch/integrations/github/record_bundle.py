@@ -41,10 +41,7 @@ _NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
 
 
 def unpack(bundle: Path, folder: Path) -> int:
-    """Unpack a bundle into a new results folder; gives the number that it claims to be about.
-
-    After a ``GithubError`` nothing of it must be used.
-    """
+    """Unpack a bundle into a new results folder; gives the number that it claims to be about."""
     try:
         content = read_file(bundle, _MOST_ZIPPED)
         # zipfile makes an object of each entry before it says how many there are. A chance match

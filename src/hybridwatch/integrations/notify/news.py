@@ -80,18 +80,14 @@ class Content:
 
     Attributes:
         what: What happened: ``Slower``.
-        detail: By how much.
         rank: What the gate does about it: ``block`` or ``warn``.
         area: What is affected (``analysis.cause.Area``); ``gap`` for what was not measured.
         baseline: Label of the build that it was measured against.
-        run: The newest run that was bad.
         since: When the run began that opened it.
         metrics: What shows it, the one to name first.
         missing: Of a gap: each scenario with its reason.
         members: Where else than in one place a cause shows: each place with its change; ``what``
             then says in how many.
-        note: Why it was closed.
-        link: Address of its page of the dashboard.
     """
 
     what: str
@@ -251,10 +247,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """How a topic stood when a channel last heard of it, or when it grew quiet since.
-
-    There are no ``messages`` about it where those about another topic of its cause reported it.
-    """
+    """How a topic stood when a channel last heard of it, or when it grew quiet since."""
 
     standing: TopicStatus
     seen: str

@@ -103,20 +103,16 @@ def _connected(url: str) -> "ObjectStore":
         raise RecordError(
             f'{url}: an object store needs pip install "hybridwatch[remote]"'
         ) from None
+    is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
     try:
         return from_url(
             url,
-            client_options={"timeout": f"{_REQUEST_S:g}s", "allow_http": _may_be_plain()},
+            client_options={"timeout": f"{_REQUEST_S:g}s", "allow_http": is_plain},
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=_RETRY_S)},
             **_credentials(url),
         )
     except Exception as error:  # noqa: BLE001 (obstore's own)
         raise RecordError(f"{url}: {_first_line(error)}") from None
-
-
-def _may_be_plain() -> bool:
-    """Whether the address that the environment names may be one of plain HTTP."""
-    return os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
 
 
 def _credentials(url: str) -> dict[str, Any]:
@@ -213,7 +209,8 @@ class Mirror:
         if self._listed_at is not None and now - self._listed_at < fresh_s:
             return
         try:
-            self._send_unsent()
+            for note in sorted((self.folder / _UNSENT).glob("*.json")):
+                self._send(note)
             self._bring()
         except RecordError as error:
             if self._listed_at is None:
@@ -268,10 +265,6 @@ class Mirror:
         probe = f".writable-{secrets.token_hex(8)}"
         self.bucket.create(probe, b"hybridwatch")
         self.bucket.remove(probe)
-
-    def _send_unsent(self) -> None:
-        for note in sorted((self.folder / _UNSENT).glob("*.json")):
-            self._send(note)
 
     def _send(self, note: Path) -> None:
         names = _named_in(note)
