@@ -126,7 +126,7 @@ class Client:
         return Added(_read(answer, RunItem), answer.status_code == HTTPStatus.CREATED)
 
     def add_file(self, record: Path) -> Added:
-        """Add a record, and the file of answers beside it, if there is one."""
+        """Add a record, and the file of answers next to it, if there is one."""
         beside = name_bulk(record)
         return self.add_run(record.read_bytes(), beside.read_bytes() if beside.exists() else None)
 

@@ -268,7 +268,7 @@ class _Admission:
         network = name_network(request.client.host if request.client else "")
         self._state.limits.take(f"token {who}" if who else f"address {network}")
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            # A proxy may have gone by the other one: what follows is nobody's request for sure.
+            # A proxy may have gone by the other one: what follows is no one's request for sure.
             said = "expected Content-Length or Transfer-Encoding, found both"
             raise ProblemError(HTTPStatus.BAD_REQUEST, said)
         hosts = request.headers.getlist("host")
@@ -300,7 +300,7 @@ async def _refuse(request: Request, refused: Exception) -> Response:
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    """Answer who hung up, which nobody hears."""
+    """Answer one that hung up, which no one reads."""
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 

@@ -81,7 +81,7 @@ _Asked = TypeVar("_Asked", bound="Nothing")
 
 
 def _whole(value: Any) -> Any:
-    """Refuse what Python would take for a number and nobody else, such as 1_0."""
+    """Refuse what Python would take for a number and no one else, such as 1_0."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("a whole number")
     return value

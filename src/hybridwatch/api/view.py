@@ -46,7 +46,7 @@ class Aging(Generic[_Value]):
         self._forgotten = 0
 
     def at_hand(self) -> _Value | None:
-        """Give the value if nobody has to wait for it."""
+        """Give the value if no one has to wait for it."""
         return self._value if time.monotonic() < self._until else None
 
     def get(self) -> _Value:

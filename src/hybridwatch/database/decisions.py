@@ -44,10 +44,7 @@ EARLIER_FILE: Final = "triage.sqlite"
 
 
 class Triage:
-    """The decisions of one team. Threads may share it; processes each open their own.
-
-    ``earlier`` is a SQLite file that has those of before, if it is there.
-    """
+    """The decisions of one team, after those of an ``earlier`` file. Threads may share it."""
 
     def __init__(self, database: Database, earlier: Path | None = None) -> None:
         self.name = database.name

@@ -314,7 +314,7 @@ class Index(StoreMoment):
     def _rows(
         self, wanted: Select[Any], given: Mapping[str, Any] | None = None
     ) -> Sequence[tuple[Any, ...]]:
-        """Ask the database; a file of which a part is damaged is made anew from the records."""
+        """Ask the database; a file of which a part is damaged is made again from the records."""
         try:
             return super()._rows(wanted, given)
         except RulesChangedError:

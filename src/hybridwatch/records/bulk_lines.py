@@ -35,7 +35,7 @@ _BLOCK: Final = 2**16
 
 @dataclass(frozen=True, slots=True)
 class BulkFile(RecordPart):
-    """The reference from a record to the file beside it."""
+    """The reference from a record to the file next to it."""
 
     file: FileName
     sha256: Digest

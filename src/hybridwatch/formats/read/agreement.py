@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode
+from hybridwatch.formats.read.document import DocumentNode
 from hybridwatch.records.run import Answer, Run, Trial
 
 _CLOSE: Final = 1e-6

@@ -16,14 +16,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
 from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
     ForeignRun,
     build_trial,
     build_untimed,
     model_name,
-    read_folder,
     short,
 )
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial

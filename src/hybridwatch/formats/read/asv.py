@@ -22,14 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    build_trial,
-    is_metric,
-    read_folder,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, is_metric
 from hybridwatch.metrics import INVERSES, Unit
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial

@@ -21,15 +21,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    bare_testbed,
-    build_trial,
-    is_metric,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, build_trial, is_metric, short
 from hybridwatch.metrics import Direction
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 

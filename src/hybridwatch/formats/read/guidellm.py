@@ -17,13 +17,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    build_trial,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, short
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _NEWEST_FORM: Final = 2

@@ -13,14 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    build_untimed,
-    read_folder,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_untimed, short
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _TIMES: Final = {
@@ -46,7 +40,7 @@ def is_report(document: ForeignDocument) -> bool:
 
 
 def is_part(document: ForeignDocument) -> bool:
-    """Whether this says nothing beside a report that the report does not."""
+    """Whether this says nothing that the report next to it does not."""
     root, folder = document.root, document.path.parent
     if is_report(document):
         is_stage = _STAGE in root.at("load_summary") and not document.path.name.startswith(
@@ -60,7 +54,7 @@ def is_part(document: ForeignDocument) -> bool:
 
 
 def why_alone(_: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say that the report is not beside a part; ``None`` if it is."""
+    """Say that the report is not next to a part; ``None`` if it is."""
     if any(is_report(one) and not is_part(one) for one in folder):
         return None
     return "expected stage_0_lifecycle_metrics.json or the summary beside it, found none"
@@ -79,7 +73,7 @@ def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
 
 
 def _read_config(document: ForeignDocument) -> DocumentNode:
-    """Read ``config.yaml`` beside a report; empty where there is none."""
+    """Read ``config.yaml`` next to a report; empty where there is none."""
     path = document.path.with_name("config.yaml")
     if not path.is_file():
         return DocumentNode({}, path.name)

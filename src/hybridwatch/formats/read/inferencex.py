@@ -24,14 +24,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    bare_testbed,
-    build_trial,
-    model_name,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, build_trial, model_name
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")

@@ -9,14 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    build_trial,
-    read_folder,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, short
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _LOAD: Final = (
@@ -41,7 +35,7 @@ def is_responses(document: ForeignDocument) -> bool:
 
 
 def why_alone(responses: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say that the summary is not beside requests; ``None`` if it is."""
+    """Say that the summary is not next to requests; ``None`` if it is."""
     if any(is_summary(one) and one.path.name == _summary_name(responses) for one in folder):
         return None
     return f"expected their summary, {_summary_name(responses)}, beside them, found none"

@@ -17,13 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    read_folder,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 

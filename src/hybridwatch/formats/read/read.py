@@ -25,15 +25,13 @@ from hybridwatch.formats.read import (
     vllm_bench,
 )
 from hybridwatch.formats.read.agreement import check_record
-from hybridwatch.formats.read.foreign import (
+from hybridwatch.formats.read.document import (
     LARGEST_COMPANION,
     LIKELY,
     ForeignDocument,
-    ForeignInput,
-    ForeignRun,
-    build_run,
     read_folder,
 )
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
 from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
@@ -74,10 +72,7 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A kind of such file; without ``why_alone`` it measured nothing.
-
-    ``why_alone`` says what is missing next to a file, given all files of its folder.
-    """
+    """A kind of such file; one without ``why_alone``, which says what is missing, measured none."""
 
     name: str
     fits: _Test

@@ -14,13 +14,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    build_untimed,
-    short,
-)
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, build_untimed, short
 from hybridwatch.formats.read.vllm_bench import read_requests
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 

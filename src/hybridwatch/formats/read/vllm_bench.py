@@ -19,9 +19,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
 from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
     ForeignRun,
     build_trial,
     build_untimed,

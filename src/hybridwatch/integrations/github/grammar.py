@@ -100,10 +100,7 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``run``: measure scenarios or groups, on builds by label, of which none are the usual ones.
-
-    ``known_bad`` compares a build with itself without the scenario's fix; ``trials`` are a side's.
-    """
+    """``run``: measure scenarios or groups; no ``builds`` are those compared by default."""
 
     scenarios: tuple[str, ...]
     builds: tuple[str, ...] = ()

@@ -54,11 +54,7 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OldRun:
-    """A run of a store, and its record's path below the results folder.
-
-    Runs that are ``like`` each other, by scenario and definition, machine and lines of builds, are
-    repetitions.
-    """
+    """A run of a store; those ``like`` each other, by definition, machine and lines, repeat it."""
 
     record: str
     run: str
