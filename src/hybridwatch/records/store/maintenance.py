@@ -34,6 +34,13 @@ from hybridwatch.records.store.verdicts import list_verdicts, read_verdict
 from hybridwatch.system.files import HALVES, claimed_folder, named_errors, put
 
 
+def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
+    """Note a file, by its path below the results folder, that is about to be removed."""
+    at = now.astimezone(UTC).isoformat(timespec="seconds")
+    line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
+    append_line(results / PRUNED, line)
+
+
 class What(Enum):
     """What of a run is removed."""
 
@@ -134,9 +141,7 @@ def remove(results: Path, removals: Sequence[Removal], now: datetime) -> Iterato
         path = results / one.file
         with named_errors(path, "cannot be removed"):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            at = now.astimezone(UTC).isoformat(timespec="seconds")
-            note = {"file": one.file, "sha256": digest, "what": one.what.value, "at": at}
-            append_line(results / PRUNED, json.dumps(note))
+            note_pruned(results, one.file, digest, one.what.value, now)
             if mirror is not None:
                 mirror.bucket.remove(one.file)
             path.unlink()
