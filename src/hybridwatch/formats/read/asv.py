@@ -250,7 +250,8 @@ def _trials(row: _Row, unit: str, started: datetime) -> list[Trial]:
             limits = row.intervals.get(label, ()) if len(values) == 1 else ()
             one = _sample(metric, value * factor, [end * factor for end in limits], invert=invert)
             samples[place].append(one)
-    found = [*(samples[place] for place in sorted(samples)), *failures]
+    found: list[Sequence[Sample] | Failure] = [samples[place] for place in sorted(samples)]
+    found += failures
     # Where everything was skipped, one trial without a value says that it was.
     return [build_trial(started, 0.0, one) for one in found or [()]]
 
