@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Select, select
 
@@ -103,7 +104,7 @@ def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
     return tuple(_list_paths(results, wanted))
 
 
-def _list_paths(results: Path, wanted: Select[tuple[str]]) -> Iterator[Path]:
+def _list_paths(results: Path, wanted: Select[Any]) -> Iterator[Path]:
     def look(database: Database) -> Sequence[str]:
         _register(database, results)
         with database.reading() as connection:
