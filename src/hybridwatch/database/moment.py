@@ -1,7 +1,6 @@
 """A store as of one moment, as SQL and frames; ``last`` is the newest record that counts."""
 
 import hashlib
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 
 from hybridwatch.analysis.report import EXPECTED
 from hybridwatch.database.connection import Database
-from hybridwatch.database.reading import Listed, list_stamped
+from hybridwatch.database.reading import Listed, list_stamped, unpacked
 from hybridwatch.database.schema import (
     LEVEL,
     PAIR,
@@ -367,7 +366,7 @@ class StoreMoment:
             .where(RECORD.c.path == record, RECORD.c.id <= self._last)
         )
         found = self._rows(wanted)
-        return zlib.decompress(found[0][0]) if found else None
+        return unpacked(found[0][0]) if found else None
 
     def _rows(
         self, wanted: Select[Any], given: Mapping[str, Any] | None = None

@@ -176,6 +176,11 @@ def packed(report: Report) -> bytes:
     return zlib.compress(text.encode(), level=_FAST)
 
 
+def unpacked(report: bytes) -> bytes:
+    """Give the JSON of a report, in UTF-8."""
+    return zlib.decompress(report)
+
+
 def lines_in(builds: Sequence[Named]) -> tuple[str, str]:
     """Name the lines that a run compares; the baseline of a run of one build is empty."""
     return name_line(builds[0]) if len(builds) > 1 else "", name_line(builds[-1])

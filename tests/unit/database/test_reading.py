@@ -6,7 +6,6 @@ Derived rows move only together with ROWS_VERSION, or with the rules.
 import json
 import math
 import shutil
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -22,7 +21,7 @@ from hybridwatch.analysis.rules_version import RULES_VERSION
 from hybridwatch.analysis.verdict import Report, find_line_verdict
 from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
-from hybridwatch.database.reading import list_stamped, read_rows
+from hybridwatch.database.reading import list_stamped, read_rows, unpacked
 from hybridwatch.database.schema import DERIVED, ROWS_VERSION
 from hybridwatch.history.entry import Entry, load_entry, load_trials
 from hybridwatch.records.store import list_records
@@ -176,7 +175,7 @@ def rows_of(results: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, listed in list_stamped(results).items():
         rows = asdict(read_rows(name, listed))
-        report = json.loads(zlib.decompress(rows["report"])) if rows["report"] else None
+        report = json.loads(unpacked(rows["report"])) if rows["report"] else None
         found[name] = rows | {"record": rows["record"]["broken"], "report": report}
     return found
 
