@@ -66,13 +66,8 @@ class Client:
     """Speaks to one server. Threads may share it.
 
     Every method raises ``RefusedError`` when the server refuses, and ``ApiError`` when there is no
-    answer of ours.
-
-    Args:
-        address: Of the server, such as ``http://127.0.0.1:8502``.
-        token: As ``hybridwatch token make`` printed it; empty for none.
-        timeout_s: How long to wait for a part of an answer.
-        patience_s: How long a request may wait in all while the server has no room for it.
+    answer of ours. ``patience_s`` is how long a request may wait in all while the server has no
+    room.
     """
 
     def __init__(
@@ -102,12 +97,8 @@ class Client:
         self, *, scenario: str = "", testbed: str = "", metric: str = "", statistic: str = ""
     ) -> Iterator[SeriesItem]:
         """Yield series."""
-        filters = {
-            "scenario": scenario,
-            "testbed": testbed,
-            "metric": metric,
-            "statistic": statistic,
-        }
+        where = {"scenario": scenario, "testbed": testbed}
+        filters = {**where, "metric": metric, "statistic": statistic}
         for page in self._pages("/series", SeriesPage, filters):
             yield from page.items
 
@@ -135,7 +126,7 @@ class Client:
         return Added(_read(answer, RunItem), answer.status_code == HTTPStatus.CREATED)
 
     def add_file(self, record: Path) -> Added:
-        """Add a record, and the file of answers beside it, if there is one."""
+        """Add a record, and the file of answers next to it, if there is one."""
         beside = name_bulk(record)
         return self.add_run(record.read_bytes(), beside.read_bytes() if beside.exists() else None)
 
@@ -179,7 +170,8 @@ class Client:
                 raise ApiError(f"{self._http.base_url}: {error}") from error
             if answer.is_success:
                 return answer
-            wait_s = _wait_s(answer)
+            header = answer.headers.get("retry-after", "")
+            wait_s = float(header) if header.isdecimal() else None
             if wait_s is None or waited + wait_s > self._patience_s:
                 raise _refused(answer)
             sleep(wait_s)
@@ -196,12 +188,6 @@ def _read(answer: httpx.Response, form: type[_Answer]) -> _Answer:
         return form.model_validate_json(answer.content, extra="ignore")
     except ValidationError as error:
         raise ApiError(f"{answer.url}: expected an answer of the API: {error}") from error
-
-
-def _wait_s(answer: httpx.Response) -> float | None:
-    """Say how long to wait before the same request may be sent again, in seconds."""
-    header = answer.headers.get("retry-after", "")
-    return float(header) if header.isdecimal() else None
 
 
 def _refused(answer: httpx.Response) -> ApiError:

@@ -1,5 +1,1 @@
-"""Stored runs over HTTP, as the verbs' ``--json`` tells them (``docs/api.md``).
-
-``routes`` says what there is; the description (OpenAPI), the checks of a question and the answers
-all come from it.
-"""
+"""Stored runs over HTTP, as the verbs' ``--json`` tells them (``docs/api.md``)."""

@@ -1,8 +1,4 @@
-"""What is answered: the schemas that the description promises.
-
-The answers themselves are made where the verbs' ``--json`` is; tests hold them against these.
-Reports are in ``analysis.wording.report_json``, alerts in ``reports.jsonform``.
-"""
+"""The schemas that the description promises; tests hold the verbs' ``--json`` against these."""
 
 from datetime import datetime
 

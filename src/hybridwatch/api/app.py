@@ -1,8 +1,4 @@
-"""The server: from a request to its answer. Who asks, whether they may, how often, what they get.
-
-Callers show bearer tokens, refused as RFC 6750 wants it, and each has a bucket that fills at a
-steady rate. Routes become addresses, and errors become problems.
-"""
+"""The server, from a request to its answer: who asks, whether they may, and how often."""
 
 import hashlib
 import json
@@ -51,11 +47,7 @@ _REALM: Final = 'Bearer realm="hybridwatch"'
 
 
 class Limits:
-    """The buckets. Threads share them.
-
-    Args:
-        per_s: Requests a second that each may send for long.
-    """
+    """The buckets of callers, each filled by ``per_s`` requests a second. Threads share them."""
 
     def __init__(self, per_s: float) -> None:
         self._per_s = per_s
@@ -254,10 +246,7 @@ _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "
 
 
 class _Admission:
-    """Lets a request through that is counted, clear, and for this server by one of its names.
-
-    A page elsewhere has others.
-    """
+    """Lets a request through that is counted, clear, and for this server by one of its names."""
 
     def __init__(self, app: ASGIApp, state: AppState, allow: Callable[[str], bool]) -> None:
         self._app = app
@@ -279,7 +268,7 @@ class _Admission:
         network = name_network(request.client.host if request.client else "")
         self._state.limits.take(f"token {who}" if who else f"address {network}")
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            # A proxy may have gone by the other one: what follows is nobody's request for sure.
+            # A proxy may have gone by the other one: what follows is no one's request for sure.
             said = "expected Content-Length or Transfer-Encoding, found both"
             raise ProblemError(HTTPStatus.BAD_REQUEST, said)
         hosts = request.headers.getlist("host")
@@ -311,7 +300,7 @@ async def _refuse(request: Request, refused: Exception) -> Response:
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    """Answer who hung up, which nobody hears."""
+    """Answer one that hung up, which no one reads."""
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 

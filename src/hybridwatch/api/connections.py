@@ -1,7 +1,6 @@
 """The connections of the server: how many there are, and how long each may keep silent.
 
-When there are too many, the one that has been silent for the longest time is closed: whoever opens
-connections to shut others out shuts out those that they opened before.
+When there are too many, the one that has been silent for the longest time is closed.
 """
 
 import asyncio
@@ -100,7 +99,6 @@ class Connection(H11Protocol):
         self._expect()
 
     def _expect(self) -> None:
-        """Set the time until which the next part of a request has to be there."""
         if self.conn.their_state is self._state:
             return
         self._state = self.conn.their_state
@@ -114,10 +112,7 @@ class Connection(H11Protocol):
         self._deadline = self.loop.call_later(seconds, self.transport.abort) if seconds else None
 
     def _make_room(self) -> None:
-        """Close the one that is silent for the longest time, if there are too many.
-
-        To look at all of them takes less than to open one.
-        """
+        """Close the one that is silent for the longest time, if there are too many."""
         everyone = [
             one
             for one in self.connections
@@ -137,9 +132,8 @@ class Connection(H11Protocol):
 class UnreadBodies:
     """Ends a connection whose request was answered before all of its body was read.
 
-    The rest must not be taken for another request. It is thrown away before the connection ends:
-    to close a socket with unread bytes resets it, and the caller may lose the answer (RFC 9112,
-    section 9.6).
+    The rest is thrown away first: to close a socket with unread bytes resets it, and the caller may
+    lose the answer (RFC 9112, section 9.6).
     """
 
     def __init__(self, app: ASGIApp) -> None:

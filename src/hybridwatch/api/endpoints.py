@@ -17,7 +17,6 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from hybridwatch.analysis.alert_decisions import (
     LONGEST_TEXT,
-    Decision,
     TriageAction,
     TriageConflict,
     check_other,
@@ -148,7 +147,6 @@ def alert(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any]:
 
 @cached_per_index
 def _runs(index: Index, /) -> Mapping[str, dict[str, Any]]:
-    """Give every run by its id, the newest first."""
     roles = index.roles()
     found = runs_by_id(index)
     return {name: row_to_json(row, roles.get(row.record, ALONE)) for name, row in found.items()}
@@ -241,7 +239,11 @@ def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
     alert = view.now().alerts().found.get(key)
     if alert is None:
         raise missing("alert", "the key of an alert", key)
-    decision = _build_decision(said, key, now)
+    try:
+        decision = make_decision(said.action, said.text, said.until, now)
+        check_other(decision, key)
+    except TriageError as error:
+        raise _found_unfit(str(error)) from error
     _check_shown(said, alert)
     with open_triage(view.place.results, view.place.triage) as triage:
         failed = triage.decide_all(alert.current, decision, who, now)
@@ -254,17 +256,7 @@ def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
     return Done(HTTPStatus.CREATED, alerts.by_key[alerts.found[key].key], f"/alerts/{key}")
 
 
-def _build_decision(said: DecisionRequest, key: str, now: datetime) -> Decision:
-    try:
-        decision = make_decision(said.action, said.text, said.until, now)
-        check_other(decision, key)
-    except TriageError as error:
-        raise _found_unfit(str(error)) from error
-    return decision
-
-
 def _check_shown(said: DecisionRequest, alert: AlertGroup) -> None:
-    """Refuse an answer to an alert that has changed since it was shown."""
     there = {"version": alert.version, "newest_run_id": alert.newest.run_id}
     for field, value in there.items():
         found = getattr(said, field)

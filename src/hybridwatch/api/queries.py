@@ -1,8 +1,4 @@
-"""What may be asked, checked before anything is looked up, and what is wrong with a request.
-
-A list comes in pages: bounded, and the next one begins behind the last entry of this one. What is
-wrong is told as RFC 9457 wants it.
-"""
+"""What may be asked, checked before it is looked up; what is wrong is said as in RFC 9457."""
 
 import base64
 import binascii
@@ -85,7 +81,7 @@ _Asked = TypeVar("_Asked", bound="Nothing")
 
 
 def _whole(value: Any) -> Any:
-    """Refuse what Python would take for a number and nobody else, such as 1_0."""
+    """Refuse what Python would take for a number and no one else, such as 1_0."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("a whole number")
     return value
@@ -185,7 +181,7 @@ def cut(
 ) -> dict[str, Any]:
     """Give the wanted page: ``items``, and the cursor of the ``next``; ``None`` behind the last.
 
-    What is new at the beginning of a list moves nothing: a cursor names an entry, not a place.
+    A cursor names an entry, not a place: what is new at the beginning of a list moves nothing.
     """
     start = 0
     if query.cursor:

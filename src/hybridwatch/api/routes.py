@@ -28,15 +28,9 @@ _MOST_DECISION: Final = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One question.
+    """One question, at a path whose names in braces are given to ``answer``.
 
-    Attributes:
-        path: Below the prefix; names in braces are given to ``answer``.
-        answer: Makes the answer: of the store, the names in the path, and the parameters; as
-            plain values, or as JSON where it lies ready.
-        stamp: Of the store and the names in the path: what changes when the answer does. It costs
-            little, and comes before the answer is made.
-        refusals: What else may be answered, beside what every question may get.
+    ``stamp`` changes when the answer does, and costs little. ``refusals`` are those of this one.
     """
 
     path: str
@@ -55,12 +49,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What may come with a request.
-
-    Attributes:
-        parts: The most bytes of each file, by its name in a form. The first may come alone, as
-            JSON; the others are optional.
-    """
+    """The most bytes of each file of a form, by name; the first may come alone, as JSON."""
 
     parts: Mapping[str, int]
 
@@ -77,15 +66,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One thing that can be done.
-
-    Attributes:
-        path: Below the prefix; names in braces are given to ``handler``.
-        handler: Does it: to the store, by the names in the path, for a token's name, with files.
-        content: Schemas of what is JSON of it.
-        done: How it may end well.
-        refusals: What else may be answered, beside what every write may get.
-    """
+    """One thing that can be done; ``content`` has schemas of its JSON, ``done`` how it may end."""
 
     path: str
     handler: Callable[[StoreView, endpoints.Named, str, endpoints.Files], endpoints.Done]
@@ -290,12 +271,11 @@ def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
 
 
 def _refusals(*statuses: int) -> dict[str, Any]:
-    return {str(status): _refusal(status) for status in sorted({*statuses})}
-
-
-def _refusal(status: int) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": _ref(Problem.__name__)}}
-    return {"description": HTTPStatus(status).phrase, "content": content}
+    return {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*statuses})
+    }
 
 
 def _ref(name: str) -> dict[str, str]:

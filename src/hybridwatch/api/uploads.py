@@ -16,7 +16,7 @@ from hybridwatch.api.queries import ProblemError, unfit
 from hybridwatch.api.routes import JSON, Upload
 
 _AROUND: Final = 2**16
-"""Bytes of a form beside its files."""
+"""Bytes of a form that are not its files."""
 _IN_MEMORY: Final = 2**16
 """Bytes of a file that are kept there; more go to the disk."""
 _MOST_AT_ONCE: Final = 4

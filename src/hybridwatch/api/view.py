@@ -1,8 +1,4 @@
-"""The store that is served, looked at again now and then.
-
-What hangs on files that others write is made again when it is asked for and has grown old; answers
-are kept for a moment, so that many readers cost as much as one.
-"""
+"""The store that is served, looked at again now and then; answers are kept for a moment."""
 
 import hashlib
 import json
@@ -35,11 +31,8 @@ _READ_S: Final = 10.0
 class Aging(Generic[_Value]):
     """A value that may be some seconds old. Threads share it, and one at a time makes it again.
 
-    Who asks meanwhile gets the one before, unless that was forgotten or nobody asked for long.
-
-    Args:
-        make: Makes it; of the value before, or of ``None``.
-        old_s: How old it may be before it is made again; older where making it takes long.
+    Who asks meanwhile gets the one before, unless that was forgotten, or was not asked for in long.
+    ``make`` is given the one before; it may be older than ``old_s`` where making it takes long.
     """
 
     def __init__(self, make: Callable[[_Value | None], _Value], old_s: float) -> None:
@@ -53,7 +46,7 @@ class Aging(Generic[_Value]):
         self._forgotten = 0
 
     def at_hand(self) -> _Value | None:
-        """Give the value if nobody has to wait for it."""
+        """Give the value if no one has to wait for it."""
         return self._value if time.monotonic() < self._until else None
 
     def get(self) -> _Value:
@@ -114,13 +107,7 @@ class KeptAnswers:
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """What is served.
-
-    Attributes:
-        results: The results folder.
-        checkout: Gives the scenarios and the policy that judge alerts, as they are now.
-        triage: The database of what people decided, as a URL; empty for the folder's.
-    """
+    """What is served; ``triage`` is the URL of the decisions' database, empty for the folder's."""
 
     results: Path
     checkout: Callable[[], Checkout]
@@ -129,13 +116,7 @@ class StorePlace:
 
 @dataclass(frozen=True, slots=True)
 class Alerts:
-    """Every alert, and a digest of them all.
-
-    Attributes:
-        found: By the keys of their members.
-        by_key: As ``--json`` tells them, by their own keys, the most urgent first.
-        stamp: Changes with any of them.
-    """
+    """Every alert by its members' keys, and as ``--json`` has it by its own, most urgent first."""
 
     found: Mapping[str, AlertGroup]
     by_key: Mapping[str, dict[str, Any]]

@@ -16,7 +16,8 @@ from hybridwatch.cli.options import print_json, takes_json, takes_results, verb,
 from hybridwatch.cli.subjects import takes_line
 from hybridwatch.errors import ExportError, IngestError, RecordError
 from hybridwatch.formats.read import asv
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import (
     candidates,
     companion,

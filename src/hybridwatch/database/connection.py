@@ -1,8 +1,4 @@
-"""One database, a SQLite file in the results folder or a team's PostgreSQL server.
-
-Where it is, connections, turns of writers, errors in plain words, a copy of it where the folder
-cannot be written, and statements of a person, which read and change nothing.
-"""
+"""One database, a SQLite file in the results folder or a team's PostgreSQL server."""
 
 import contextlib
 import os
@@ -122,9 +118,6 @@ _TURN: Final = {
 class Database:
     """A database. Threads may share it; processes each open their own.
 
-    Args:
-        error: What is raised when it cannot be used.
-
     Attributes:
         name: What to call it, without a password.
         file: Of SQLite; ``None`` for a server.
@@ -142,10 +135,7 @@ class Database:
 
     @classmethod
     def temporary(cls, like: Path | None = None) -> "Database":
-        """Make a database that goes with this object.
-
-        It begins as a copy of the SQLite file ``like``, which is left out where it cannot be read.
-        """
+        """Make one that goes with this object; a copy of the SQLite file ``like`` if readable."""
         folder = tempfile.mkdtemp(prefix="hybridwatch-")
         path = Path(folder) / DATABASE_FILE
         for suffix in ("", "-wal"):
@@ -177,10 +167,7 @@ class Database:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Give a transaction during which others write too; it locks each row before changing it.
-
-        SQLite has no locks of rows: there it is ``writing``.
-        """
+        """Give a transaction with locks of rows, in which others write; ``writing`` with SQLite."""
         if self.file is not None:
             with self.writing() as connection:
                 yield connection
@@ -190,10 +177,9 @@ class Database:
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[bool]:
-        """Try to be the only process that does something, which may take long.
+        """Try to be the only process that does something; ``False`` where another does it already.
 
-        Gives ``False`` where another process does it already. The kernel, or the server, ends the
-        claim of a process that ends, however it ends.
+        The kernel, or the server, ends the claim of a process that ends, however it ends.
         """
         if self.file is None:
             with self._translate_errors(), self._engine.connect() as connection:
@@ -224,10 +210,7 @@ class Database:
                 connect_args={
                     "connect_timeout": _PATIENCE_S,
                     "options": " ".join(
-                        [
-                            *_options(url),
-                            f"-c statement_timeout={_LONGEST_STATEMENT_S}s",
-                        ]
+                        [*_options(url), f"-c statement_timeout={_LONGEST_STATEMENT_S}s"]
                     ),
                 },
             )
@@ -291,11 +274,10 @@ _Answer = TypeVar("_Answer")
 
 
 def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer:
-    """Do something with the database of a results folder.
+    """Do something with the database of a results folder; nothing is made where there is no folder.
 
     A folder that is read-only, a full disk, and a file that is damaged or no database are no
-    obstacle: it is then done with a copy, or from the beginning, and nothing of it stays. ``work``
-    may so be begun again with another database. Nothing is made in a folder that does not exist.
+    obstacle: ``work`` is then done with a copy, or from the beginning, and nothing of it stays.
     """
     if not results.is_dir():
         return work(Database.temporary())
@@ -311,12 +293,7 @@ def with_database(results: Path, work: Callable[[Database], _Answer]) -> _Answer
         return work(Database.temporary())
 
 
-_READ_ONLY: Final = {
-    "sqlite": "PRAGMA query_only=ON",
-    "postgresql": "SET TRANSACTION READ ONLY",
-}
-
-
+_READ_ONLY: Final = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET TRANSACTION READ ONLY"}
 _REFUSALS: Final = {
     "interrupted": f"expected an answer in {_LONGEST_STATEMENT_S} s, found none",
     "not authorized": "expected tables of this database alone, found another file (ATTACH)",
@@ -325,10 +302,9 @@ _REFUSALS: Final = {
 
 
 def ask(database: Database, statement: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-    """Answer one SQL statement.
+    """Answer one SQL statement by the names of columns, and rows.
 
-    A second statement behind it is refused, as is another file (``ATTACH``); what is not answered
-    in two minutes is given up. Gives the names of the columns, and the rows.
+    A second statement, or another file (``ATTACH``), is refused; after two minutes it is given up.
     """
     with database.reading() as connection:
         connection.exec_driver_sql(_READ_ONLY[connection.dialect.name])

@@ -1,8 +1,7 @@
-"""What people did about alerts, kept in the database.
+"""What people did about alerts: each decision is one row that is added and never changed.
 
-Every decision is one row that is added and never changed. Writers take turns (a lock that the
-database keeps), and each names how many decisions it knew of: if there are more now, it is refused,
-so that it does not overrule a decision that it has not seen.
+Writers take turns, and each names how many decisions it knew of: if there are more now, it is
+refused, so that it does not overrule what it has not seen.
 """
 
 import json
@@ -45,14 +44,7 @@ EARLIER_FILE: Final = "triage.sqlite"
 
 
 class Triage:
-    """The decisions of one team. Threads may share it; processes each open their own.
-
-    Args:
-        earlier: A SQLite file that has those of before, if it is there.
-
-    Attributes:
-        name: What to call the database, without a password.
-    """
+    """The decisions of one team, after those of an ``earlier`` file. Threads may share it."""
 
     def __init__(self, database: Database, earlier: Path | None = None) -> None:
         self.name = database.name
@@ -63,22 +55,17 @@ class Triage:
         """Read what people did, by the key of the alert. Makes no database where there is none.
 
         What was done when every metric had an alert of its own stands under the metric's old key,
-        and what was done when every night's build had one stands under its line's, as ``earlier``.
+        and when every night's build had one under its line's, as ``earlier``.
         """
         with reading_kept(self._database, ACT) as connection:
             if connection is not None and self._has_acts(connection):
-                return self._read(connection)
+                return _decided(_rows(connection), self.name)
         return _decided(self._read_earlier(), self.name)
 
     def decide(self, alert: Alert, decision: Decision, who: str, now: datetime) -> Decisions:
-        """Keep what a person did about an alert.
+        """Keep what a person did about an alert as they saw it; gives all decided about it.
 
-        ``alert`` is as the person saw it, not as it is now; ``now`` has a time zone. Gives
-        everything decided about the alert, this decision included, which has reached the disk.
-
-        Raises:
-            TriageConflict: Another person acted on it since; nothing was kept.
-            TriageError: There is no such name, or the database cannot be written.
+        If another person acted on it since (``TriageConflict``) nothing was kept.
         """
         checked_name("who", who)
         key = alert.subject.key
@@ -88,7 +75,7 @@ class Triage:
             migrate(connection)
             if is_first and (earlier := self._read_earlier()):
                 connection.execute(insert(ACT), [row._asdict() for row in earlier])
-            known = self._read(connection, key).get(key, UNDECIDED)
+            known = _decided(_rows(connection, key), self.name).get(key, UNDECIDED)
             seen = alert.decisions.version
             if known.version != seen:
                 raise TriageConflict(known, seen)
@@ -99,15 +86,7 @@ class Triage:
     def decide_all(
         self, alerts: Iterable[Alert], decision: Decision, who: str, now: datetime
     ) -> Mapping[str, TriageError]:
-        """Keep one answer to many alerts; what cannot be kept of one is kept of the others.
-
-        ``alerts`` are as the person saw them; ``now`` has a time zone. Gives why nothing was kept
-        (``TriageConflict`` if another person was faster), by the key of the alert; everything else
-        is kept.
-
-        Raises:
-            TriageError: There is no such name; nothing was kept.
-        """
+        """Keep one answer to many alerts, as seen; gives by key why nothing was kept of some."""
         checked_name("who", who)
         failed: dict[str, TriageError] = {}
         for alert in alerts:
@@ -122,17 +101,11 @@ class Triage:
         self._database.close()
 
     def _has_acts(self, connection: Connection) -> bool:
-        """Whether anything was decided, in tables of a version that we know.
-
-        Others who keep something make the tables, too: empty, they hide nothing of before.
-        """
+        """Whether anything was decided, in tables that we know: empty ones hide nothing before."""
         check_known(connection, self.name)
         if not inspect(connection).has_table(ACT.name):
             return False
         return connection.scalar(select(ACT.c.number).limit(1)) is not None
-
-    def _read(self, connection: Connection, key: str = "") -> dict[str, Decisions]:
-        return _decided(_rows(connection, key), self.name)
 
     def _read_earlier(self) -> Sequence[Row[Any]]:
         if self._earlier is None or not self._earlier.exists():
@@ -149,10 +122,7 @@ class Triage:
 
 
 def open_triage(results: Path, given: str = "") -> Triage:
-    """Open the decisions of a results folder; nothing is made in it before the first decision.
-
-    ``given`` is the URL of another database, from ``--triage`` or ``HYBRIDWATCH_TRIAGE``.
-    """
+    """Open the decisions of a results folder, or of ``--triage``; nothing is made in it yet."""
     try:
         if given:
             url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
@@ -181,7 +151,6 @@ def _decided(rows: Sequence[Row[Any]], name: str) -> dict[str, Decisions]:
 
 
 def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[str, Decisions]:
-    """Give the decisions about lines, with those about single builds of them."""
     abouts = {row.alert: row.about for row in rows}
     earlier: defaultdict[str, list[DecisionEntry]] = defaultdict(list)
     for alert, about in abouts.items():
@@ -190,8 +159,7 @@ def _by_line(rows: Sequence[Row[Any]], kept: Mapping[str, Decisions]) -> dict[st
             earlier[key] += kept[alert].entries
     return {
         key: replace(
-            kept.get(key, UNDECIDED),
-            earlier=tuple(sorted(made, key=lambda entry: entry.at)),
+            kept.get(key, UNDECIDED), earlier=tuple(sorted(made, key=lambda entry: entry.at))
         )
         for key, made in earlier.items()
     }
@@ -208,10 +176,11 @@ def _key_by_line(about: Mapping[str, str]) -> str:
 
 
 def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
+    about = {**alert.subject.facts(), "parts": [asdict(part) for part in entry.seen.parts]}
     return {
         "alert": alert.subject.key,
         "number": entry.number,
-        "about": _about(alert, entry.seen),
+        "about": json.dumps(about, sort_keys=True),
         "at": entry.at,
         "who": entry.who,
         "deed": entry.decision.action.value,
@@ -225,25 +194,16 @@ def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:
     }
 
 
-def _about(alert: Alert, seen: Seen) -> str:
-    parts = [asdict(part) for part in seen.parts]
-    return json.dumps({**alert.subject.facts(), "parts": parts}, sort_keys=True)
-
-
-def _parts(about: str) -> tuple[SeenPart, ...]:
-    """Read what was bad; unknown for a decision of version 1, which is about one metric."""
-    found: Sequence[dict[str, Any]] = json.loads(about).get("parts", ())
-    return tuple(SeenPart(**part) for part in found)
-
-
 def _entry(row: Row[Any]) -> DecisionEntry:
+    # What was bad is unknown for a decision of version 1, which is about one metric.
+    parts: Sequence[dict[str, Any]] = json.loads(row.about).get("parts", ())
     seen = Seen(
         run_id=row.seen_run,
         started_at=row.seen_started_at,
         verdict=Verdict(row.seen_verdict),
         effect=row.seen_effect,
         rank=Action(row.seen_rank),
-        parts=_parts(row.about),
+        parts=tuple(SeenPart(**part) for part in parts),
     )
     return DecisionEntry(
         row.number, row.at, row.who, Decision(TriageAction(row.deed), row.text, row.until), seen

@@ -1,8 +1,4 @@
-"""Which records are about the same, without judging any: what the command line asks.
-
-A head that is not known yet is read off its record, and stays in the database until the record
-is judged.
-"""
+"""Which records are about the same, without judging any: their heads are kept until they are."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,8 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.database.connection import Database, with_database
@@ -31,13 +28,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a run asks; of two runs with the same question the newer one counts.
-
-    Attributes:
-        digest: Of the scenario's definition.
-        lines: Of each side's build, the baseline's first.
-        same: Whether both sides are one build, which asks whether the machine is quiet.
-    """
+    """What a run asks; ``same`` of two sides of one build, which asks how quiet the machine is."""
 
     scenario: str
     testbed: str
@@ -49,12 +40,8 @@ class _Question:
 def read_newest(results: Path, reader: RecordReader | None = None) -> StoreContents:
     """Read the newest run for every question: scenario, definition, testbed, lines of builds.
 
-    An older record of a question that has been read is left unread: nothing hangs on it, so it may
-    even be damaged behind its head. A folder that does not exist is an empty store.
-
-    The runs come without answers. What could not be read comes with them, since it is not known
-    what a newer record or one without a known question would have decided. A caller who will want
-    some records whole keeps the ``reader``.
+    An older record of the same question is left unread. The runs come without answers, and with
+    what could not be read: it is not known what that would have decided.
     """
     reader = reader or RecordReader()
     listed, questions = with_database(results, lambda database: _questions(database, results))
@@ -76,19 +63,29 @@ def read_newest(results: Path, reader: RecordReader | None = None) -> StoreConte
 
 
 def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) -> tuple[Run, ...]:
-    """Read the newest runs of a scenario on a testbed that have one of some builds.
+    """Read the ``newest`` runs of a run's scenario and testbed that have one of some builds.
 
-    Scenario and testbed are those of ``run``, which is left out itself, as are records that cannot
-    be read. Gives at most ``newest`` runs, oldest first, without answers.
+    They are oldest first, without answers; the run itself and what cannot be read are left out.
     """
-    paths = with_database(results, lambda database: _alike(database, results, run, labels))
+    wanted = (
+        select(RECORD.c.path)
+        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
+        .where(
+            RUN.c.scenario == run.scenario.id,
+            RUN.c.digest == run.scenario.digest,
+            RUN.c.testbed == run.testbed.id,
+            RUN.c.run != run.id,
+            RUN.c.record.in_(select(SIDE.c.record).where(SIDE.c.build.in_(labels))),
+        )
+        .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
+    )
     found: list[Run] = []
     reader = RecordReader()
-    for path in paths:
+    for path in _list_paths(results, wanted):
         if len(found) == newest:
             break
         try:
-            other = reader.bare(results / path)
+            other = reader.bare(path)
         except RecordError:
             continue
         if other.scenario == run.scenario:
@@ -97,12 +94,23 @@ def read_alike(results: Path, run: Run, labels: Collection[str], newest: int) ->
 
 
 def paths_in_group(results: Path, group: str) -> tuple[Path, ...]:
-    """Give where the records of a group of scenarios lie, oldest first.
+    """Give where the records of a group of scenarios, or of no known one, lie, oldest first."""
+    wanted = (
+        select(RECORD.c.path)
+        .outerjoin_from(RECORD, RUN, RECORD.c.id == RUN.c.record)
+        .where(RUN.c.scenario.startswith(f"{group}/", autoescape=True) | RUN.c.record.is_(None))
+        .order_by(RUN.c.started_at, RECORD.c.path)
+    )
+    return tuple(_list_paths(results, wanted))
 
-    A record that cannot be read is among them, since its group is not known.
-    """
-    paths = with_database(results, lambda database: _in_group(database, results, group))
-    return tuple(results / path for path in paths)
+
+def _list_paths(results: Path, wanted: Select[Any]) -> Iterator[Path]:
+    def look(database: Database) -> Sequence[str]:
+        _register(database, results)
+        with database.reading() as connection:
+            return connection.scalars(wanted).fetchall()
+
+    return (results / path for path in with_database(results, look))
 
 
 def _questions(
@@ -147,38 +155,7 @@ def _question(
     return _Question(scenario, testbed, digest, lines, len(labels) > len(set(labels)))
 
 
-def _alike(database: Database, results: Path, run: Run, labels: Collection[str]) -> Sequence[str]:
-    _register(database, results)
-    wanted = (
-        select(RECORD.c.path)
-        .join_from(RUN, RECORD, RECORD.c.id == RUN.c.record)
-        .where(
-            RUN.c.scenario == run.scenario.id,
-            RUN.c.digest == run.scenario.digest,
-            RUN.c.testbed == run.testbed.id,
-            RUN.c.run != run.id,
-            RUN.c.record.in_(select(SIDE.c.record).where(SIDE.c.build.in_(labels))),
-        )
-        .order_by(RUN.c.started_at.desc(), RECORD.c.path.desc())
-    )
-    with database.reading() as connection:
-        return connection.scalars(wanted).fetchall()
-
-
-def _in_group(database: Database, results: Path, group: str) -> Sequence[str]:
-    _register(database, results)
-    wanted = (
-        select(RECORD.c.path)
-        .outerjoin_from(RECORD, RUN, RECORD.c.id == RUN.c.record)
-        .where(RUN.c.scenario.startswith(f"{group}/", autoescape=True) | RUN.c.record.is_(None))
-        .order_by(RUN.c.started_at, RECORD.c.path)
-    )
-    with database.reading() as connection:
-        return connection.scalars(wanted).fetchall()
-
-
 def _register(database: Database, results: Path) -> Mapping[str, Listed]:
-    """Bring the heads in line with the records."""
     rules = rules_digest()
     listed, new = find_new(database, results, rules, judged=False)
     rows = _heads(new)

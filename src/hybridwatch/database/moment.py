@@ -1,7 +1,4 @@
-"""A store as of one moment: what counts, what is asked of it as SQL, and frames of the rows.
-
-In a statement ``last`` is the newest record that counts.
-"""
+"""A store as of one moment, as SQL and frames; ``last`` is the newest record that counts."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -313,16 +310,7 @@ class RulesChangedError(DatabaseError):
 
 
 class StoreMoment:
-    """What a store held at one moment.
-
-    What comes later is not seen, so that two answers fit together; what has vanished since is not
-    seen either. ``is_current`` says whether it is time for another one.
-
-    Args:
-        database: Where it lies; also as an attribute, for questions that are none of these.
-        listed: The records when it was opened.
-        rules: By which they were judged.
-    """
+    """What a store held at one moment: what comes, or vanishes, later is not seen."""
 
     def __init__(
         self, results: Path, database: Database, listed: Mapping[str, Listed], rules: str
@@ -363,20 +351,15 @@ class StoreMoment:
     ) -> Sequence[dict[str, Any]]:
         """Give the levels of one series in plain values, oldest first; none when there is none.
 
-        Each is a side of a run: ``run_id``, ``record`` (its path below the results folder),
-        ``started_at``, ``build``, ``line``, ``release``, ``side``, ``value`` (median of the trials,
-        in base units) and ``n`` (how many).
+        Each is a side of a run: ``run_id``, ``record``, ``started_at``, ``build``, ``line``,
+        ``release``, ``side``, ``value`` (median of the trials, in base units) and ``n`` (how many).
         """
         cell = (scenario, int(version), digest, testbed, metric, statistic)
         given = {**dict(zip(CELL, cell, strict=True)), "last": self._newest[0]}
         return [_name_point(*row) for row in self._rows(_POINTS, given)]
 
     def report(self, record: str) -> bytes | None:
-        """Give the JSON of a run's report, as ``compare --json`` prints it, in UTF-8.
-
-        ``record`` is its path below the results folder. ``None`` where there is no report: the run
-        has one build, or cannot be judged.
-        """
+        """Give a report as ``compare --json`` prints it; ``None`` where a run has none."""
         wanted = (
             select(REPORT.c.json)
             .join_from(REPORT, RECORD, RECORD.c.id == REPORT.c.record)

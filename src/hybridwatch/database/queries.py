@@ -60,10 +60,7 @@ _OF_POINT: Final = ("run", "record", "started_at", "build", "line", "release", "
 
 
 class Index(StoreMoment):
-    """Everything that the records of a store gave, as of one moment, in frames.
-
-    Made of what ``StoreMoment`` is made of.
-    """
+    """Everything that the records of a store gave, as of one moment, in frames."""
 
     _is_anew = False
 
@@ -95,14 +92,13 @@ class Index(StoreMoment):
 
         Returns:
             ``record`` (path below the results folder), ``run``, ``side``, ``sides`` (1 or 2),
-            ``scenario``, ``version``, ``digest``, ``group`` (first part of the scenario's id),
-            ``testbed``, ``started_at``, ``committed_at`` (NaT unless ingested with it), ``build``
-            (label), ``line`` (that it belongs to), ``release``,
-            ``accelerator``, ``fixes`` (JSON: state by fix), ``revision`` (of the harness),
-            ``source`` (format it was ingested from, else empty), ``sha256`` (of the record; empty
-            for one of the first schema), ``role`` (of two builds, what the
-            run is for), ``failures`` (failed trials of the side), ``doubts`` (held against the
-            machine, one a line), ``trouble`` (why it has no report).
+                ``scenario``, ``version``, ``digest``, ``group`` (first part of the scenario's id),
+                ``testbed``, ``started_at``, ``committed_at`` (NaT unless ingested with it),
+                ``build`` (label), ``line``, ``release``, ``accelerator``, ``fixes`` (JSON: state by
+                fix), ``revision`` (of the harness), ``source`` (format it was ingested from, else
+                empty), ``sha256`` (of the record; empty for one of the first schema), ``role`` (of
+                two builds), ``failures`` (failed trials of the side), ``doubts`` (held against the
+                machine, one a line), ``trouble`` (why it has no report).
         """
         runs = self._runs
         if scenario is not None:
@@ -110,12 +106,7 @@ class Index(StoreMoment):
         return runs.copy()
 
     def machines(self) -> pd.DataFrame:
-        """Give what is recorded of the machine of each run, oldest first.
-
-        Returns:
-            ``testbed``, ``started_at`` and ``machine`` (JSON: each fact that is known by its name,
-            in words).
-        """
+        """Give ``testbed``, ``started_at``, ``machine`` (facts as JSON) of runs, oldest first."""
         return self._frame(
             select(RUN.c.testbed, plain(RUN.c.started_at), RUN.c.machine)
             .where(RUN.c.machine != "", RUN.c.record <= self._last)
@@ -148,14 +139,7 @@ class Index(StoreMoment):
         return self._frame(wanted)
 
     def tallies(self, roles: Collection[str], special: Callable[[str], bool]) -> pd.DataFrame:
-        """Count the comparisons of each run that is for one of these, by what they say.
-
-        ``special`` says which metrics are counted apart as well.
-
-        Returns:
-            ``record``, ``verdict``, ``n`` (comparisons that say so), ``n_special`` (of them, those
-            of special metrics).
-        """
+        """Count comparisons by ``record`` and ``verdict``; ``n_special`` are of special metrics."""
         metrics = self._frame(select(QUESTION.c.metric).distinct())["metric"]
         return self._frame(tallied(self._last, roles, list(filter(special, metrics))))
 
@@ -176,22 +160,20 @@ class Index(StoreMoment):
         ever: Collection[str] | None = None,
         only: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Give comparisons, oldest run first, as reported.
+        """Give comparisons, oldest run first; one build is held against what is expected.
 
-        A run of one build is compared with what its scenario expects.
-
-        Each argument narrows them: ``records`` by their paths, ``roles`` by what runs are for.
         ``ever`` keeps only questions that had one of these verdicts in such runs, whatever the
         scenario's definition was. ``only`` names the columns that are wanted, of those below but
         ``group``.
 
         Returns:
             ``record``, ``run``, ``scenario``, ``version``, ``digest``, ``group``, ``testbed``,
-            ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the
-            report), ``metric``, ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its
-            interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units),
-            ``n_old``, ``n_new``, ``gate`` (what a gate without a policy does: block, warn, watch),
-            ``doubt`` (the first), ``doubts`` (how many). NaN where a report has nothing.
+                ``started_at``, ``baseline``, ``contender`` (lines of builds), ``place`` (in the
+                report), ``metric``, ``statistic``, ``verdict``, ``effect``, ``low``, ``high`` (its
+                interval), ``p_adjusted``, ``p_holm``, ``old``, ``new`` (centers, base units),
+                ``n_old``, ``n_new``, ``gate`` (what a gate without a policy does: block, warn,
+                watch), ``doubt`` (the first), ``doubts`` (how many). NaN where a report has
+                nothing.
         """
         wanted = every_verdict(self._last)
         if scenario is not None:
@@ -212,20 +194,14 @@ class Index(StoreMoment):
         return self._frame(wanted.with_only_columns(*(wanted.selected_columns[n] for n in only)))
 
     def latest_verdicts(self) -> pd.DataFrame:
-        """Give the newest answer to each question (``STANDING``).
+        """Give the newest answer to each question (``STANDING``), as ``verdicts``, and ``stale``.
 
-        Returns:
-            As ``verdicts``, oldest first, and ``stale``: whether a later run of the same scenario,
-            builds and testbed has no verdict on it.
+        Stale is one on which a later run of the same scenario, builds and testbed has no verdict.
         """
         return self._latest.copy()
 
     def turns(self) -> pd.DataFrame:
-        """Give since when the newest answer to each question holds without another between.
-
-        Returns:
-            The columns of ``STANDING``, and ``started_at`` of the first run that gave it.
-        """
+        """Give ``STANDING`` and the ``started_at`` since which the newest answer holds."""
         return self._frame(
             every_verdict(self._last)
             .with_only_columns(
@@ -267,10 +243,7 @@ class Index(StoreMoment):
         return Series(points=points, levels=_shown(levels))
 
     def levels(self, scenario: str, testbed: str) -> Mapping[tuple[str, str], pd.DataFrame]:
-        """Give the levels of every metric of a scenario on a testbed, asked for at once.
-
-        They are by metric and statistic, each as ``Series.levels``.
-        """
+        """Give ``Series.levels`` of a scenario on a testbed by metric and statistic, at once."""
         here = (SERIES.c.scenario == scenario, SERIES.c.testbed == testbed)
         found = self._frame(every_level(self._last, *here))
         parts = found.groupby(["metric", "statistic"], sort=False)
@@ -292,9 +265,8 @@ class Index(StoreMoment):
     def sparklines(self, n: int) -> pd.DataFrame:
         """Give the contender's last ``n`` medians, at least one, in each cell of the overview.
 
-        Returns:
-            The columns of ``STANDING``, ``version``, ``medians`` (a list, oldest first) and
-            ``newest`` (start of the last run).
+        Beyond ``STANDING`` and ``version`` these are ``medians`` (a list, oldest first) and
+        ``newest`` (start of the last run).
         """
         found = list_frame_lines(self._frame(last_medians(self._last, n)))
         names = self._frame(select(SERIES)).rename(columns={"id": "series"})
@@ -342,7 +314,7 @@ class Index(StoreMoment):
     def _rows(
         self, wanted: Select[Any], given: Mapping[str, Any] | None = None
     ) -> Sequence[tuple[Any, ...]]:
-        """Ask the database; a file of which a part is damaged is made anew from the records."""
+        """Ask the database; a file of which a part is damaged is made again from the records."""
         try:
             return super()._rows(wanted, given)
         except RulesChangedError:
@@ -376,12 +348,8 @@ BATCH: Final = 64
 def open_index(results: Path, say: Say = lambda *_: None, *, rebuild: bool = False) -> Index:
     """Read and judge the records that are new, and give everything a store holds.
 
-    Several processes may do so at once, and any may be killed. A results folder in which no
-    database can be written is opened all the same, only that its new records are read again the
-    next time. A folder that does not exist is an empty store.
-
-    ``say`` is called at the start and after each new record. ``rebuild`` reads every record again;
-    that is not needed after a change of the rules, which a database notices by itself.
+    Several processes may do so at once, and any may be killed. ``say`` is called at the start and
+    after each new record. ``rebuild`` reads every record again; a change of the rules needs none.
     """
     return with_database(results, partial(_bring_up, results, say=say, rebuild=rebuild))
 

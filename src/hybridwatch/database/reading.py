@@ -38,10 +38,9 @@ _ABSENT = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Changes when a record, or the file next to it, is replaced; -1 stands for a missing file.
+    """Changes when a record, or the file of answers next to it, is replaced.
 
-    When each file was last written, in nanoseconds since 1970, and its length in bytes; ``bulk`` is
-    the file of answers.
+    Of each when it was last written, in nanoseconds since 1970, and bytes; -1 for a missing file.
     """
 
     record_ns: int
@@ -59,10 +58,7 @@ class Listed:
 
 
 def list_stamped(results: Path) -> dict[str, Listed]:
-    """List a store without reading it: by path below the results folder, oldest run first.
-
-    A folder that does not exist has no records.
-    """
+    """List a store without reading it: by path below the results folder, oldest run first."""
     records = list_records(results)
     stamp = _stamp_in(mirror_at(results))
     return {
@@ -82,11 +78,7 @@ def read_stamp(path: Path) -> Stamp:
 
 
 def _stamp_in(mirror: Mirror | None) -> Callable[[Path], Stamp]:
-    """Give what stamps the records of a folder.
-
-    In a mirror a file was written when it was fetched, which says nothing, and the file next to a
-    record may not have been fetched: sizes alone are the same on every machine.
-    """
+    """Give what stamps the records of a folder; in a mirror by sizes, the same on every machine."""
     written = _written if mirror is None else partial(_in_store, mirror)
     return lambda path: Stamp(*written(path), *written(name_bulk(path)))
 
@@ -110,11 +102,7 @@ _LENGTH: Final = 16
 
 @cache
 def rules_digest() -> str:
-    """Give a word that changes with whatever could change a derived row.
-
-    That is what a stored verdict names as its tools (the version of the rules, NumPy, SciPy, the
-    processor's arithmetic), and the version of the rows.
-    """
+    """Give a word that changes with the tools of a verdict and the version of the rows."""
     hangs_on = {**present_tools(), "rows": str(ROWS_VERSION)}
     return hashlib.sha256(json.dumps(hangs_on, sort_keys=True).encode()).hexdigest()[:_LENGTH]
 
@@ -126,14 +114,7 @@ _FAST: Final = 1
 
 
 class MeasuredRows(NamedTuple):
-    """What a side of a run gives to a series.
-
-    Attributes:
-        statistic: What each trial was reduced to.
-        side: Index into the run's builds.
-        median: Of the values; the mean of the middle two where they are even.
-        values: Trial and value, as measured.
-    """
+    """What a side of a run gives to a series; ``values`` are trial and value, as measured."""
 
     metric: str
     statistic: str
@@ -149,9 +130,8 @@ class RecordRows:
     Attributes:
         record: Its path, its stamp from before it was read, and why it cannot be read.
         lines: Of the builds, baseline and contender; a run of one build has an empty baseline.
-        run: Of the run, empty where the record is broken.
         verdicts: ``metric`` and ``statistic`` stand for the question.
-        report: All of them and their causes, as ``packed`` made it; empty where there are none.
+        report: All of them and their causes, compressed; empty where there are none.
     """
 
     record: Row
@@ -164,10 +144,7 @@ class RecordRows:
 
 
 def read_rows(name: str, listed: Listed) -> RecordRows:
-    """Read a record and judge it; one that cannot be read is kept with the reason.
-
-    ``name`` is its path below the results folder, ``listed`` has its stamp from before it was read.
-    """
+    """Read a record and judge it; one that cannot be read is kept with the reason."""
     record = {"path": name, **asdict(listed.stamp), "judged": True, "broken": ""}
     try:
         run = read_run(listed.path)
@@ -194,7 +171,7 @@ def read_rows(name: str, listed: Listed) -> RecordRows:
 
 
 def packed(report: Report) -> bytes:
-    """Make the JSON of a report as small as can be had in little time."""
+    """Compress the JSON of a report as far as little time allows."""
     text = json.dumps(comparison_to_json(report), allow_nan=False)
     return zlib.compress(text.encode(), level=_FAST)
 

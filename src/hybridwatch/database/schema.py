@@ -9,12 +9,15 @@ microseconds since 1970 (UTC), so that a value takes some 25 bytes and a series 
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    DateTime,
+    Dialect,
     Double,
     Index,
     Integer,
@@ -25,28 +28,61 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
 from sqlalchemy.types import TypeEngine
-
-from hybridwatch.database.column_types import Moment, Utc
 
 ROWS_VERSION: Final = 7
 """Raise it when a record gives other rows although ``RULES_VERSION`` is the same: other columns or
 other numbers of a trial. Every database then makes what is derived again."""
 
 METADATA: Final = MetaData()
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware time as whole microseconds since 1970: exact, and the same in every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Count from 1970."""
+        return None if value is None else (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give it in UTC."""
+        return None if value is None else _EPOCH + value * _MICROSECOND
+
+
+class Utc(TypeDecorator[datetime]):
+    """A time in UTC, also where the database knows no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Leave no other zone in."""
+        return value.astimezone(UTC) if value else None
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give it in UTC."""
+        if value is None:
+            return None
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _filled(kind: type[TypeEngine[Any]] | TypeEngine[Any], *names: str) -> list[Column[Any]]:
     return [Column(name, kind, nullable=False) for name in names]
 
 
-RULES: Final = Table(
-    "rules",
-    METADATA,
-    Column("digest", String(16), primary_key=True),
-)
+def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
+
+
+RULES: Final = Table("rules", METADATA, Column("digest", String(16), primary_key=True))
 """One row: the rules by which everything derived was made."""
 
 RECORD: Final = Table(
@@ -152,13 +188,7 @@ VERDICT: Final = Table(
     Column("question", Integer, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("verdict", Text, nullable=False),
-    Column("effect", Double),
-    Column("low", Double),
-    Column("high", Double),
-    Column("p_adjusted", Double),
-    Column("p_holm", Double),
-    Column("old", Double),
-    Column("new", Double),
+    *_optional(Double, "effect", "low", "high", "p_adjusted", "p_holm", "old", "new"),
     *_filled(Integer, "n_old", "n_new"),
     *_filled(Text, "gate", "doubt"),
     Column("doubts", SmallInteger, nullable=False),
@@ -280,8 +310,7 @@ PROOF: Final = Table(
     Column("host", Text, nullable=False),
     Column("at", Moment, nullable=False),
     Column("facts", Text, nullable=False),
-    Column("kernel_s", Double),
-    Column("a_a", Double),
+    *_optional(Double, "kernel_s", "a_a"),
     Column("passed", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     PrimaryKeyConstraint("host", "at"),
@@ -347,9 +376,7 @@ TOKEN: Final = Table(
     Column("digest", String(64), nullable=False, unique=True),
     Column("scopes", Text, nullable=False),
     Column("made_at", Moment, nullable=False),
-    Column("expires_at", Moment),
-    Column("revoked_at", Moment),
-    Column("used_at", Moment),
+    *_optional(Moment, "expires_at", "revoked_at", "used_at"),
 )
 """Who may ask the API for what. ``digest`` is the SHA-256 of the token, which is not kept, and
 ``scopes`` are words. A revoked token stays: its name stands with what was done with it."""

@@ -36,12 +36,9 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept.
+    """A token as it is kept; what is done with it is done under its name.
 
-    Attributes:
-        name: Who has it; what is done with it is done under this name.
-        expires_at: From when on it allows nothing; ``None`` for never.
-        used_at: When it was used last, within a minute; ``None`` for never.
+    ``used_at`` is exact to a minute; a time that is ``None`` is never.
     """
 
     name: str
@@ -70,13 +67,11 @@ class Tokens:
     def make(
         self, name: str, scopes: Collection[Scope], now: datetime, expires_at: datetime | None
     ) -> str:
-        """Make a token and give it; it cannot be read again.
-
-        Raises:
-            TokenError: The name is taken, also by a revoked one, or no name; there is no scope; it
-                ends before it begins; or the database cannot be written.
-        """
-        _check_name(name)
+        """Make a token and give it; it cannot be read again. Also a revoked one keeps its name."""
+        try:
+            checked_name("name of the token", name)
+        except TriageError as error:
+            raise TokenError(str(error)) from None
         if not scopes:
             raise TokenError(f"token {name}: expected a scope, found none")
         if expires_at is not None and expires_at <= now:
@@ -126,19 +121,6 @@ def open_tokens(results: Path) -> Tokens:
         raise TokenError(str(error)) from None
 
 
-def _check_name(name: str) -> None:
-    try:
-        checked_name("name of the token", name)
-    except TriageError as error:
-        raise TokenError(str(error)) from None
-
-
 def _token(row: Row[Any]) -> Token:
-    return Token(
-        row.name,
-        frozenset(map(Scope, row.scopes.split())),
-        row.made_at,
-        row.expires_at,
-        row.revoked_at,
-        row.used_at,
-    )
+    facts = row._asdict() | {"scopes": frozenset(map(Scope, row.scopes.split()))}
+    return Token(**{name: facts[name] for name in Token.__slots__})

@@ -1,8 +1,7 @@
 """Puts records into the derived tables, read and judged on all processors, and takes them out.
 
-Workers are plain processes that are handed records and give back rows, by pickles over pipes
-between programs of our own. ``multiprocessing`` would run the caller's main script once more in
-each, and that of a dashboard's page is no module that could be run so.
+Workers are plain processes that are handed records and give back rows, by pickles over pipes:
+``multiprocessing`` would run the caller's main script again in each, which may be a dashboard's.
 """
 
 import os
@@ -13,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -76,12 +75,7 @@ def make_tables(connection: Connection, rules: str) -> None:
 
 
 class KnownRecords(NamedTuple):
-    """A record that the database has.
-
-    Attributes:
-        stamp: From when it was read.
-        judged: Whether more is known of it than what it is about.
-    """
+    """A record that the database has; if not ``judged``, only what it is about."""
 
     number: int
     stamp: Stamp
@@ -176,16 +170,9 @@ def _series(rows: RecordRows, run: Row) -> Iterable[tuple[Any, ...]]:
 def _questions(
     rows: RecordRows, run: Row, pairs: Mapping[tuple[Any, ...], int]
 ) -> Iterable[tuple[Any, ...]]:
+    place = run["scenario"], run["digest"], pairs[rows.lines], run["testbed"]
     for row in rows.verdicts:
-        pair = pairs[rows.lines]
-        yield (
-            run["scenario"],
-            run["digest"],
-            pair,
-            run["testbed"],
-            row["metric"],
-            row["statistic"],
-        )
+        yield (*place, row["metric"], row["statistic"])
 
 
 def _levels(
@@ -245,8 +232,8 @@ def find_new(
 ) -> tuple[Mapping[str, Listed], Sequence[Named]]:
     """List a store, and what of it the database lacks; what is listed no more is taken out.
 
-    ``judged`` is whether a record of which only the head is known counts as lacking. Of what other
-    rules made, or for a rebuild, everything is taken out.
+    ``judged`` is whether a record of which only the head is known counts as lacking. What other
+    rules made is taken out, for a rebuild everything.
     """
     # Known first, listed then: what another process adds meanwhile must not look like vanished.
     known = {} if rebuild else _known_by(database, rules)
@@ -299,13 +286,10 @@ _HANDED_AT_ONCE: Final = 8
 def judged_by_all(
     records: Sequence[Named], say: Callable[[int, int], None]
 ) -> Iterator[RecordRows]:
-    """Read and judge records, each as ``read_rows``, in their order.
-
-    ``say`` is called with how many are read, and how many there are.
-    """
+    """Read and judge records in their order; ``say`` is called with how many are read so far."""
     processes = os.cpu_count() or 1
     if processes == 1 or len(records) < _WORTH_IT:
-        yield from _counting(map(_read, records), len(records), say)
+        yield from _counting(starmap(read_rows, records), len(records), say)
         return
     parts = [records[at : at + _HANDED_AT_ONCE] for at in range(0, len(records), _HANDED_AT_ONCE)]
     with ExitStack() as ending, ThreadPoolExecutor(processes) as threads:
@@ -346,7 +330,7 @@ class _Worker:
             pipes.stdin.flush()
             rows: list[RecordRows] = pickle.load(pipes.stdout)  # noqa: S301 (our own process)
         except (OSError, EOFError, pickle.UnpicklingError):
-            return [_read(record) for record in part]
+            return list(starmap(read_rows, part))
         return rows
 
     def end(self) -> None:
@@ -363,10 +347,6 @@ def _counting(
         yield rows
 
 
-def _read(record: Named) -> RecordRows:
-    return read_rows(*record)
-
-
 def _work(parent: int) -> None:
     """Answer the parent until it ends, however it does; interrupts are its business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -379,7 +359,7 @@ def _work(parent: int) -> None:
             part: list[Named] = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own process)
         except EOFError:
             return
-        pickle.dump([_read(record) for record in part], answers)
+        pickle.dump(list(starmap(read_rows, part)), answers)
         answers.flush()
 
 

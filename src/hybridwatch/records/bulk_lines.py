@@ -1,34 +1,140 @@
-"""Reading the lines next to a record one by one, so that only one of them is in memory."""
+"""The file next to a record, read line by line, so that only one of them is in memory."""
 
 import hashlib
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Annotated, Any, Final, Self
+
+from pydantic import Field, JsonValue
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import (
     MOST_LINE_BYTES,
     MOST_LINES,
     MOST_UNZIPPED_BYTES,
+    Client,
+    Count,
+    Digest,
+    FileName,
+    IfKnown,
+    Place,
+    RecordPart,
+    Whole,
     build_adapter,
 )
-from hybridwatch.records.file_parts import BulkFile, BulkLine, BulkOfTrial
-from hybridwatch.records.findings import check_json, describe_first_in
-from hybridwatch.records.json_keys import check_keys
+from hybridwatch.records.json_checks import check_json, check_keys, describe_first_in
+from hybridwatch.records.run import Answer, Curve, Trial
+from hybridwatch.records.trial_parts import Completion
 
 _BLOCK: Final = 2**16
 """Bytes that are uncompressed at a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class BulkFile(RecordPart):
+    """The reference from a record to the file next to it."""
+
+    file: FileName
+    sha256: Digest
+    lines: Count
+
+
+@dataclass(frozen=True, slots=True)
+class BulkLine(RecordPart):
+    """An answer, the completions or a client result (of a ``point`` of a curve) of one trial."""
+
+    trial: Place
+    point: IfKnown[Whole] = None
+    answer: IfKnown[Answer] = None
+    client_result: IfKnown[Client] = None
+    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1, fail_fast=True)]] = (
+        None
+    )
+
+    def scored(self) -> Self:
+        """Give it with what scores are made of, and of the rest only that it is there."""
+        said = self.completions and (
+            replace(self.completions[0], tokens=(), logprobs=(), close_calls=()),
+        )
+        answer = self.answer and replace(
+            self.answer,
+            doc_hash="",
+            prompt_hash="",
+            target_hash="",
+            prompt="",
+            target="",
+            response="",
+        )
+        result: dict[str, JsonValue] | None = None if self.client_result is None else {}
+        return replace(self, answer=answer, client_result=result, completions=said)
+
+
+class BulkOfTrial:
+    """The lines of one trial, gathered."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.client_result: Mapping[str, Any] | None = None
+        self.completions: tuple[Completion, ...] = ()
+        self.of_points: dict[int, Mapping[str, Any]] = {}
+
+    def add(self, line: BulkLine) -> None:
+        """Take one line in."""
+        kinds = (line.answer, line.client_result, line.completions)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("expected one of answer, client_result, completions")
+        if line.point is not None:
+            self._add_point(line.point, line)
+            return
+        if line.answer is not None:
+            self.answers.append(line.answer)
+        elif line.completions is not None:
+            if self.completions:
+                raise ValueError(f"completions: a second list for trial {line.trial}")
+            self.completions = line.completions
+        elif self.client_result is not None:
+            raise ValueError(f"client_result: a second one for trial {line.trial}")
+        else:
+            self.client_result = line.client_result
+
+    def _add_point(self, point: int, line: BulkLine) -> None:
+        if line.client_result is None:
+            raise ValueError("expected client_result beside point")
+        if point in self.of_points:
+            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
+        self.of_points[point] = line.client_result
+
+    def beside(self, trial: Trial) -> Trial:
+        """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
+        points = len(trial.curve.points) if trial.curve else 0
+        if stray := [point for point in self.of_points if point >= points]:
+            raise ValueError(
+                f"client_result: expected a point less than {points} of trial {trial.index}, "
+                f"found {stray[0]}"
+            )
+        return replace(
+            trial,
+            curve=self._with_results(trial.curve) if trial.curve else None,
+            answers=tuple(self.answers),
+            client_result=self.client_result,
+            completions=self.completions,
+        )
+
+    def _with_results(self, curve: Curve) -> Curve:
+        points = (
+            replace(one, client_result=self.of_points.get(at))
+            for at, one in enumerate(curve.points)
+        )
+        return replace(curve, points=tuple(points))
+
+
 def read_lines(
     bulk: bytes, expected: BulkFile, trials: int, kept: Callable[[BulkLine], BulkLine]
 ) -> Mapping[int, BulkOfTrial]:
-    """Check the lines against what the record says of them, and gather them by trial.
-
-    ``kept`` gives what is kept of a line that was checked.
-    """
+    """Check the lines against what the record says; gather by trial what is ``kept`` of each."""
     found = hashlib.sha256(bulk).hexdigest()
     if found != expected.sha256:
         raise RecordError(f"{expected.file}: sha256: expected {expected.sha256}, found {found}")
@@ -86,7 +192,6 @@ def _lines(bulk: bytes) -> Iterator[bytes]:
 
 
 def _unzipped(bulk: bytes) -> Iterator[bytes]:
-    """Uncompress block by block, and no more than there may be."""
     unzip = zlib.decompressobj(wbits=31)
     size = 0
     for start in range(0, len(bulk), _BLOCK):

@@ -1,8 +1,7 @@
-"""Between a run in memory and its two files.
+"""Between a run in memory and its two files; ``encode`` and ``decode`` are exact opposites.
 
-``encode`` and ``decode`` are exact opposites for every run. They know bytes, not disks: ``store``
-reads and writes. The record is made for people and for ``git diff`` (sorted keys, short lists on
-one line); answers, completions and client results are many and go to a compressed file next to it.
+The record is made for people and for ``git diff`` (sorted keys, short lists on one line); answers,
+completions and client results are many and go to a compressed file next to it.
 """
 
 import gzip
@@ -16,7 +15,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.bulk_lines import read_lines
+from hybridwatch.records.bulk_lines import BulkFile, BulkLine, read_lines
 from hybridwatch.records.fields import (
     MOST_BULK_BYTES,
     MOST_LINE_BYTES,
@@ -32,16 +31,19 @@ from hybridwatch.records.fields import (
 from hybridwatch.records.file_parts import (
     BULK_SUFFIX,
     KEY,
-    BulkFile,
-    BulkLine,
     build_stem,
     check_seal,
     is_altered,
     render_sealed,
 )
-from hybridwatch.records.findings import check_json, describe_first, describe_first_in, shown
-from hybridwatch.records.json_keys import check_keys
-from hybridwatch.records.run import Answer, Run, Trial
+from hybridwatch.records.json_checks import (
+    check_json,
+    check_keys,
+    describe_first,
+    describe_first_in,
+    shown,
+)
+from hybridwatch.records.run import Answer, Run
 from hybridwatch.records.trial_parts import Completion
 
 SCHEMA_VERSION: Final = 2
@@ -67,13 +69,7 @@ class _Record(Run):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A run as bytes.
-
-    Attributes:
-        stem: What both files are called, without suffix.
-        record: The record, UTF-8 JSON.
-        bulk: Gzipped JSON lines, ``None`` when no trial has anything that belongs there.
-    """
+    """A run as bytes; ``stem`` is what both files are called, without suffix."""
 
     stem: str
     record: bytes
@@ -82,12 +78,9 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A record that was read.
+    """A record that was read; its trials have no answers, completions or client results yet.
 
-    Attributes:
-        run: Its trials have no answers, completions or client results.
-        bulk: What it says of the file with these; ``None`` when there is no such file.
-        has_digest: Whether it says what its bytes have to be; one of schema version 1 does not.
+    ``bulk`` is what it says of the file with these. A record of schema version 1 has no digest.
     """
 
     run: Run
@@ -95,17 +88,11 @@ class Decoded:
     has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
-        """Give the run with what lies next to the record.
-
-        ``read`` gives the bytes of the file with this plain name; whatever it raises comes through.
-        """
+        """Give the run with what lies next to the record, of which ``read`` gives the bytes."""
         return self._beside(read, lambda line: line)
 
     def scored(self, read: Callable[[str], bytes]) -> Run:
-        """Check what lies next to the record as ``whole`` does, and keep what answers score.
-
-        So it takes little memory however much there is.
-        """
+        """Check as ``whole`` does, and keep what answers score: it takes little memory."""
         return self._beside(read, BulkLine.scored)
 
     def _beside(self, read: Callable[[str], bytes], kept: Callable[[BulkLine], BulkLine]) -> Run:
@@ -122,10 +109,8 @@ class Decoded:
 def encode(run: Run) -> Encoded:
     """Give the file form of a run; the same run always gives the same bytes.
 
-    Raises:
-        RecordError: The run cannot be kept truthfully: not-a-number, a naive time, an unknown
-            metric, trials that are not numbered from 0, or more than ``fields`` allows. The
-            message has the path to the value.
+    A ``RecordError`` has the path to a value that cannot be kept truthfully: not-a-number, a naive
+    time, an unknown metric, trials that are not numbered from 0, or more than ``fields`` allows.
     """
     whole = _checked(run)
     stem = build_stem(run)
@@ -142,22 +127,18 @@ def encode(run: Run) -> Encoded:
             file=stem + BULK_SUFFIX, sha256=hashlib.sha256(bulk).hexdigest(), lines=len(lines)
         )
         whole = replace(whole, bulk=reference)
-    record = _record_bytes(whole)
+    try:
+        content = build_adapter(_Record).dump_python(whole, mode="json")
+        record = render_sealed(content).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
     _check_size(run, "record", record, MOST_RECORD_BYTES)
     check_json(f"run {run.id} cannot be kept: record", record)
     return Encoded(stem, record, bulk)
 
 
 def decode(record: bytes, bulk: bytes | None) -> Run:
-    """Read a run back.
-
-    ``bulk`` holds the bytes of the file next to the record; ``None`` reads the record alone, and
-    its trials then have neither answers nor client results.
-
-    Raises:
-        RecordError: In one line: the path to the key, what was found and what was expected; or
-            that the record is not as it was written.
-    """
+    """Read a run back; without the bytes of the file next to it, its trials lack answers."""
     decoded = decode_record(record)
     if bulk is not None and decoded.bulk is None:
         raise RecordError("bulk: expected no file beside this record, found one")
@@ -166,7 +147,17 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
 
 def decode_record(record: bytes) -> Decoded:
     """Read a record back, and leave for later what lies next to it."""
-    whole = _read(record)
+    check_json("record", record)
+    try:
+        check_keys(_Record, record)
+        whole = build_adapter(_Record).validate_json(record)
+    except ValueError as error:
+        # Only now, since it takes as long again: what is wrong with the whole comes first.
+        _check_whole(record)
+        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
+        raise RecordError(describe_first_in(record, error) + damaged) from error
+    _check_sealed(record, whole)
+    _check_consistent(whole)
     return Decoded(whole.run, whole.bulk, whole.sha256 is not None)
 
 
@@ -196,28 +187,6 @@ def _checked(run: Run) -> _Record:
         whole = build_adapter(_Record).validate_python(unchecked)
     except ValidationError as error:
         raise RecordError(f"run {run.id} cannot be kept: {describe_first(error)}") from error
-    _check_consistent(whole)
-    return whole
-
-
-def _record_bytes(whole: _Record) -> bytes:
-    try:
-        return render_sealed(build_adapter(_Record).dump_python(whole, mode="json")).encode()
-    except UnicodeEncodeError as error:
-        raise RecordError("the record: expected Unicode text, found a lone surrogate") from error
-
-
-def _read(record: bytes) -> _Record:
-    check_json("record", record)
-    try:
-        check_keys(_Record, record)
-        whole = build_adapter(_Record).validate_json(record)
-    except ValueError as error:
-        # Only now, since it takes as long again: what is wrong with the whole comes first.
-        _check_whole(record)
-        damaged = f"; {KEY}: the file is not as it was written" if is_altered(record) else ""
-        raise RecordError(describe_first_in(record, error) + damaged) from error
-    _check_sealed(record, whole)
     _check_consistent(whole)
     return whole
 
@@ -279,7 +248,12 @@ def _bulk_lines(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             where = f"trials[{trial.index}].client_result"
             yield where, {"trial": trial.index, **_client_result(where, trial.client_result)}
         if trial.completions:
-            yield _completions_line(run, trial)
+            where = f"trials[{trial.index}].completions"
+            kept = [
+                _plain(run, f"{where}[{at}]", Completion, one)
+                for at, one in enumerate(trial.completions)
+            ]
+            yield where, {"trial": trial.index, "completions": kept}
         for number, point in enumerate(trial.curve.points if trial.curve else ()):
             if point.client_result is not None:
                 where = f"trials[{trial.index}].curve.points[{number}].client_result"
@@ -295,16 +269,7 @@ def _client_result(where: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"client_result": result}
 
 
-def _completions_line(run: Run, trial: Trial) -> tuple[str, dict[str, Any]]:
-    where = f"trials[{trial.index}].completions"
-    kept = [
-        _plain(run, f"{where}[{at}]", Completion, one) for at, one in enumerate(trial.completions)
-    ]
-    return where, {"trial": trial.index, "completions": kept}
-
-
 def _plain(run: Run, where: str, part: type[_Part], value: _Part) -> Any:
-    """Give a part as plain JSON, or say what of it cannot be kept."""
     form = build_adapter(part)
     try:
         return form.dump_python(form.validate_python(value), mode="json")

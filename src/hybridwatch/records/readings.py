@@ -1,12 +1,8 @@
 """What follows from raw values, the same whether we measured them or found another tool's file.
 
-The JSON of vLLM's benchmark client keeps the time to the first token, the gaps after it and the
-number of tokens of every request. The other latencies are put together here as the client does it
-for its own statistics (``vllm/benchmarks/serve.py``).
-
-The points of a sweep are throughput per GPU against interactivity, what one user sees: tokens per
-second of one request, one over the median time per output token. The more requests an engine serves
-at once, the more tokens a GPU gives and the fewer each user gets.
+Latencies are put together as vLLM's benchmark client does it (``vllm/benchmarks/serve.py``). The
+points of a sweep are throughput per GPU against interactivity: tokens per second of one request,
+one over the median time per output token.
 """
 
 import math
@@ -24,11 +20,10 @@ CLOCK_DIGITS: Final = 9
 def latencies(
     firsts: Sequence[float], gaps: Sequence[Sequence[float]], lengths: Sequence[float]
 ) -> Iterator[Sample]:
-    """Give every latency of the requests of one trial, in seconds.
+    """Give every latency of the requests of one trial, in seconds, also where none has any.
 
     ``firsts`` is the time to the first token, ``gaps`` the times between what came after,
-    ``lengths`` the output tokens, each by request. There is a sample for each metric, without
-    values where no request has any.
+    ``lengths`` the output tokens, each by request.
     """
     requests = list(zip(firsts, gaps, lengths, strict=True))
     series = {
@@ -42,11 +37,7 @@ def latencies(
 
 
 def accepted_drafts(length: float, rates: Sequence[float]) -> Iterator[Sample]:
-    """Give what became of the drafts.
-
-    ``length`` is how many tokens a step gave; ``rates`` the share of the drafts accepted, by
-    position, from 0 to 1.
-    """
+    """Give what became of the drafts: tokens a step, and the share accepted by position."""
     yield Sample("acceptance_length", (length,))
     for position, rate in enumerate(rates, start=1):
         yield Sample(f"acceptance_rate.position_{position}", (rate,))
@@ -56,10 +47,7 @@ _STRICT: Final = "strict"
 
 
 def strictest(names: Sequence[str]) -> str:
-    """Choose the first that is called strict (GSM8K's ``strict-match``), else the first.
-
-    ``names``, of which there is at least one, are of filters, or of scores that name their filter.
-    """
+    """Choose the first that is called strict (GSM8K's ``strict-match``), else the first."""
     return next((name for name in names if _STRICT in name), names[0])
 
 
@@ -69,12 +57,7 @@ def version_read(version: str, filters: Sequence[str]) -> str:
 
 
 class Place(NamedTuple):
-    """Where a point of a sweep lies.
-
-    Attributes:
-        interactivity: Tokens per second that the typical request gets.
-        throughput: Tokens per second that a GPU gives, or the engine where there is none.
-    """
+    """Where a point of a sweep lies: tokens per second of the typical request, and of a GPU."""
 
     interactivity: float
     throughput: float
@@ -110,12 +93,10 @@ def without_results(curve: Curve) -> Curve:
 def compute_area(places: Sequence[Place]) -> float:
     """Measure a whole curve by one number, the square root of the area that it covers.
 
-    A place covers whatever asks for no more interactivity and no more throughput than it gives. The
-    area of all that is covered is the hypervolume of the places against nothing (Zitzler and
-    Thiele, "Multiobjective optimization using evolutionary algorithms", PPSN 1998): it takes no
-    line between points and none beyond them, so the number of one trial hangs on no other. Its root
-    has the unit of both axes, tokens per second, and an engine whose every step takes 6 % longer
-    loses 6 % of it.
+    The area is the hypervolume of the places against nothing (Zitzler and Thiele, "Multiobjective
+    optimization using evolutionary algorithms", PPSN 1998): it takes no line between points and
+    none beyond them, so the number of one trial hangs on no other. Its root is in tokens per
+    second: an engine whose every step takes 6 % longer loses 6 % of it.
     """
     area = least = 0.0
     for place in sorted(places, key=lambda one: -one.throughput):
@@ -127,10 +108,7 @@ def compute_area(places: Sequence[Place]) -> float:
 
 
 def compute_goodput(curve: Curve, point: Point) -> float | None:
-    """Count the requests per second that keep every bound of the objective.
-
-    ``None`` where no objective is stated, or a request lacks one of its times.
-    """
+    """Count the requests per second that keep every bound of the objective, if all are known."""
     rates = _values(point, "request_throughput")
     times = [_values(point, metric) for metric in curve.slo]
     if not rates or not times or not times[0] or len(set(map(len, times))) > 1:

@@ -1,8 +1,7 @@
 """What a run of two engines is for, and what its sides are called for short.
 
-A suite that sees proves it on engines that are bad on purpose, and on two that are equal. What
-such runs show is no news about a build. Whether a fix was taken out on purpose is stated when the
-run is measured, and is in the record; of records that do not say it the engines decide.
+A suite that sees proves it on engines that are bad on purpose, and on two that are equal. Where a
+record does not say that a fix was taken out on purpose, the engines decide.
 """
 
 import re
@@ -53,11 +52,7 @@ class Role(Enum):
 
 
 def name_role(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
-    """Say what a run of two engines is for.
-
-    ``known_bad`` is whether the record says that it is a known-bad control; ``None`` where it says
-    nothing of that.
-    """
+    """Say what a run of two engines is for; ``known_bad`` is as the record says, if it does."""
     if known_bad is not False and is_known_bad(baseline, contender):
         return Role.KNOWN_BAD
     if planted_in(contender):
@@ -68,9 +63,9 @@ def name_role(baseline: Engine, contender: Engine, *, known_bad: bool | None = N
 def is_known_bad(baseline: Engine, contender: Engine) -> bool:
     """Whether the contender is the baseline of the same release with fixes switched off.
 
-    Between two releases a lost fix is no control but the worst of news, and so is one that is gone
-    from the code of the same release: only what was reverted, or applied on the other side alone,
-    was done on purpose.
+    Between two releases a lost fix is the worst of news, and so is one that is gone from the code
+    of the same release: only what was reverted, or applied on the other side alone, was done on
+    purpose.
     """
     lost = lost_fixes(baseline, contender)
     # A whole is what its parts are, and lacks a switch of its own where the release lacks a part.
@@ -142,7 +137,6 @@ def side_names(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _changes_text(switches: Sequence[tuple[str, str]]) -> str:
-    """Say what is out and what is in, each by the shortest word that is still clear."""
     phrases = []
     for mark, how in _WORDS.items():
         words = [_short(word) for sign, word in switches if sign == mark]
@@ -153,7 +147,6 @@ def _changes_text(switches: Sequence[tuple[str, str]]) -> str:
 
 
 def _counted(shared: Sequence[tuple[str, str]]) -> str:
-    """Say how much is switched on every side alike."""
     put_in = sum(mark == "+" for mark, _ in shared)
     out = len(shared) - put_in
     phrases = f" + {put_in} fix{'' if put_in == 1 else 'es'}" if put_in else ""

@@ -67,11 +67,10 @@ class Sample(RecordPart):
     For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
 
     Attributes:
-        values: As above; with ``statistic`` the one value that is left of them.
-        statistic: Set when the tool that measured kept no raw values: what it reduced the trial
-            to. Other statistics of the trial are then unknown.
-        interval: Limits of the 99 % confidence interval of a median, where the tool that measured
-            kept these and no samples; the one value is the median.
+        statistic: What a tool that kept no raw values reduced the trial to, one value; other
+            statistics are then unknown.
+        interval: Limits of the 99 % confidence interval of a median, the one value, where a tool
+            kept these and no samples.
     """
 
     metric: KnownMetric
@@ -98,9 +97,7 @@ class Answer(RecordPart):
     """One document of an accuracy task and the engine's answer, from lm-eval's sample log.
 
     Attributes:
-        task: Name of the embedded or hub task, such as ``recall``.
         task_version: lm-eval's ``metadata.version``; answers compare only within one version.
-        doc_id: Position in the task.
         response: Text received, after the task's filter.
         correct: Whether the task's metric counted it as right.
     """
@@ -123,12 +120,7 @@ STOPPED: Final = "not measured: the run was stopped before"
 
 @dataclass(frozen=True, slots=True)
 class Failure(RecordPart):
-    """Why a trial gave no values.
-
-    Attributes:
-        reason: One line for a person.
-        log_tail: The last lines of the engine's log, behind its first exception.
-    """
+    """Why a trial gave no values, in one line, and the engine's log behind its first exception."""
 
     reason: Text
     log_tail: Log
@@ -148,7 +140,6 @@ class GpuState(RecordPart):
 
     Attributes:
         index: Position in ``Testbed.gpus``.
-        readings: How many the rest is made of.
         sm_clock_hz: Clock of the multiprocessors, the median.
         memory_clock_hz: Clock of its memory, the median.
         power_w: Power of the board, the median.
@@ -181,7 +172,6 @@ class MachineState(RecordPart):
         others: Share of the machine's processor time that others used during the trial, other
             guests of its host included; from 0 to 1. ``None`` where the system does not say.
         clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
-        gpus: Those that the engines lay on; empty without any.
     """
 
     kernel_best_s: Seconds
@@ -201,10 +191,8 @@ class Point(RecordPart):
 
     Attributes:
         load: Requests in flight at once, or requests that arrive per second (``Curve.knob``).
-        samples: Raw values, as of a trial under this load alone.
         joules_per_token: Energy that the engine's GPUs took, per output token; ``None`` where no
             driver counts it.
-        client_result: JSON of vLLM's serving benchmark client, whole; kept beside the record.
     """
 
     load: PerSecond
@@ -247,22 +235,16 @@ class Trial(RecordPart):
     Attributes:
         index: Position in the run, from 0; the order in which things happened.
         side: Index into ``Run.builds``: 0 is the baseline, 1 the contender.
-        started_at: UTC.
         duration_s: Wall-clock seconds, reset and client start left out.
         warmup: Run to warm the engine up; never compared.
-        samples: Raw values, empty when it failed.
-        answers: Documents of an accuracy trial; kept beside the record.
-        client_result: JSON of vLLM's serving benchmark client, or the row of another tool that the
-            trial was read from, whole; kept beside the record.
-        surroundings: Set on timed trials.
-        host_work: Set on host-sync trials, since it is kept.
-        unsupported: Metrics that a probe could not watch in this engine, with the reason; a trial
-            has no sample of these, which is not a count of 0.
+        client_result: JSON of vLLM's serving benchmark client, or the row of another tool, whole.
+        unsupported: Metrics that a probe could not watch in this engine, with the reason; that is
+            not a count of 0.
         completions: What the engine said to each request of a contract trial, in the order of the
-            plan; kept beside the record, and absent from older ones.
+            plan.
         curve: Set on performance and duet trials of a sweep.
-        start: Which start of the engines it was made on, counted from 0, where the performance
-            trials were spread over several; trials of both sides with one number alternated.
+        start: Which start of the engines it was made on, from 0, where trials were spread over
+            several; trials of both sides with one number alternated.
     """
 
     index: Place
@@ -287,10 +269,9 @@ class Trial(RecordPart):
 class InterimAnalyses(RecordPart):
     """When a run was judged that went on until it was decided; a look is such a judgement.
 
-    Attributes:
-        planned: Timed trials a side at each look, ascending, fixed before the first trial.
-        made: The same of the looks that were made. The last one is earlier than planned when
-            the time was spent; empty when no timed trial fitted in.
+    Both are timed trials a side, ascending: as fixed before the first trial, and as made. The last
+    look is earlier than planned when the time was spent; there is none when no timed trial fitted
+    in.
     """
 
     planned: Annotated[Ascending, Field(min_length=1)]
@@ -312,14 +293,11 @@ the day of ingestion's own time for none: ``Source.unknown`` names every such pl
 
 @dataclass(frozen=True, slots=True)
 class Source(RecordPart):
-    """Where an ingested run comes from.
+    """Where an ingested run comes from: its file, of several the first, and that one's digest.
 
     Attributes:
-        format: Such as ``asv`` or ``vllm-bench-serve``; ``formats.read.read`` has the list.
-        file: Plain name of the file; the first where several hold one run.
-        sha256: Digest of that file's bytes.
-        unknown: Fields of the record that the file lacks, as paths
-            (``testbed.cores``); they hold ``unknown`` or 0.
+        unknown: Fields of the record that the file lacks, as paths (``testbed.cores``); they hold
+            ``unknown`` or 0.
         commit: Commit of the code that was measured, where the file names it.
         committed_at: When that was made: the run's place in a history of commits, which may be
             measured in any order. UTC.
@@ -340,22 +318,15 @@ class Run(RecordPart):
     """Every trial of one session on one testbed.
 
     Attributes:
-        id: Eight hexadecimal digits, unique per run.
-        started_at: UTC.
-        finished_at: UTC.
-        builds: One build, or two (baseline, contender) measured interleaved. Equal labels make
-            an A/A run.
+        builds: One build, or two (baseline, contender) measured interleaved. Equal labels make an
+            A/A run.
         looks: Set when trials were added until the run was decided.
         second_look: Index of the first trial that was made again, on new engines, if any was.
-        source: Set when another tool measured and its file was ingested. ``harness`` then is
-            that tool.
-        known_bad: Whether it was measured as a known-bad control, ``run --known-bad``, so that its
-            contender is expected to fail. ``None`` where the record does not say: made before it
-            was kept, or ingested.
-        expected: What its scenario expects; ``None`` likewise.
-        sha256: Digest of the record that it was read from, checked. ``None`` when that has none
-            (schema version 1), and for a run that was not read from a record. Two runs that say
-            the same are equal whatever it is.
+        source: Set when another tool measured, which ``harness`` then is.
+        known_bad: Whether it was measured as a known-bad control, so that its contender is expected
+            to fail. ``None`` in older records, and in ingested ones.
+        sha256: Digest of the record that it was read from, checked; schema version 1 has none. Two
+            runs that say the same are equal whatever it is.
     """
 
     id: Id

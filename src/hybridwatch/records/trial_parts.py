@@ -34,12 +34,7 @@ DIGITS: Final = 5
 
 
 class CloseCall(NamedTuple):
-    """A token that was nearly chosen.
-
-    Attributes:
-        position: Place in the answer, from 0.
-        gap: How far its logarithmic probability lies behind that of the chosen token, nats.
-    """
+    """A token that was nearly chosen, and how far behind its logarithm lies, in nats."""
 
     position: int
     token: int
@@ -67,14 +62,13 @@ class Completion(RecordPart):
     Attributes:
         prompt: First eight hexadecimal digits of the SHA-256 of the prompt's token ids, written in
             decimal with commas between them.
-        tokens: Ids of the answer's tokens; empty where the engine's logarithms are no numbers, so
-            that its server refused to send them.
+        tokens: Empty where the engine's logarithms are no numbers, so that its server refused to
+            send them.
         logprobs: Natural logarithm of the probability of each; empty where the engine keeps that to
             itself.
         close_calls: Tokens less than ``CLOSE`` behind, of the five likeliest at each position.
         is_wrong: Whether the tokens differ, by more than a near tie, from those of the same engine
-            without graphs and drafts, or from those of an oracle outside of it; ``None`` where
-            there is neither.
+            without graphs and drafts, or of an oracle outside of it, if there is either.
     """
 
     prompt: Id
@@ -119,7 +113,6 @@ class CallSite(RecordPart):
     Attributes:
         place: ``file:function:line``, the file as it is imported.
         reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
-        seconds: How long these took, all together.
         kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
             ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
             ``allocator`` or ``other``.
@@ -137,8 +130,7 @@ class StepPhase(RecordPart):
 
     Attributes:
         name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
-        seconds: Of the host, the median over the trial's steps; what other phases take inside it
-            left out.
+        seconds: Of the host, the median over the trial's steps, without other phases inside it.
     """
 
     name: Name
@@ -147,11 +139,9 @@ class StepPhase(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class HostWork(RecordPart):
-    """Where the reads and the time of a host-sync trial's steps lie.
+    """Where the reads and the time of a host-sync trial's steps lie, in the order of a step.
 
-    Attributes:
-        sites: The places with the most reads, at most 20, the most first.
-        phases: In the order in which a step goes through them.
+    The sites are those with the most reads, at most 20, the most first.
     """
 
     sites: Items[CallSite]

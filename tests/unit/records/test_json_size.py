@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.records.json_size import check_json_size
+from hybridwatch.records.json_checks import check_json_size
 
 
 def sizes(value: Any) -> tuple[int, int]:

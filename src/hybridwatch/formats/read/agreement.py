@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode
+from hybridwatch.formats.read.document import DocumentNode
 from hybridwatch.records.run import Answer, Run, Trial
 
 _CLOSE: Final = 1e-6
@@ -35,11 +35,9 @@ _REMOVED: Final[Mapping[str, Callable[[str], str]]] = {
 def check_mean(
     scores: DocumentNode, key: str, rights: Sequence[bool], config: Mapping[str, Any]
 ) -> None:
-    """Hold the score of a task against its documents.
+    """Hold the score of a task, such as ``exact_match,strict-match``, against its documents.
 
-    ``key`` is metric and filter, such as ``exact_match,strict-match``; ``rights`` is whether each
-    document was answered right, through that filter. ``config`` is the task's, as lm-eval writes
-    it.
+    ``rights`` is whether each was answered right; ``config`` is the task's, as lm-eval writes it.
     """
     aggregation = _metric(config, key.partition(",")[0]).get("aggregation", "mean")
     if aggregation != "mean":
@@ -50,14 +48,7 @@ def check_mean(
 
 
 def check_document(row: DocumentNode, metric: str, config: Mapping[str, Any]) -> None:
-    """Hold the score of a document against its response and its target.
-
-    ``row`` is a line of a file of samples; ``config`` is the task's, as lm-eval writes it.
-
-    Raises:
-        IngestError: It is scored right and differs, or wrong and is equal; of several choices, it
-            is scored right and another is the likeliest, or wrong and it is.
-    """
+    """Hold the score of a document against its response and target, or its likeliest choice."""
     if metric == _CHOICE:
         _check_choice(row, config)
         return

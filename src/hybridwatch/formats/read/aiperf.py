@@ -1,19 +1,30 @@
-"""Reports of aiperf, from 0.1.1 to 0.13.
+"""Reports of aiperf, from 0.1.1 to 0.13, and of genai-perf, which came before it.
 
 ``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` with it every request. The
 ``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
 calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
 before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 0.1.1 the statistics
 stand one level down, in ``records``.
+
+``*_genai_perf.json`` (0.0.16, ``export_data/json_exporter.py``) has the same words; what was asked
+is what a user typed, flat or, in newer ones, by topic. No file of it has a date, nor a count of
+failed requests.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, model_name
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import (
+    ForeignRun,
+    build_trial,
+    build_untimed,
+    model_name,
+    short,
+)
+from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _SERIES: Final = {
     "ttft": "time_to_first_token",
@@ -80,17 +91,15 @@ def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> s
     return f"expected the requests of {names}, found those of another run"
 
 
-def read_report(document: ForeignDocument, beside: Iterable[ForeignDocument]) -> ForeignRun:
-    """Read a report.
-
-    ``beside`` has the files of requests in the same folder; one of another run is left alone.
-    """
+def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read a report, and the requests next to it unless they are of another run."""
     root = _flat(document.root)
     started, finished = root.at("start_time").date(_DATE), root.at("end_time").date(_DATE)
     workload = _workload(root.at("input_config"))
     version = root.value.get("aiperf_version")
-    requests = next((file for file in beside if _belongs(file, root)), None)
-    return ForeignRun(
+    near = filter(is_requests, read_folder(document.path.parent))
+    requests = next((file for file in near if _belongs(file, root)), None)
+    yield ForeignRun(
         tool=f"aiperf {version or UNKNOWN}",
         scenario=f"aiperf/{workload['models'][0]}",
         workload=workload,
@@ -179,14 +188,12 @@ def _measured(requests: ForeignDocument) -> Iterator[DocumentNode]:
 def _trial(root: DocumentNode, started: datetime, requests: ForeignDocument | None) -> Trial:
     reason = _failure(root)
     if reason is not None:
-        ended = root.at("end_time").date(_DATE)
-        seconds = (ended - started).total_seconds()
-        failure = Failure(reason, "")
-        return Trial(0, 0, Phase.PERFORMANCE, started, max(seconds, 0.0), failure=failure)
+        seconds = (root.at("end_time").date(_DATE) - started).total_seconds()
+        return build_trial(started, max(seconds, 0.0), Failure(reason, ""))
     seconds = _in_seconds(root.at("benchmark_duration"), "avg")
     samples = list(read_rates(root))
     samples += read_statistics(root) if requests is None else _raw(requests)
-    return Trial(0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(samples))
+    return build_trial(started, seconds, samples)
 
 
 def _failure(root: DocumentNode) -> str | None:
@@ -251,3 +258,68 @@ def _parts(entry: DocumentNode) -> float:
     if unit.value not in _PARTS:
         raise unit.wrong(f"one of {', '.join(_PARTS)}")
     return _PARTS[unit.value]
+
+
+_TOPICS: Final = {
+    "endpoint": ("type", "streaming", "backend"),
+    "perf_analyzer": ("stimulus", "measurement", "warmup_request_count"),
+    "input": (
+        *("batch_size", "extra", "file", "num_dataset_entries", "random_seed", "output_tokens"),
+        *("synthetic_tokens", "prefix_prompt", "sessions"),
+    ),
+}
+_FLAT: Final = (
+    *("backend", "endpoint", "endpoint_type", "streaming", "concurrency", "request_rate"),
+    *("request_count", "measurement_interval", "warmup_request_count", "batch_size_text"),
+    *("extra_inputs", "input_file", "num_prompts", "num_dataset_entries", "random_seed"),
+    *("synthetic_input_tokens_mean", "synthetic_input_tokens_stddev", "output_tokens_mean"),
+    *("output_tokens_mean_deterministic", "output_tokens_stddev", "num_prefix_prompts"),
+    *("prefix_prompt_length",),
+)
+
+
+def is_genai_part(document: ForeignDocument) -> bool:
+    """Whether these are requests of genai-perf, as they were sent or as they came back."""
+    root = document.root
+    data = root.value["data"] if "data" in root else None
+    first = DocumentNode(data[0] if isinstance(data, list) and data else None)
+    return root.has("experiments", "service_kind") or "payload" in first
+
+
+def why_genai_alone(_: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
+    """Say that the report is not beside requests; ``None`` if it is."""
+    if any(map(is_genai_report, folder)):
+        return None
+    return "expected profile_export_genai_perf.json beside it, found none"
+
+
+def is_genai_report(document: ForeignDocument) -> bool:
+    """Whether this is a report of genai-perf."""
+    root = document.root
+    if "input_config" not in root or "request_latency" not in root:
+        return False
+    return any(key in root.at("input_config") for key in ("model", "model_names"))
+
+
+def read_genai_report(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read a report; the time it took is its requests over their rate."""
+    root = document.root
+    workload = _genai_workload(root.at("input_config"))
+    rate = root.at("request_throughput", "avg").amount()
+    seconds = root.at("request_count", "avg").amount() / rate if rate else 0.0
+    samples = [*read_rates(root), *read_statistics(root)]
+    yield build_untimed(document, "genai-perf", workload, [(seconds, samples)])
+
+
+def _genai_workload(config: DocumentNode) -> dict[str, Any]:
+    names = config.at("model_names" if "model_names" in config else "model")
+    models = [short(name.text()) for name in names.each()]
+    if not models:
+        raise names.wrong("at least one model")
+    if "model" in config:
+        return {"model": ", ".join(models), **{key: config.value.get(key) for key in _FLAT}}
+    topics = {
+        topic: {key: config.at(topic).value.get(key) for key in keys}
+        for topic, keys in _TOPICS.items()
+    }
+    return {"model": ", ".join(models), **topics}

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun
-from hybridwatch.metrics import INVERSES, Unit, find_metric
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, is_metric
+from hybridwatch.metrics import INVERSES, Unit
 from hybridwatch.records.identity import Testbed
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _FIRST: Final = 1
 _COLUMNS: Final = ("result", "params", "version", "started_at", "duration", "samples")
@@ -60,11 +61,7 @@ _UNITS: Final[Mapping[str, tuple[Unit, float]]] = {
     **dict.fromkeys(("%", "percent"), (Unit.RATIO, 0.01)),
 }
 """What an author calls a unit, with the unit of ours and how much of it that is."""
-_FAMILIES: Final = {
-    Unit.SECONDS: "asv_time",
-    Unit.BYTES: "asv_memory",
-    Unit.RATIO: "asv_ratio",
-}
+_FAMILIES: Final = {Unit.SECONDS: "asv_time", Unit.BYTES: "asv_memory", Unit.RATIO: "asv_ratio"}
 _FACTS: Final = frozenset({"machine", "os", "arch", "cpu", "num_cpu", "ram", "version"})
 _COMMENT: Final = re.compile(
     r"""("(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
@@ -80,14 +77,11 @@ _SMALLEST: Final = 2**28
 
 
 def _is_first(root: DocumentNode) -> bool:
-    """Whether this is a result file of version 1."""
-    return root.value.get("version") == _FIRST and all(
-        key in root for key in ("commit_hash", "date", "params", "python", "results")
-    )
+    keys = ("commit_hash", "date", "params", "python", "results")
+    return root.value.get("version") == _FIRST and root.has(*keys)
 
 
 def _upgraded(root: DocumentNode) -> DocumentNode:
-    """Put a file into the words of version 2."""
     rows = {name: _row(root, name, result) for name, result in root.at("results").items()}
     return DocumentNode(
         root.value
@@ -137,16 +131,11 @@ def _environment(root: DocumentNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One benchmark in a result file.
+    """One benchmark in a result file, such as ``suite.Class.track_ttft``.
 
-    Attributes:
-        name: Such as ``suite.Class.track_ttft``.
-        columns: All that the file says of it.
-        started_at: When, ``None`` where the file does not say.
-        version: asv's word for what was run: normally a hash of the benchmark's code.
-        cells: Parameters in asv's writing, and the samples under them, or why there are none; a
-            skipped one is left out.
-        intervals: Of the medians under them, 99 %, where asv wrote one.
+    ``columns`` is all that the file says. ``version`` is normally a hash of the benchmark's code.
+    ``cells`` has parameters in asv's writing and the samples under them, or why there are none; a
+    skipped one is left out. ``intervals`` are 99 %, of the medians under them.
     """
 
     name: str
@@ -175,8 +164,7 @@ def is_results(document: ForeignDocument) -> bool:
     root = document.root
     if not isinstance(root.value, dict):
         return False
-    keys = ("commit_hash", "env_name", "result_columns", "results")
-    return all(key in root for key in keys) or _is_first(root)
+    return root.has("commit_hash", "env_name", "result_columns", "results") or _is_first(root)
 
 
 def is_machine(document: ForeignDocument) -> bool:
@@ -194,16 +182,11 @@ def is_benchmarks(document: ForeignDocument) -> bool:
     )
 
 
-def read_results(
-    document: ForeignDocument,
-    machine: ForeignDocument | None,
-    benchmarks: ForeignDocument | None,
-) -> Iterator[ForeignRun]:
-    """Read a result file.
-
-    ``machine`` is the ``machine.json`` in its folder; without it the file itself says less.
-    ``benchmarks`` is the ``benchmarks.json`` above, which has the units.
-    """
+def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read a result file; without ``machine.json`` it says less."""
+    folder = document.path.parent
+    machine = next(filter(is_machine, read_folder(folder)), None)
+    benchmarks = next(filter(is_benchmarks, read_folder(folder.parent)), None)
     # NaN is asv's word for skipped, null for failed: the document has null for both.
     root = DocumentNode(json.loads(document.raw.decode("utf-8-sig")))
     if _is_first(root):
@@ -267,13 +250,10 @@ def _trials(row: _Row, unit: str, started: datetime) -> list[Trial]:
             limits = row.intervals.get(label, ()) if len(values) == 1 else ()
             one = _sample(metric, value * factor, [end * factor for end in limits], invert=invert)
             samples[place].append(one)
-    good = [
-        Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(samples[place]))
-        for place in sorted(samples)
-    ]
-    bad = [Trial(0, 0, Phase.PERFORMANCE, started, 0.0, failure=failure) for failure in failures]
+    found: list[Sequence[Sample] | Failure] = [samples[place] for place in sorted(samples)]
+    found += failures
     # Where everything was skipped, one trial without a value says that it was.
-    return [*good, *bad] or [Trial(0, 0, Phase.PERFORMANCE, started, 0.0)]
+    return [build_trial(started, 0.0, one) for one in found or [()]]
 
 
 def _sample(metric: str, value: float, limits: Sequence[float], *, invert: bool) -> Sample:
@@ -291,17 +271,10 @@ def _translate_metric(name: str, label: str, text: str) -> tuple[str, float, boo
     unit, factor = _UNITS.get(text, (None, 1.0))
     if not label and word in _INVERSE and unit is Unit.SECONDS:
         return _INVERSE[word], factor, True
-    if not label and unit is not None and _is_ours(word, unit):
+    if not label and unit is not None and is_metric(word, unit.value):
         return word, factor, False
     family = "asv_number" if unit is None else _FAMILIES.get(unit, "asv_number")
     return f"{family}.{own}{label}", factor, False
-
-
-def _is_ours(word: str, unit: Unit) -> bool:
-    try:
-        return find_metric(word).unit is unit
-    except KeyError:
-        return False
 
 
 def _rows(root: DocumentNode) -> Iterator[_Row]:

@@ -21,15 +21,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    bare_testbed,
-    short,
-)
-from hybridwatch.metrics import Direction, find_metric
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, build_trial, is_metric, short
+from hybridwatch.metrics import Direction
+from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _UNITS: Final = {
     **dict.fromkeys(("s", "sec", "seconds"), ("s", 1.0)),
@@ -49,13 +44,9 @@ _DATE: Final = "2026-11-21T09:15:00+00:00"
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """What one benchmark measured in one trial.
+    """What one benchmark measured in one trial, in the file's unit; empty where it has none.
 
-    Attributes:
-        unit: As the file has it; empty where it has none.
-        better: Which way is better, where the file says so.
-        kind: What ``unknown`` names where that is not known.
-        statistic: As ``Sample.statistic``.
+    ``kind`` is what ``unknown`` names where no direction (``better``) is known.
     """
 
     name: str
@@ -70,7 +61,7 @@ class NamedValues:
         unit, parts = _UNITS.get(self.unit, (self.unit, 1.0))
         is_rate = unit.endswith(("/s", "/sec"))
         better = Direction.HIGHER if self.better is None and is_rate else self.better
-        if _is_ours(self.name, unit):
+        if is_metric(self.name, unit):
             metric = self.name
         elif unit in _FAMILIES and better is not Direction.HIGHER:
             metric = f"{_FAMILIES[unit]}.{self.name}"
@@ -80,13 +71,6 @@ class NamedValues:
             family = "benchmark_score" if better is Direction.HIGHER else "asv_number"
             metric = f"{family}.{self.name}"
         return Sample(metric, tuple(value / parts for value in self.values), self.statistic)
-
-
-def _is_ours(name: str, unit: str) -> bool:
-    try:
-        return find_metric(name).unit.value == unit
-    except KeyError:
-        return False
 
 
 def _build(
@@ -99,9 +83,8 @@ def _build(
 ) -> ForeignRun:
     trials, lacks = [], dict[str, None]()
     for one in found:
-        trial = Trial(0, 0, Phase.PERFORMANCE, at, 0.0)
         if isinstance(one, Failure):
-            trials.append(replace(trial, failure=one))
+            trials.append(build_trial(at, 0.0, one))
             continue
         pairs = [(each.kind, each.translate()) for each in one]
         lacks |= {f"direction of {kind}": None for kind, sample in pairs if sample is None}
@@ -109,7 +92,7 @@ def _build(
         if len(samples) < sum(sample is not None for _, sample in pairs):
             raise IngestError("expected every benchmark once, found one of a name twice")
         if samples:
-            trials.append(replace(trial, samples=tuple(samples.values())))
+            trials.append(build_trial(at, 0.0, samples.values()))
     if not trials:
         wanted = "a benchmark that says which way is better, by a unit such as ns or ops/s"
         raise IngestError(f"expected {wanted}, found {', '.join(lacks) or 'no benchmark'}")
@@ -128,7 +111,7 @@ def _build(
 
 def is_pytest(document: ForeignDocument) -> bool:
     """Whether pytest-benchmark wrote this."""
-    return all(key in document.root for key in ("machine_info", "benchmarks", "datetime"))
+    return document.root.has("machine_info", "benchmarks", "datetime")
 
 
 def read_pytest(document: ForeignDocument) -> Iterator[ForeignRun]:
@@ -218,9 +201,8 @@ def _name(row: DocumentNode) -> str:
 
 def is_github_action(document: ForeignDocument) -> bool:
     """Whether this is what github-action-benchmark takes."""
-    first = next(document.rows, DocumentNode(None))
     is_list = isinstance(document.root.value, list)
-    return is_list and all(key in first for key in ("name", "unit", "value"))
+    return is_list and document.first.has("name", "unit", "value")
 
 
 def read_github_action(document: ForeignDocument) -> Iterator[ForeignRun]:

@@ -14,12 +14,12 @@ Each form of the report keeps the workload elsewhere:
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, short
+from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _NEWEST_FORM: Final = 2
 """``metadata.version`` from 0.7 on."""
@@ -59,11 +59,10 @@ def _is_old(root: DocumentNode) -> bool:
 
 def _is_first(benchmark: DocumentNode) -> bool:
     """Whether this is a benchmark as guidellm 0.1 writes it."""
-    return all(key in benchmark for key in ("mode", "results", "concurrencies"))
+    return benchmark.has("mode", "results", "concurrencies")
 
 
 def _read_version(root: DocumentNode) -> str:
-    """Name the guidellm that wrote a report, where that can be known."""
     if "metadata" in root:
         return root.at("metadata", "guidellm_version").text()
     return "0.4" if "args" in root else "0.2 or 0.3"
@@ -206,8 +205,8 @@ def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
 def _is_window_whole(benchmark: DocumentNode) -> bool:
     """Whether work went on throughout the time that is called measured.
 
-    guidellm 0.5 places the end of that time by the limit that was given, even if the requests ran
-    out long before: nothing happened in what is left, and a rate over it means nothing.
+    guidellm 0.5 sets its end by the given limit, even if the requests ran out long before: a rate
+    over it means nothing.
     """
     if "cooldown_duration" not in benchmark:
         return True
@@ -217,13 +216,12 @@ def _is_window_whole(benchmark: DocumentNode) -> bool:
 
 def _trial(benchmark: DocumentNode) -> Trial:
     started, seconds = benchmark.at("start_time").moment(), benchmark.at("duration").amount()
-    trial = Trial(0, 0, Phase.PERFORMANCE, started, seconds)
     totals = _totals(benchmark)
     failed, total = totals.at("errored").count(), totals.at("total").count()
     if failed or not totals.at("successful").count():
         reason = f"{failed} of {total} requests failed" if failed else f"0 of {total} requests done"
-        return replace(trial, failure=Failure(reason, ""))
-    return replace(trial, samples=tuple(_samples(benchmark)))
+        return build_trial(started, seconds, Failure(reason, ""))
+    return build_trial(started, seconds, _samples(benchmark))
 
 
 def _totals(benchmark: DocumentNode) -> DocumentNode:

@@ -46,14 +46,13 @@ class WrittenSeries:
     """One series as a file has it.
 
     Attributes:
-        name: From the column ``series``; ``None`` when the file has none. With the beginning of the
-            digest where a series has several.
+        name: ``None`` without a column ``series``; with the beginning of the digest where a series
+            has several.
         labels: Each time as written, strictly ascending.
         values: One per time, the median of its repeats.
         spreads: Standard error of each value, ``s / sqrt(repeats)``, with ``s`` from that time's
             own repeats; ``None`` unless every time has at least two.
         repeats: The values of each time where there are ``spreads``, else none.
-        better: From the column ``better``; ``None`` when the file does not say.
     """
 
     name: str | None
@@ -65,10 +64,10 @@ class WrittenSeries:
 
 
 def read_histories(lines: Iterable[str], source: str) -> tuple[WrittenSeries, ...]:
-    """Read every series of a CSV, whose header comes first.
+    """Read every series of a CSV, whose header comes first, in order of first appearance.
 
-    ``source`` is what to call it in messages. Nothing is read beyond the line that passes a limit
-    of ``examine``. Series are in order of first appearance; rows of different ones may alternate.
+    Nothing is read beyond the line that passes a limit of ``examine``. ``source`` names it in
+    messages.
     """
     try:
         return _read(csv.reader(lines, strict=True))
@@ -88,10 +87,7 @@ class _Clock(Enum):
 
 @dataclass(slots=True)
 class _Growing:
-    """A series while its rows come in: each time's label, its first value, and any repeats.
-
-    Most series have none, and a list for each time would take most of the memory.
-    """
+    """A series while its rows come in; most have no repeats, for which a list each costs memory."""
 
     labels: list[str] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -103,8 +99,6 @@ class _Growing:
 
 @dataclass(frozen=True, slots=True)
 class _CsvRow:
-    """The cells of one line, and where it stands."""
-
     line: int
     cells: dict[str, str]
 

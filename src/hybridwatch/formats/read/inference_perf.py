@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
-from hybridwatch.formats.read.untimed import build_untimed
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_untimed, short
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _TIMES: Final = {
@@ -35,12 +35,12 @@ _STAGE: Final = "requested_rate"
 def is_report(document: ForeignDocument) -> bool:
     """Whether this is the report of a stage, or of all of them."""
     root = document.root
-    keys = ("load_summary", "successes", "failures")
-    return all(key in root for key in keys) and "count" in root.at("load_summary")
+    has_parts = root.has("load_summary", "successes", "failures")
+    return has_parts and "count" in root.at("load_summary")
 
 
 def is_part(document: ForeignDocument) -> bool:
-    """Whether this says nothing beside a report that the report does not."""
+    """Whether this says nothing that the report next to it does not."""
     root, folder = document.root, document.path.parent
     if is_report(document):
         is_stage = _STAGE in root.at("load_summary") and not document.path.name.startswith(
@@ -54,27 +54,26 @@ def is_part(document: ForeignDocument) -> bool:
 
 
 def why_alone(_: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say that the report is not beside a part; ``None`` if it is."""
+    """Say that the report is not next to a part; ``None`` if it is."""
     if any(is_report(one) and not is_part(one) for one in folder):
         return None
     return "expected stage_0_lifecycle_metrics.json or the summary beside it, found none"
 
 
 def _is_requests(document: ForeignDocument) -> bool:
-    first = next(document.rows, DocumentNode(None))
-    keys = ("start_time", "end_time", "error")
-    return isinstance(first.value, dict) and all(key in first.value for key in keys)
+    first = document.first.value
+    return isinstance(first, dict) and {"start_time", "end_time", "error"} <= first.keys()
 
 
-def read_report(document: ForeignDocument, beside: Iterable[ForeignDocument]) -> ForeignRun:
-    """Read a report; ``beside`` has the files of its folder, of which one may have its requests."""
+def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read a report; a file next to it may have its requests."""
     workload = _workload(document.root.at("load_summary"), _read_config(document))
-    passes = [_read_pass(document.root, beside)]
-    return build_untimed(document, "inference-perf", workload, passes)
+    passes = [_read_pass(document.root, read_folder(document.path.parent))]
+    yield build_untimed(document, "inference-perf", workload, passes)
 
 
 def _read_config(document: ForeignDocument) -> DocumentNode:
-    """Read ``config.yaml`` beside a report; empty where there is none."""
+    """Read ``config.yaml`` next to a report; empty where there is none."""
     path = document.path.with_name("config.yaml")
     if not path.is_file():
         return DocumentNode({}, path.name)

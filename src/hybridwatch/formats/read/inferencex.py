@@ -24,14 +24,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import (
-    DocumentNode,
-    ForeignDocument,
-    ForeignRun,
-    bare_testbed,
-    model_name,
-)
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, bare_testbed, build_trial, model_name
+from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
 _KEYS: Final = ("tput_per_gpu", "conc", "isl", "osl", "model", "framework")
 _WORKLOAD: Final = (
@@ -67,8 +62,7 @@ Subagents add to what was asked for, a thousandfold is milliseconds.
 
 def is_rows(document: ForeignDocument) -> bool:
     """Whether this is a row, or a list of them."""
-    first = next(document.rows, DocumentNode(None))
-    return all(key in first for key in _KEYS) or _is_sessions(first)
+    return document.first.has(*_KEYS) or _is_sessions(document.first)
 
 
 def read_rows(document: ForeignDocument) -> Iterator[ForeignRun]:
@@ -102,7 +96,7 @@ def _trial(document: ForeignDocument, row: DocumentNode) -> Trial:
     if _is_sessions(row):
         trial = _session_trial(row, started, _gpus(row)[0])
     else:
-        trial = Trial(0, 0, Phase.PERFORMANCE, started, 0.0, samples=tuple(_samples(row)))
+        trial = build_trial(started, 0.0, _samples(row))
     return replace(trial, client_result=row.value)
 
 
@@ -113,7 +107,8 @@ def _hardware(row: DocumentNode) -> str:
 def _workload(row: DocumentNode) -> dict[str, Any]:
     workload = {key: row.value.get(key) for key in _WORKLOAD}
     workload |= {key: row.value[key] for key in _WORKLOAD_OF_SOME if row.value.get(key, 1) != 1}
-    return {**workload, **_session_workload(row), "model": model_name(row.at("model"))}
+    workload |= {key: row.value[key] for key in _SESSION_WORKLOAD if key in row}
+    return {**workload, "model": model_name(row.at("model"))}
 
 
 def _samples(row: DocumentNode) -> Iterator[Sample]:
@@ -165,28 +160,19 @@ def _gpus(row: DocumentNode) -> tuple[float, float]:
 
 
 def _is_sessions(row: DocumentNode) -> bool:
-    """Whether this is a row of replayed sessions."""
-    return all(key in row for key in _SESSION_KEYS) and ("conc" in row or "users" in row)
-
-
-def _session_workload(row: DocumentNode) -> dict[str, Any]:
-    """Give the part of the workload that other rows do not have."""
-    return {key: row.value[key] for key in _SESSION_WORKLOAD if key in row}
+    return row.has(*_SESSION_KEYS) and ("conc" in row or "users" in row)
 
 
 def _session_trial(row: DocumentNode, started: datetime, gpus: float) -> Trial:
-    """Read a row, whose rates were divided by ``gpus``."""
     row = _flat(row)
     total, done = (row.at(f"num_requests_{word}").amount() for word in ("total", "successful"))
     seconds = row.at(_DURATION).amount() if _DURATION in row else 0.0
     if done < total or not done:
         # Requests that were cut off at the end look like those that failed.
         reason = f"{total - done:g} of {total:g} requests not successful" if total else "no request"
-        return Trial(0, 0, Phase.PERFORMANCE, started, seconds, failure=Failure(reason, ""))
+        return build_trial(started, seconds, Failure(reason, ""))
     _check_session_seconds(row, done, seconds)
-    return Trial(
-        0, 0, Phase.PERFORMANCE, started, seconds, samples=tuple(_session_samples(row, gpus))
-    )
+    return build_trial(started, seconds, _session_samples(row, gpus))
 
 
 def _flat(row: DocumentNode) -> DocumentNode:

@@ -5,13 +5,13 @@ the first token in and has no word of ours. Tokens are counted by one tokenizer,
 model: ``output_throughput`` compares runs of LLMPerf alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
-from hybridwatch.records.run import UNKNOWN, Failure, Phase, Sample, Trial
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, build_trial, short
+from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
 _LOAD: Final = (
     *("num_concurrent_requests", "mean_input_tokens", "stddev_input_tokens"),
@@ -26,17 +26,16 @@ _COMPLETED: Final = "results_num_completed_requests"
 
 def is_summary(document: ForeignDocument) -> bool:
     """Whether this is a summary."""
-    return all(key in document.root for key in ("num_concurrent_requests", _THROUGHPUT))
+    return document.root.has("num_concurrent_requests", _THROUGHPUT)
 
 
 def is_responses(document: ForeignDocument) -> bool:
     """Whether these are the requests of a run."""
-    first = next(document.rows, DocumentNode(None))
-    return all(key in first for key in ("ttft_s", "end_to_end_latency_s"))
+    return document.first.has("ttft_s", "end_to_end_latency_s")
 
 
 def why_alone(responses: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say that the summary is not beside requests; ``None`` if it is."""
+    """Say that the summary is not next to requests; ``None`` if it is."""
     if any(is_summary(one) and one.path.name == _summary_name(responses) for one in folder):
         return None
     return f"expected their summary, {_summary_name(responses)}, beside them, found none"
@@ -46,32 +45,33 @@ def _summary_name(responses: ForeignDocument) -> str:
     return responses.path.name.replace("_individual_responses", "_summary")
 
 
-def read_summary(document: ForeignDocument, beside: Iterable[ForeignDocument]) -> ForeignRun:
-    """Read a summary; ``beside`` has the requests in its folder, those of other runs among them."""
+def read_summary(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read a summary, and its requests where they lie next to it."""
     root = document.root
     finished = root.at("timestamp").moment()
     per_second = root.at(_PER_MINUTE).amount() / 60 if _PER_MINUTE in root else 0.0
     seconds = root.at(_COMPLETED).amount() / per_second if per_second else 0.0
     started = finished - timedelta(seconds=seconds)
     workload = _workload(root)
-    trial = Trial(0, 0, Phase.PERFORMANCE, started, seconds)
-    share = root.at("results_error_rate").amount()
-    if share:
-        trial = replace(trial, failure=Failure(f"{100 * share:g} % of the requests failed", ""))
-    else:
-        own = (one for one in beside if _summary_name(one) == document.path.name)
-        responses = next(own, None)
-        times = _reduced(root) if responses is None else _raw(responses)
-        trial = replace(trial, samples=(*_rates(root, per_second), *times))
-    return ForeignRun(
+    yield ForeignRun(
         tool="llmperf",
         scenario=f"llmperf/{workload['model']}",
         workload=workload,
         started_at=started,
         finished_at=finished,
-        trials=(trial,),
+        trials=(build_trial(started, seconds, _read_pass(document, per_second)),),
         unknown=("harness.version", *(() if seconds else ("started_at",))),
     )
+
+
+def _read_pass(document: ForeignDocument, per_second: float) -> list[Sample] | Failure:
+    root = document.root
+    if share := root.at("results_error_rate").amount():
+        return Failure(f"{100 * share:g} % of the requests failed", "")
+    near = filter(is_responses, read_folder(document.path.parent))
+    responses = next((one for one in near if _summary_name(one) == document.path.name), None)
+    times = _reduced(root) if responses is None else _raw(responses)
+    return [*_rates(root, per_second), *times]
 
 
 def _workload(root: DocumentNode) -> dict[str, Any]:

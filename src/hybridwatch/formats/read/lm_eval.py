@@ -11,13 +11,14 @@ called ``acc`` where it is ``acc,none`` now.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_mean
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
+from hybridwatch.formats.read.foreign import ForeignRun, short
 from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import UNKNOWN, Answer, Phase, Sample, Trial
 
@@ -48,8 +49,7 @@ def is_results(document: ForeignDocument) -> bool:
 
 def is_samples(document: ForeignDocument) -> bool:
     """Whether this is a file of documents."""
-    first = document.nodes[0]
-    return all(key in first for key in ("doc_hash", "prompt_hash", "target_hash", "filter"))
+    return document.nodes[0].has("doc_hash", "prompt_hash", "target_hash", "filter")
 
 
 def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
@@ -69,12 +69,7 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
 
 
 class TaskScore(NamedTuple):
-    """What can be judged of a task.
-
-    Attributes:
-        values: One a document, or with ``statistic`` the score alone; empty where there is nothing.
-        left_out: What the file has and this lacks, and why.
-    """
+    """What can be judged of a task: a value a document, or with ``statistic`` the score alone."""
 
     values: Sequence[float] = ()
     statistic: str | None = None
@@ -82,24 +77,22 @@ class TaskScore(NamedTuple):
     left_out: str | None = None
 
 
-def read_results(document: ForeignDocument, folder: Sequence[ForeignDocument]) -> ForeignRun:
-    """Read an evaluation.
-
-    ``folder`` has every file next to the results; documents of other evaluations are left alone.
-    """
+def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read an evaluation; documents of other evaluations in the folder are left alone."""
     root = document.root
-    kept = _find_samples(document, folder)
+    kept = _find_samples(document, read_folder(document.path.parent))
     found = {
         f"accuracy.{task.removeprefix(_OURS)}": (
             _read_task(task, root, scores, _of_task(task, root, kept))
         )
         for task, scores in root.at("results").items()
-        if not _is_group(root, task)
+        # Else it is a mean over tasks that are here themselves.
+        if not (root.value.get("group_subtasks") or {}).get(task)
     }
     left_out = {metric: score.left_out for metric, score in found.items() if score.left_out}
     if not any(score.values for score in found.values()):
         raise IngestError(next(iter(left_out.values()), "results: expected at least one task"))
-    return _run(document, found, left_out)
+    yield _run(document, found, left_out)
 
 
 def _run(
@@ -147,11 +140,6 @@ def _seconds(root: DocumentNode) -> float:
         raise node.wrong("seconds") from None
 
 
-def _is_group(root: DocumentNode, task: str) -> bool:
-    """Whether this is a mean over tasks that are here themselves; of a task that list is empty."""
-    return bool((root.value.get("group_subtasks") or {}).get(task))
-
-
 def _model(root: DocumentNode) -> str:
     config = _config(root)
     given = config.get("model_args")
@@ -192,11 +180,7 @@ def _workload(root: DocumentNode, model: str) -> dict[str, Any]:
 def _find_samples(
     results: ForeignDocument, folder: Sequence[ForeignDocument]
 ) -> list[tuple[str, ForeignDocument]]:
-    """Find the documents of an evaluation, each file with the hash over it.
-
-    Where a name was changed and has no date, there is no telling which of several evaluations a
-    file belongs to; then there are none.
-    """
+    """Find the documents of an evaluation with a hash over each; none if it is not known whose."""
     date = _read_date(results)
     if date is None and sum(_read_date(one) is None for one in folder if is_results(one)) > 1:
         return []
@@ -331,10 +315,7 @@ def _share(scores: DocumentNode) -> float:
 def _check_whole(
     samples: ForeignDocument, filters: Sequence[str], rows: Sequence[DocumentNode]
 ) -> None:
-    """Refuse documents that are there twice, or not through every filter.
-
-    The hash that the results hold does not cover the names of the filters.
-    """
+    """Refuse documents that are there twice, or not through every filter: no hash says so."""
     wanted = len(samples.nodes) / len(filters)
     found = len({row.at("doc_id").count() for row in rows})
     if not found == len(rows) == wanted:

@@ -4,10 +4,10 @@
 another one are named when that is not with them: left out in silence, they would pass for taken.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,9 +16,7 @@ from hybridwatch.formats.read import (
     aiperf,
     asv,
     benchmarks,
-    genai_perf,
     guidellm,
-    hud,
     inference_perf,
     inferencex,
     llmperf,
@@ -27,24 +25,20 @@ from hybridwatch.formats.read import (
     vllm_bench,
 )
 from hybridwatch.formats.read.agreement import check_record
-from hybridwatch.formats.read.foreign import (
+from hybridwatch.formats.read.document import (
+    LARGEST_COMPANION,
+    LIKELY,
     ForeignDocument,
-    ForeignInput,
-    ForeignRun,
-    build_run,
-    parse,
+    read_folder,
 )
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
 from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
 from hybridwatch.system.extensions import loaded
 
-_LIKELY: Final = (".json", ".jsonl")
-_LARGEST_COMPANION: Final = 64 * 1024**2
 _SHOWN: Final = 40
-_KEPT: Final = 256
-"""Parsed files that are kept: companions are asked for by each of their neighbours."""
 _Test = Callable[[ForeignDocument], bool]
 _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
     "guidellm": guidellm.parse_version,
@@ -56,10 +50,8 @@ _VERSIONS: Final[Mapping[str, Callable[[ForeignDocument], str | None]]] = {
 def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encoded]:
     """Read a record, and keep its bytes: what is added to the store is what was checked.
 
-    Of what lies next to it, the run has what its scores were checked against.
-
-    ``read_bulk`` gives the bytes of the file next to it, by its name; it is called only where there
-    is one.
+    The run has what its scores were checked against. ``read_bulk`` gives the bytes of the file next
+    to the record, by its name; it is called only where there is one.
     """
     if len(raw) > MOST_RECORD_BYTES:
         raise RecordError(f"expected at most {MOST_RECORD_BYTES} bytes, found {len(raw)}")
@@ -80,13 +72,7 @@ def read_own(raw: bytes, read_bulk: Callable[[str], bytes]) -> tuple[Run, Encode
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A kind of such file.
-
-    Attributes:
-        name: What it is, for a message.
-        why_alone: Says what is missing next to a file, given all files of its folder; ``None`` of a
-            kind that measured nothing.
-    """
+    """A kind of such file; one without ``why_alone``, which says what is missing, measured none."""
 
     name: str
     fits: _Test
@@ -94,7 +80,7 @@ class Companion:
 
 
 COMPANIONS: Final = (
-    Companion("a list for PyTorch's HUD", hud.is_repeated),
+    Companion("a list for PyTorch's HUD", vllm_bench.is_repeated),
     Companion("perf-eval's median of results beside it", vllm_bench.is_median),
     Companion("a summary of vllm bench sweep, whose results lie beside it", vllm_bench.is_summary),
     Companion("asv's description of a machine", asv.is_machine),
@@ -102,7 +88,7 @@ COMPANIONS: Final = (
     Companion("samples of lm-eval", lm_eval.is_samples, lm_eval.why_alone),
     Companion("requests of aiperf", aiperf.is_requests, aiperf.why_alone),
     Companion("inputs of aiperf", aiperf.is_inputs),
-    Companion("a part of genai-perf's run", genai_perf.is_part, genai_perf.why_alone),
+    Companion("a part of genai-perf's run", aiperf.is_genai_part, aiperf.why_genai_alone),
     Companion("a part of inference-perf's run", inference_perf.is_part, inference_perf.why_alone),
     Companion("requests of LLMPerf", llmperf.is_responses, llmperf.why_alone),
 )
@@ -117,47 +103,20 @@ class Format:
     read: Callable[[ForeignDocument], Iterator[ForeignRun]]
 
 
-def _asv(document: ForeignDocument) -> Iterator[ForeignRun]:
-    folder = document.path.parent
-    machine = next(_those(asv.is_machine, folder), None)
-    benchmarks = next(_those(asv.is_benchmarks, folder.parent), None)
-    return asv.read_results(document, machine, benchmarks)
-
-
-def _lm_eval(document: ForeignDocument) -> Iterator[ForeignRun]:
-    yield lm_eval.read_results(document, _in_folder(document.path.parent))
-
-
-def _aiperf(document: ForeignDocument) -> Iterator[ForeignRun]:
-    yield aiperf.read_report(document, _those(aiperf.is_requests, document.path.parent))
-
-
-def _genai_perf(document: ForeignDocument) -> Iterator[ForeignRun]:
-    yield genai_perf.read_report(document)
-
-
-def _inference_perf(document: ForeignDocument) -> Iterator[ForeignRun]:
-    yield inference_perf.read_report(document, _in_folder(document.path.parent))
-
-
-def _llmperf(document: ForeignDocument) -> Iterator[ForeignRun]:
-    yield llmperf.read_summary(document, _those(llmperf.is_responses, document.path.parent))
-
-
 FORMATS: Final = (
-    Format("asv", asv.is_results, _asv),
+    Format("asv", asv.is_results, asv.read_results),
     Format("sglang", sglang.is_results, sglang.read_results),
     Format("vllm-bench-serve", vllm_bench.is_serve, vllm_bench.read_serve),
     Format("vllm-bench-throughput", vllm_bench.is_throughput, vllm_bench.read_throughput),
     Format("vllm-bench-latency", vllm_bench.is_latency, vllm_bench.read_latency),
-    Format("lm-eval", lm_eval.is_results, _lm_eval),
+    Format("lm-eval", lm_eval.is_results, lm_eval.read_results),
     Format("guidellm", guidellm.is_report, guidellm.read_report),
-    Format("genai-perf", genai_perf.is_report, _genai_perf),
-    Format("aiperf", aiperf.is_report, _aiperf),
-    Format("inference-perf", inference_perf.is_report, _inference_perf),
-    Format("llmperf", llmperf.is_summary, _llmperf),
+    Format("genai-perf", aiperf.is_genai_report, aiperf.read_genai_report),
+    Format("aiperf", aiperf.is_report, aiperf.read_report),
+    Format("inference-perf", inference_perf.is_report, inference_perf.read_report),
+    Format("llmperf", llmperf.is_summary, llmperf.read_summary),
     Format("inferencex", inferencex.is_rows, inferencex.read_rows),
-    Format("hud", hud.is_records, hud.read_records),
+    Format("hud", vllm_bench.is_hud, vllm_bench.read_hud),
     Format("pytest-benchmark", benchmarks.is_pytest, benchmarks.read_pytest),
     Format("google-benchmark", benchmarks.is_google, benchmarks.read_google),
     Format("github-action-benchmark", benchmarks.is_github_action, benchmarks.read_github_action),
@@ -184,24 +143,20 @@ def companion(document: ForeignDocument) -> str | None:
     kind = next((one for one in COMPANIONS if one.fits(document)), None)
     if kind is None:
         return None
-    if len(document.raw) > _LARGEST_COMPANION:
+    if len(document.raw) > LARGEST_COMPANION:
         raise IngestError(
-            f"{kind.name}: expected at most {_LARGEST_COMPANION} bytes, found {len(document.raw)}"
+            f"{kind.name}: expected at most {LARGEST_COMPANION} bytes, found {len(document.raw)}"
         )
     if kind.why_alone is not None:
         with _as_expected(kind.name):
-            alone = kind.why_alone(document, _in_folder(document.path.parent))
+            alone = kind.why_alone(document, read_folder(document.path.parent))
         if alone is not None:
             raise IngestError(f"{kind.name}: {alone}")
     return kind.name
 
 
 def read_foreign(document: ForeignDocument, given: ForeignInput) -> list[Run]:
-    """Read the runs of a file of another tool.
-
-    An error is one line: the path to the key, what was expected and what was found, and for some
-    tools which version wrote it.
-    """
+    """Read the runs of another tool's file; an error is one line, which may name the version."""
     try:
         return _read(document, given)
     except IngestError as error:
@@ -242,7 +197,7 @@ def candidates(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or _is_hidden(path, folder):
             continue
-        if path.suffix in _LIKELY or _begins_like_json(path):
+        if path.suffix in LIKELY or _begins_like_json(path):
             yield path
         if asv.is_configuration(path):
             results, root = asv.find_results(path), folder.resolve()
@@ -260,24 +215,6 @@ def _begins_like_json(path: Path) -> bool:
             return file.read(64).lstrip().startswith((b"{", b"["))
     except OSError:
         return False
-
-
-def _those(test: _Test, folder: Path) -> Iterator[ForeignDocument]:
-    return (document for document in _in_folder(folder) if test(document))
-
-
-@lru_cache(maxsize=_KEPT)
-def _in_folder(folder: Path) -> Sequence[ForeignDocument]:
-    return tuple(_parsed(path for path in sorted(folder.iterdir()) if path.suffix in _LIKELY))
-
-
-def _parsed(paths: Iterable[Path]) -> Iterator[ForeignDocument]:
-    for path in paths:
-        try:
-            if path.is_file() and path.stat().st_size <= _LARGEST_COMPANION:
-                yield parse(path, path.read_bytes())
-        except (OSError, IngestError):
-            continue  # reported when its own turn comes
 
 
 def _shown(value: Any) -> str:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, short
-from hybridwatch.formats.read.untimed import build_untimed
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignRun, build_untimed, short
 from hybridwatch.formats.read.vllm_bench import read_requests
 from hybridwatch.records.run import UNKNOWN, Failure, Sample
 
@@ -33,9 +33,8 @@ _TIMES: Final = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e_late
 
 def is_results(document: ForeignDocument) -> bool:
     """Whether these are results of ``bench_serving``."""
-    first = next(document.rows, DocumentNode(None))
-    keys = ("completed", "duration", "median_e2e_latency_ms")
-    return all(key in first for key in keys) and "model_id" not in first
+    first = document.first
+    return first.has("completed", "duration", "median_e2e_latency_ms") and "model_id" not in first
 
 
 def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:

@@ -4,6 +4,11 @@
 one run. What ``--save-detailed`` keeps is read as raw values. Without it only what the client
 reduced a trial to is there, and is kept as that. The results of ``benchmark_serving.py``, its
 predecessor since vLLM 0.4, and of its descendants in InferenceX are read too.
+
+Lists for PyTorch's HUD, version 3, of vLLM alone (0.27.1, ``vllm/benchmarks/lib/utils.py``): vLLM
+writes one, ``*.pytorch.json``, next to a result: a record for each metric, each with all else that
+the result says in ``extra_info``. Put together they are that result again, but its requests. Where
+``extra_info`` was taken out, the times are left. Next to the result a list is not read again.
 """
 
 import re
@@ -14,9 +19,16 @@ from itertools import groupby
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignDocument, ForeignRun, model_name
+from hybridwatch.formats.read.document import DocumentNode, ForeignDocument
+from hybridwatch.formats.read.foreign import (
+    ForeignRun,
+    build_trial,
+    build_untimed,
+    model_name,
+    short,
+)
 from hybridwatch.records.readings import accepted_drafts, latencies
-from hybridwatch.records.run import Failure, Phase, Sample, Trial
+from hybridwatch.records.run import Failure, Sample, Trial
 
 _WORKLOAD: Final = (
     "backend", "endpoint_type", "num_prompts", "request_rate", "burstiness", "max_concurrency",
@@ -44,18 +56,18 @@ _SWEPT: Final = "run_number"
 
 def is_serve(document: ForeignDocument) -> bool:
     """Whether these are results of ``serve``."""
-    first = next(document.rows, DocumentNode(None))
+    first = document.first
     return "completed" in first and any(key in first for key in _REQUEST_RATES)
 
 
 def is_throughput(document: ForeignDocument) -> bool:
     """Whether this is a result of ``throughput``."""
-    return all(key in document.root for key in ("elapsed_time", "tokens_per_second"))
+    return document.root.has("elapsed_time", "tokens_per_second")
 
 
 def is_latency(document: ForeignDocument) -> bool:
     """Whether this is a result of ``latency``."""
-    return all(key in document.root for key in ("avg_latency", "latencies"))
+    return document.root.has("avg_latency", "latencies")
 
 
 def is_median(document: ForeignDocument) -> bool:
@@ -96,7 +108,7 @@ def read_serve(document: ForeignDocument) -> Iterator[ForeignRun]:
             finished_at=trials[-1].started_at + timedelta(seconds=trials[-1].duration_s),
             trials=trials,
             build=build,
-            unknown=("harness.version", *_untold_times(results[0]), *_untold_goals(results)),
+            unknown=tuple(_list_unknown(results)),
         )
 
 
@@ -109,7 +121,10 @@ def read_throughput(document: ForeignDocument) -> Iterator[ForeignRun]:
         Sample("total_token_throughput", (root.at("tokens_per_second").amount(),)),
         Sample("request_throughput", (root.at("requests_per_second").amount(),)),
     )
-    yield _offline(document, "throughput", workload, [(seconds, samples)])
+    passes = [(seconds, samples)]
+    yield build_untimed(
+        document, "vllm bench throughput", workload, passes, "vllm-bench-throughput"
+    )
 
 
 def read_latency(document: ForeignDocument) -> Iterator[ForeignRun]:
@@ -120,30 +135,7 @@ def read_latency(document: ForeignDocument) -> Iterator[ForeignRun]:
     ]
     if not passes:
         raise root.at("latencies").wrong("at least one number")
-    yield _offline(document, "latency", None, passes)
-
-
-def _offline(
-    document: ForeignDocument,
-    what: str,
-    workload: Any,
-    passes: Sequence[tuple[float, tuple[Sample, ...]]],
-) -> ForeignRun:
-    finished = document.written_at
-    at = finished - timedelta(seconds=sum(seconds for seconds, _ in passes))
-    started, trials = at, []
-    for seconds, samples in passes:
-        trials.append(Trial(0, 0, Phase.PERFORMANCE, at, seconds, samples=samples))
-        at += timedelta(seconds=seconds)
-    return ForeignRun(
-        tool=f"vllm bench {what}",
-        scenario=f"vllm-bench-{what}",
-        workload=workload,
-        started_at=started,
-        finished_at=finished,
-        trials=trials,
-        unknown=("harness.version", "started_at", "finished_at", "scenario.digest"),
-    )
+    yield build_untimed(document, "vllm bench latency", None, passes, "vllm-bench-latency")
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:
@@ -154,15 +146,12 @@ def _workload(result: DocumentNode) -> dict[str, Any]:
     return {**workload, "model": model_name(result.at("model_id"))}
 
 
-def _untold_times(result: DocumentNode) -> tuple[str, ...]:
-    if _START in result or result.at("date").text().endswith("Z"):
-        return ()
-    return ("started_at", "finished_at")  # local time of an unknown zone
-
-
-def _untold_goals(results: Sequence[DocumentNode]) -> tuple[str, ...]:
-    is_told = not any("request_goodput" in one and "goodput" not in one for one in results)
-    return () if is_told else ("scenario.settings.goodput",)
+def _list_unknown(results: Sequence[DocumentNode]) -> Iterator[str]:
+    yield "harness.version"
+    if _START not in results[0] and not results[0].at("date").text().endswith("Z"):
+        yield from ("started_at", "finished_at")  # local time of an unknown zone
+    if any("request_goodput" in one and "goodput" not in one for one in results):
+        yield "scenario.settings.goodput"
 
 
 def _read_load(result: DocumentNode) -> tuple[str, str | None, str]:
@@ -174,18 +163,22 @@ def _read_load(result: DocumentNode) -> tuple[str, str | None, str]:
 def _trial(result: DocumentNode) -> Trial:
     started = _started(result)
     seconds = result.at("duration").amount()
-    blank = Trial(0, 0, Phase.PERFORMANCE, started, seconds, client_result=result.value)
     lost = _lost(result)
-    if lost is not None:
-        return replace(blank, failure=Failure(lost, ""))
-    samples = list(_rates(result))
-    samples += read_requests(result) if result.value.get("ttfts") else read_statistics(result)
-    samples += _acceptance(result)
-    return replace(blank, samples=tuple(samples))
+    found = _samples(result) if lost is None else Failure(lost, "")
+    return replace(build_trial(started, seconds, found), client_result=result.value)
+
+
+def _samples(result: DocumentNode) -> Iterator[Sample]:
+    yield from _rates(result)
+    yield from read_requests(result) if result.value.get("ttfts") else read_statistics(result)
+    if result.value.get("spec_decode_num_drafts"):
+        yield from accepted_drafts(
+            result.at("spec_decode_acceptance_length").amount(),
+            result.at("spec_decode_per_position_acceptance_rates").amounts(),
+        )
 
 
 def _lost(result: DocumentNode) -> str | None:
-    """Say how many requests came to nothing; ``None`` if none did."""
     completed = result.at("completed").count()
     if "failed" in result:
         failed = result.at("failed").count()
@@ -272,10 +265,72 @@ def _in_seconds(result: DocumentNode, name: str) -> float | None:
     return result.at(name).amount()
 
 
-def _acceptance(result: DocumentNode) -> Iterator[Sample]:
-    if not result.value.get("spec_decode_num_drafts"):
-        return
-    yield from accepted_drafts(
-        result.at("spec_decode_acceptance_length").amount(),
-        result.at("spec_decode_per_position_acceptance_rates").amounts(),
-    )
+_SUFFIX: Final = ".pytorch"
+_READERS: Final = (
+    (is_serve, read_serve),
+    (is_throughput, read_throughput),
+    (is_latency, read_latency),
+)
+_PASSES: Final = "latency"
+"""The metric of ``vllm bench latency``, which its result calls ``latencies``."""
+_OUTPUTS: Final = {"result_dir", "result_filename", "output_json", "label", "metadata"}
+"""Arguments of vLLM's clients that say where a result goes and what it is called."""
+
+
+def is_hud(document: ForeignDocument) -> bool:
+    """Whether this is a list for PyTorch's HUD."""
+    return document.first.has("benchmark", "model", "metric")
+
+
+def is_repeated(document: ForeignDocument) -> bool:
+    """Whether the result that such a list repeats lies next to it."""
+    name = document.path.stem.removesuffix(_SUFFIX)
+    names = {f"{name}.json", f"{name}.jsonl"} - {document.path.name}
+    folder = document.path.parent
+    return is_hud(document) and any((folder / one).is_file() for one in names)
+
+
+def read_hud(document: ForeignDocument) -> Iterator[ForeignRun]:
+    """Read the result that the records of one model and one call make together."""
+    for _, group in groupby(document.rows, key=_call):
+        records = list(group)
+        whole = ForeignDocument(document.path, document.raw, (_join(records),))
+        workload = _hud_workload(records[0])
+        read = next((read for fits, read in _READERS if fits(whole)), None)
+        if read is None:
+            yield _read_times(whole, workload)
+        elif read is read_serve:
+            yield from read(whole)
+        else:  # these results have no model
+            for run in read(whole):
+                asked = {**workload, "requests": run.workload}
+                yield replace(run, scenario=f"{run.scenario}/{workload['model']}", workload=asked)
+
+
+def _hud_workload(record: DocumentNode) -> dict[str, Any]:
+    info = record.at("benchmark").value.get("extra_info") or {}
+    args = {key: one for key, one in (info.get("args") or {}).items() if key not in _OUTPUTS}
+    return {"model": short(record.at("model", "name").text()), "args": args}
+
+
+def _call(record: DocumentNode) -> str:
+    return f"{record.at('model').value} {record.at('benchmark').value}"
+
+
+def _join(records: list[DocumentNode]) -> DocumentNode:
+    result: dict[str, Any] = {}
+    for record in records:
+        metric = record.at("metric")
+        name, values = metric.at("name").text(), metric.at("benchmark_values")
+        result |= metric.value.get("extra_info") or {}
+        is_latency = name == _PASSES
+        result |= {"latencies": values.value} if is_latency else {name: values.first("value").value}
+    return DocumentNode(result)
+
+
+def _read_times(document: ForeignDocument, workload: dict[str, Any]) -> ForeignRun:
+    samples = read_statistics(document.root)
+    if not samples:
+        wanted = "metrics that vLLM writes, such as median_ttft_ms, and extra_info with the rest"
+        raise IngestError(f"metric.name: expected {wanted}, found {', '.join(document.root.value)}")
+    return build_untimed(document, "hud", workload, [(0.0, samples)])

@@ -65,10 +65,9 @@ Known = Callable[[str], Mapping[str, Any]]
 
 
 def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
-    """Give a results folder of asv: bytes by path in that folder.
+    """Give a results folder of asv: bytes by path in it. What the folder has (``known``) stays.
 
-    Runs of one commit, build and testbed share a file, their trials together. What they say of the
-    noise between runs is their own. What the folder holds already (``known``) stays.
+    Runs of one commit, build and testbed share a file, their trials together.
     """
     by_file: defaultdict[str, list[ExportedPoint]] = defaultdict(list)
     machines: dict[str, Mapping[str, str]] = {}
@@ -99,16 +98,7 @@ def to_asv(runs: Iterable[Run], known: Known) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class AsvResult:
-    """What a file of asv said of one benchmark.
-
-    Attributes:
-        file: Where it was in the folder of results.
-        head: The file without its results.
-        machine: The ``machine.json`` beside it.
-        name: The benchmark's.
-        row: By column.
-        benchmark: What ``benchmarks.json`` said of it; ``None`` where that did not have it.
-    """
+    """What a file of asv said of one benchmark; ``head`` is the file without its results."""
 
     file: str
     head: Mapping[str, Any]
@@ -168,10 +158,9 @@ def find_commit(run: Run) -> str | None:
 
 
 def machine_facts(testbed: Testbed) -> dict[str, str]:
-    """Give what asv shall know of a machine: what makes its numbers, and nothing that is new daily.
+    """Give what asv shall know of a machine; it begins a new curve where one of these is another.
 
-    asv begins a new curve where one of these is another, so a host's name, its kernel and the last
-    digits of its memory are left out.
+    So a host's name, its kernel and the last digits of its memory are left out.
     """
     return {
         "machine": safe_name(testbed.id),
@@ -341,7 +330,7 @@ def _row(
         [],
         _version(newest),
         int(sure[-1].run.started_at.timestamp() * 1000),
-        _short(seconds),
+        float(f"{seconds:.{_DIGITS}g}"),
         *(None if value is None else [value] for value in columns),
         None if newest.run.source is None else [own],
     ]
@@ -359,10 +348,6 @@ def _values(points: Sequence[ExportedPoint]) -> Sequence[float]:
     if newest.subject.metric.kind is Kind.PROPORTION:
         return reduce_side(OneSide(newest.run, newest.side), newest.subject).values
     return [value for point in points for _, value in point.values]
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
 
 
 def _json(value: Any) -> bytes:

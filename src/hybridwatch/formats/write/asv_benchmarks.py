@@ -74,12 +74,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrackedMetric:
-    """One benchmark of a scenario.
-
-    Attributes:
-        name: asv's, ``track_`` left out.
-        unit: What asv shows; says so where higher is better, which asv does not know.
-    """
+    """One benchmark of a scenario; ``name`` is asv's, ``track_`` left out."""
 
     name: str
     metric: Metric
@@ -97,12 +92,7 @@ class TrackedMetric:
 
 @dataclass(frozen=True, slots=True)
 class FoundBenchmarks:
-    """What a benchmark hands out.
-
-    Attributes:
-        values: In our terms: one per trial, or for answers one per document; empty without one.
-        stats: How sure asv may be of them (``compute_stats``), if it may.
-    """
+    """Values in our terms, one per trial or document, and how sure asv may be of them."""
 
     values: tuple[float, ...]
     stats: Mapping[str, float] | None
@@ -189,11 +179,7 @@ def compute_noise(subject: Subject, side: OneSide, learned: float | None) -> flo
 def compute_stats(
     benchmark: TrackedMetric, values: Sequence[float], noise: float | None
 ) -> Mapping[str, float] | None:
-    """Give what asv keeps with a number; ``None`` for what counts exactly.
-
-    Values are in our terms: one per trial, or for answers one per document. ``noise``, from
-    ``compute_noise``, has no meaning for answers.
-    """
+    """Give what asv keeps with a number in our terms; ``None`` for what counts exactly."""
     if benchmark.form is Form.WORST:
         return None
     own = [benchmark.form.of(value) for value in values]

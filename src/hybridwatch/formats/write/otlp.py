@@ -28,10 +28,7 @@ _NEEDED: Final = frozenset({"started_at", "trials[0].started_at", "trials[0].dur
 
 
 def to_otlp(runs: Iterable[Run]) -> bytes:
-    """Give a line for each run; the same run always makes the same trace.
-
-    ``has_times`` has to be true of each run.
-    """
+    """Give a line for each run, of which each ``has_times``; the same run makes the same trace."""
     return b"".join(json.dumps(_trace(run), allow_nan=False).encode() + b"\n" for run in runs)
 
 

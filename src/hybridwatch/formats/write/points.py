@@ -61,13 +61,7 @@ _NUMBERS: Final = frozenset({"workflow_id", "run_attempt", "job_id"})
 
 @dataclass(frozen=True, slots=True)
 class ExportedPoint:
-    """One metric and statistic of one side of a run.
-
-    Attributes:
-        side: Index into its builds.
-        values: By trial: its index, and the number it was reduced to. Base units.
-        center: What a report shows of them.
-    """
+    """One metric and statistic of one side of a run, in base units, by index of the trial."""
 
     run: Run
     side: int
@@ -196,7 +190,7 @@ def _row(point: ExportedPoint, trial: int, value: float) -> dict[str, Any]:
 
 def to_github_action_benchmark(runs: Iterable[Run]) -> dict[str, bytes]:
     """Give the inputs of its tools ``customSmallerIsBetter`` and ``customBiggerIsBetter``."""
-    points = _by_name(_one_each(runs), _bench_name)
+    points = _by_name(_one_each(runs), lambda p: (f"{p.run.scenario.id} {p.build.label} {p.name}",))
     return {
         file: _json([_bench(name, p) for (name,), p in points if p.subject.metric.better is better])
         for better, file in _FILES.items()
@@ -204,10 +198,7 @@ def to_github_action_benchmark(runs: Iterable[Run]) -> dict[str, bytes]:
 
 
 def to_bencher(runs: Iterable[Run]) -> bytes:
-    """Give Bencher Metric Format: benchmark, measure, value between smallest and largest trial.
-
-    Names that are too long for Bencher keep their beginning and end in a digest of the whole.
-    """
+    """Give Bencher Metric Format: benchmark, measure, value between smallest and largest trial."""
     found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for (benchmark, measure), point in _by_name(_one_each(runs), _bencher_name):
         low, high = point.low_high
@@ -247,10 +238,6 @@ def _fitted(name: str, longest: int) -> str:
     end = f"-{hashlib.sha256(whole).hexdigest()[:_DIGEST]}"
     # A letter of several bytes that the cut goes through is left out.
     return whole[: longest - len(end)].decode(errors="ignore").rstrip() + end
-
-
-def _bench_name(point: ExportedPoint) -> tuple[str]:
-    return (f"{point.run.scenario.id} {point.build.label} {point.name}",)
 
 
 def _bench(name: str, point: ExportedPoint) -> dict[str, Any]:

@@ -43,11 +43,7 @@ _IDENTITY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One side of a run under its timed load.
-
-    Attributes:
-        results: The client's JSON of each trial, all with what a row needs.
-    """
+    """One side of a run under its timed load, with the client's JSON of each trial."""
 
     run: Run
     build: EngineBuild
@@ -91,22 +87,17 @@ class Served:
     def latencies(self) -> Iterator[tuple[str, float]]:
         """Yield times in seconds, and interactivity: tokens per second that a user sees."""
         for key in self.results[0]:
-            if key.endswith(_MILLISECONDS) and all(map(_is_number, self._column(key))):
+            are_numbers = all(_is_number(result.get(key)) for result in self.results)
+            if key.endswith(_MILLISECONDS) and are_numbers:
                 name, value = key.removesuffix(_MILLISECONDS), self.number(key)
                 yield name, value / 1000
                 # One over a spread means nothing.
                 if name.endswith("_tpot") and value > 0 and not name.startswith("std_"):
                     yield name.replace("tpot", "intvty"), 1000 / value
 
-    def _column(self, key: str) -> list[Any]:
-        return [result.get(key) for result in self.results]
-
 
 def _served(run: Run) -> Iterator[Served]:
-    """Yield the sides of a run of which the client's JSON is kept and says what a row needs.
-
-    None of a run that another tool measured: it is not known on how many GPUs.
-    """
+    """Yield sides with all of a row; on how many GPUs another tool measured is not known."""
     if run.source is not None:
         return
     for side, build in enumerate(run.builds):

@@ -1,14 +1,10 @@
 """Turns a command in a comment into an entry of the request queue in our own comment.
 
-An event of GitHub's claims who asked for what; nothing of it is believed. The comment is read again
-by its number, and has to say what it said when it was made. Rights are asked for by name, since
-GitHub's interface knows no other way, and the answer has to be about the account with the author's
-number: names change hands.
-
-A line speaks to the bot if it begins with its name in a paragraph of its own: not within a quote, a
-list, a heading, a table, code or mathematics, and not in a comment that has HTML or a block of
-``$$``, which can show a text as something else. The parser of Markdown decides, not a pattern: a
-line behind ``> `` goes on with the quote.
+Nothing of GitHub's event is believed: the comment is read again by its number, and rights are those
+of the account with the author's number, since names change hands. A line speaks to the bot if it
+begins with its name in a paragraph of its own, in a comment without HTML or a block of ``$$``,
+which can show a text as something else. The parser of Markdown decides: a line behind ``> `` goes
+on with the quote.
 """
 
 import re
@@ -77,8 +73,8 @@ _BOT: Final = "Bot"
 def addressed_to_us(body: str) -> list[str]:
     """Give what each line that speaks to the bot says behind its name.
 
-    A line in which there is more than plain text (code, a link, an image, an escape) is given with
-    that left out as an unprintable mark, so that no grammar takes it.
+    What is more than plain text in it (code, a link, an escape) becomes an unprintable mark, so
+    that no grammar takes it.
     """
     if not _may_address(body):
         return []
@@ -98,7 +94,6 @@ def addressed_to_us(body: str) -> list[str]:
 
 
 def _may_address(body: str) -> bool:
-    """Whether a comment is worth a look; nearly every one is not."""
     return len(body) <= _LONGEST_COMMENT and _NAME.search(body) is not None
 
 
@@ -150,14 +145,7 @@ class _Event(_EventPart):
 
 
 class Claim(_EventPart):
-    """A comment, as the event has it.
-
-    Attributes:
-        comment: Its number.
-        pull_request: The number of the pull request.
-        author: The number of the account that wrote it.
-        body: What it said when it was made.
-    """
+    """A comment, as the event has it; all are numbers but the body, as it was when it was made."""
 
     comment: int
     pull_request: int
@@ -166,12 +154,10 @@ class Claim(_EventPart):
 
 
 def read_claim(event: Path, repository: str) -> Claim | None:
-    """Read the file of an event ``issue_comment``.
+    """Read the file of an event ``issue_comment``; ``None`` for one that asks for nothing.
 
     Only ``created`` counts: a comment that is edited may have been edited by another person than
-    its author, and GitHub does not say in the event by whom. ``event`` is JSON, as
-    ``GITHUB_EVENT_PATH`` names it. ``None`` comes for an event that asks for nothing: an edit, a
-    comment on an issue.
+    its author, and GitHub does not say in the event by whom.
     """
     try:
         found = _Event.model_validate_json(read_file(event, _MOST_BYTES))
@@ -200,11 +186,7 @@ def read_claim(event: Path, repository: str) -> Claim | None:
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The author of a command, who has the right to write.
-
-    Attributes:
-        at: When the comment was made.
-    """
+    """The author of a command, who has the right to write, and when the comment was made."""
 
     login: str
     at: datetime
@@ -266,11 +248,7 @@ _LONGEST: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class AnswerOrder:
-    """A command that was taken.
-
-    Attributes:
-        command: What it is; ``None`` for one that was refused.
-    """
+    """An entry of the queue, with its command unless it was refused."""
 
     asked: CommentRequest
     command: Command | None
@@ -284,14 +262,11 @@ def take(
     vocabulary: Callable[[], Vocabulary],
     builds: Sequence[str],
 ) -> AnswerOrder | None:
-    """Decide about a comment; nothing is written yet.
+    """Decide about a comment; nothing is written yet. ``None`` when nothing is to happen.
 
     Nothing that a stranger wrote is parsed: whether our name is in the comment is looked for first,
     then whether its author may ask, whether it is addressed to us, whether it was answered before,
-    and what it means.
-
-    ``builds`` are what ``run`` compares when no builds are named. ``None`` comes when nothing is to
-    happen.
+    and what it means. ``builds`` are what ``run`` compares when no builds are named.
     """
     requester = find_requester(access, repository, claim) if _may_address(claim.body) else None
     lines = addressed_to_us(claim.body) if requester else []
@@ -314,11 +289,10 @@ def take(
 
 
 def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> None:
-    """Write how a command stands into our comment.
+    """Write how a command stands into our comment, and its result in place of the one before.
 
-    Two jobs may write at once, and GitHub keeps the later text. So we look again, when a job that
-    had read our comment before we wrote it is done with writing, until our entry is in it. The
-    newest result, in Markdown, takes the place of the one before.
+    Two jobs may write at once, and GitHub keeps the later text: we look again until our entry is in
+    it.
     """
 
     def text_after(body: str | None) -> str:

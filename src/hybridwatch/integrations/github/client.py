@@ -1,8 +1,7 @@
 """The client of GitHub's API, and a pull request there: its commits, our one comment, our check.
 
-PyGithub speaks HTTP: pages, retries, waiting for rate limits. The token never leaves this module
-except in the request's header: not in a log, its own or a library's, not in an error, even if the
-server says it back.
+The token never leaves this module except in the request's header: not in a log or an error, even if
+the server says it back.
 """
 
 import logging
@@ -66,14 +65,7 @@ def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[N
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAccess:
-    """How to reach GitHub.
-
-    Attributes:
-        token: Of a job (``GITHUB_TOKEN``), of an app, or a person's; without one what is public
-            can be read.
-        api: Address of the API, ``https://api.github.com`` or a server of one's own.
-        longest_wait_s: For a rate limit to end.
-    """
+    """How to reach GitHub: a token of a job, an app or a person; what is public needs none."""
 
     token: str
     api: str = PUBLIC_API
@@ -89,15 +81,10 @@ class RepositoryAccess:
 
 
 class GitHubClient:
-    """A client of GitHub for one thing there.
+    """A client of GitHub for one thing there, which has a name for messages.
 
-    What ``github``, PyGithub's client, raises is turned into words within ``errors``.
-
-    Args:
-        name: What is visited, for messages.
-        hints: What a status of GitHub's may mean here.
-        retried: Methods that are sent again when the server fails. What makes or changes something
-            is sent once: whether it was served is seen before the next.
+    What ``github``, PyGithub's client, raises is turned into words within ``errors``, with hints of
+    what a status may mean here. Only ``retried`` methods are sent again when the server fails.
     """
 
     def __init__(
@@ -193,13 +180,7 @@ _RETRIED: Final = frozenset({"GET", "POST", "PATCH", "DELETE"})
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The status that a commit gets.
-
-    Attributes:
-        conclusion: ``success``, ``neutral`` or ``failure``.
-        summary: Markdown, at most 65,535 characters.
-        details_url: Where all of it is, ``None`` for nowhere.
-    """
+    """A commit's status: ``success``, ``neutral`` or ``failure``, with a summary in Markdown."""
 
     conclusion: str
     title: str
@@ -229,11 +210,7 @@ class PullRequest:
         return self._pull.state == "open"
 
     def is_unchanged_since(self, moment: datetime) -> bool:
-        """Whether nothing was pushed to the repository of its branch since then.
-
-        GitHub does not say which commit was the head when a comment was made. It does say when it
-        last took a push there, by its own clock.
-        """
+        """Whether nothing was pushed to its branch's repository since, by GitHub's own clock."""
         repository: Repository | None = self._pull.head.repo
         pushed_at = None if repository is None else repository.pushed_at
         return pushed_at is not None and pushed_at < moment
@@ -247,17 +224,13 @@ class PullRequest:
     def comment(
         self, is_marked: Callable[[str], bool], text_after: Callable[[str | None], str | None]
     ) -> str:
-        """Keep one comment of ours.
+        """Keep one comment of ours: ``posted``, ``edited``, ``unchanged`` or ``silent``.
 
-        A mark alone does not make a comment ours, since all can copy it, other bots too: its author
-        must have the number of the account as which the token writes.
-
-        Two jobs may do this at once, and a request that seemed to fail may have been served: after
-        posting we look again, the oldest comment stays and gets our text, the others go.
-
-        ``is_marked`` says whether a comment's text is one of ours. ``text_after`` is given what our
-        comment says now (``None``: there is none), and gives what it shall say; ``None`` for
-        nothing. What was done is ``posted``, ``edited``, ``unchanged`` or ``silent``.
+        A mark alone does not make a comment ours, since all can copy it: its author must have the
+        number of the account as which the token writes. Two jobs may do this at once, and a request
+        that seemed to fail may have been served: after posting we look again, the oldest comment
+        stays and gets our text, the others go. ``text_after`` gives what it shall say, of what it
+        says now; ``None`` for nothing.
         """
         with self._client.errors("comment on"):
             me = self._client.me()
@@ -299,7 +272,6 @@ class PullRequest:
             return "posted"
 
     def _ours(self, is_marked: Callable[[str], bool], me: int) -> list[IssueComment]:
-        """Find our comments, the oldest first."""
         found = [
             comment
             for comment in self._pull.get_issue_comments()

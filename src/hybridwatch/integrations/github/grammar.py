@@ -24,15 +24,7 @@ from hybridwatch.system.home import home
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Every name that there is.
-
-    Attributes:
-        releases: Of the builds.
-        fixes: What a label switches.
-        faults: What a label plants.
-        metrics: Ids of those that are measured everywhere, and of those that a scenario expects.
-        searchable: Of these, what a search can look for; and whether the engine lives.
-    """
+    """Every name that there is; ``searchable`` is what a search can look for."""
 
     scenarios: frozenset[str]
     groups: frozenset[str]
@@ -108,14 +100,7 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``run``: measure scenarios.
-
-    Attributes:
-        scenarios: Ids and groups.
-        builds: Labels, two at the most; none for those that are compared by default.
-        known_bad: Whether the build is compared with itself without the scenario's fix.
-        trials: Timed trials a side; ``None`` as the scenario counts.
-    """
+    """``run``: measure scenarios or groups; no ``builds`` are those compared by default."""
 
     scenarios: tuple[str, ...]
     builds: tuple[str, ...] = ()
@@ -132,12 +117,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Bisect:
-    """``bisect``: which release changed something.
-
-    Attributes:
-        metric: The metric that changed; ``None`` for any.
-        minutes: After which no other measurement begins.
-    """
+    """``bisect``: which release changed a metric, or any; it ends within ``minutes``."""
 
     scenario: str
     good: str
@@ -281,11 +261,7 @@ def _sort(
     most: int,
     flags: Collection[str] = frozenset(),
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Distinguish names from options.
-
-    ``options`` take a value, with how often each may stand there; ``flags`` take none, and stand
-    there once each.
-    """
+    """Distinguish names from options, by how often each may stand there, and from flags."""
     named: list[str] = []
     given: dict[str, list[str]] = {option: [] for option in (*options, *flags)}
     waiting = iter(words)
@@ -313,7 +289,6 @@ def _require_one(word: str, what: str, known: Collection[str]) -> str:
 
 
 def _id(word: str, what: str, known: Collection[str]) -> str:
-    """Give the one id that a word is the beginning of."""
     if word == LATEST:
         return LATEST
     found = [one for one in known if one.startswith(word)] if len(word) >= _LEAST_OF_ID else []
@@ -323,7 +298,6 @@ def _id(word: str, what: str, known: Collection[str]) -> str:
 
 
 def _label(word: str, vocabulary: Vocabulary) -> str:
-    """Put a label together again from words that are known."""
     start = min((word.find(mark) for mark in "~+" if mark in word), default=len(word))
     name = _require_one(word[:start], "build", vocabulary.builds)
     switches = {}

@@ -1,19 +1,12 @@
 """The parts of our comment: the verdict, the commands, the newest result, and the state.
 
-``hybridwatch comment`` writes the verdict and leaves the rest alone, ``hybridwatch answer`` does
-the reverse. Hidden marks part them; in what records and commands left there a mark is written so
-that it is none.
-
-What was asked is kept out of sight: the state is one line, right before the comment's marker. Who
-can write there is GitHub's business: the comment is found by the number of its author, and only
-people with write access can edit it. It is read strictly all the same; what does not fit is no
-state.
+Hidden marks part them; in what records and commands left there a mark is written so that it is
+none. The state is one line, right before the comment's marker; what does not fit is no state.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -52,17 +45,7 @@ _Link = Annotated[str, Field(max_length=_LONGEST, pattern=r"^(https?://[A-Za-z0-
 
 
 class CommentRequest(BaseModel):
-    """One command.
-
-    Attributes:
-        comment: The number of the comment with the command, which names it.
-        words: The command as it was understood; of a refused one as it was written.
-        who: Name of the account.
-        at: Time of the comment.
-        state: Where it stands.
-        note: Why it was refused or failed, or what else there is to say in a line.
-        link: Where it runs; empty for nowhere.
-    """
+    """One command, under the number of its comment, as understood; a refused one as written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,13 +64,7 @@ class CommentRequest(BaseModel):
 
 
 class RequestQueue(BaseModel):
-    """The commands on one pull request.
-
-    Attributes:
-        version: Of this form.
-        floor: Every comment up to this number was answered, and is not named any more.
-        asked: The commands, the first one first.
-    """
+    """The commands on one pull request, first one first; up to ``floor`` all were answered."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,10 +82,7 @@ class RequestQueue(BaseModel):
         return comment <= self.floor or any(one.comment == comment for one in self.asked)
 
     def having(self, new: CommentRequest) -> Self:
-        """Add a command, or put it in the place of what was known of it.
-
-        The oldest that are over make room.
-        """
+        """Add a command, or put it in its place; the oldest that are over make room."""
         others = [one for one in self.asked if one.comment != new.comment]
         asked = sorted([*others, new], key=lambda one: one.comment)
         over = [one for one in asked if not one.is_open]
@@ -128,11 +102,7 @@ def state_line(queue: RequestQueue) -> str:
 
 
 def queue_in(body: str | None) -> RequestQueue:
-    """Read the state of our comment; an empty queue where there is none.
-
-    Only the line right before the marker counts: whatever records and commands left above it is
-    anybody's word.
-    """
+    """Read the state of our comment, the line right before its marker; else an empty queue."""
     found = _STATE_LINE.search((body or "").replace("\r\n", "\n").rstrip())
     if found is None:
         return RequestQueue()
@@ -151,13 +121,7 @@ _TOO_LONG: Final = "The result is too long to stand here beside the rest; the li
 
 @dataclass(frozen=True, slots=True)
 class OurComment:
-    """Our comment.
-
-    Attributes:
-        verdict: Markdown; empty while nothing was measured.
-        result: Of the newest command that had one, Markdown; may be empty.
-        news: What the verdict brought.
-    """
+    """Our comment; the result is of the newest command that had one, the news is the verdict's."""
 
     verdict: str = ""
     result: str = ""
@@ -189,10 +153,7 @@ def with_verdict(body: str | None, text: str) -> str:
 
 
 def write_comment(comment: OurComment) -> str:
-    """Put our comment together, as much of it as GitHub takes.
-
-    A result that is too long goes first, then all of the verdict but its first line.
-    """
+    """Put our comment together as GitHub takes it; if too long, the result goes first."""
     first = comment.verdict.partition("\n")[0]
     forms = (
         comment,
@@ -218,14 +179,11 @@ def _inert(text: str) -> str:
 
 
 def _table(queue: RequestQueue) -> str:
-    head = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
-    return "\n".join([*head, *_rows(queue), "", ""])
-
-
-def _rows(queue: RequestQueue) -> Iterator[str]:
+    lines = ["**Requested here**", "", "| command | by | when | state |", "|---|---|---|---|"]
     for one in reversed(queue.asked):
         when = f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        yield f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |"
+        lines.append(f"| {as_code(one.words)} | {escape(one.who)} | {when} | {_state(one)} |")
+    return "\n".join([*lines, "", ""])
 
 
 def _state(one: CommentRequest) -> str:

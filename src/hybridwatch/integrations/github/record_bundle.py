@@ -2,12 +2,8 @@
 
 ``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
 number of the pull request that it claims to be about. The job that packed it ran a stranger's code,
-so everything is refused that a job of ours would not pack: other names, other places, links, a
-flood of data, records that do not decode. What is in the records stays a stranger's word all the
-same.
-
-Packed are ``pull-request.txt`` (its number), ``records/<testbed>/<name>`` as ``results`` has it,
-and of a search that was asked for ``bisect.json``.
+so everything is refused that a job of ours would not pack: ``pull-request.txt`` (its number),
+``records/<testbed>/<name>`` as ``results`` has it, and of a search ``bisect.json``.
 """
 
 import io
@@ -45,13 +41,7 @@ _NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
 
 
 def unpack(bundle: Path, folder: Path) -> int:
-    """Unpack a bundle into a new folder, which is then a results folder.
-
-    The number is that of the pull request that the bundle claims to be about.
-
-    Raises:
-        GithubError: The bundle is not as described above; nothing of it must be used.
-    """
+    """Unpack a bundle into a new results folder; gives the number that it claims to be about."""
     try:
         content = read_file(bundle, _MOST_ZIPPED)
         # zipfile makes an object of each entry before it says how many there are. A chance match

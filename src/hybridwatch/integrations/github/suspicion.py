@@ -1,8 +1,6 @@
 """Comments on the pull requests whose commits a search suspects.
 
-Where a search leaves a few commits, each of their pull requests gets it: people who know what they
-changed distinguish them faster than a night of measuring. Where it leaves many, none does: nearly
-all of them would get a wrong message.
+Of a few commits each gets one; of many none does: nearly all would get a wrong message.
 """
 
 import re
@@ -102,12 +100,7 @@ def _repeat(found: SearchAnswer) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class SuspectNotice:
-    """What became of a suspect.
-
-    Attributes:
-        number: Of its pull request; ``None`` if none that was merged has it.
-        done: ``posted``, ``edited``, ``silent`` (said before), or why there is no comment.
-    """
+    """What became of a suspect: ``posted``, ``edited``, ``silent`` (said before), or why not."""
 
     suspect: Suspect
     number: int | None
@@ -130,11 +123,7 @@ def hindrance(found: SearchAnswer) -> str:
 def notify_authors(
     access: RepositoryAccess, repository: str, found: SearchAnswer
 ) -> Iterator[SuspectNotice]:
-    """Comment on the pull request of each suspect, unless that was done before.
-
-    A pull request that was named as one of a few is named again when it is the one. ``found`` has
-    no ``hindrance``.
-    """
+    """Comment on each suspect's pull request once, and again if it is the one of a few."""
     client = GitHubClient(access, repository, _HINTS)
     kind = "one" if len(found.suspects) == 1 else "some"
     for suspect in found.suspects:
@@ -161,7 +150,6 @@ def _post(pull: PullRequest, suspect: Suspect, kind: str, text: str) -> str:
 
 
 def _find_pull_request(client: GitHubClient, repository: str, sha: str) -> int | None:
-    """Give the first merged pull request that has a commit."""
     with client.errors(f"read the pull requests of commit {sha[:12]} of"):
         try:
             pulls = list(client.github.get_repo(repository).get_commit(sha).get_pulls())

@@ -57,11 +57,7 @@ class Channel(Part):
     gaps: bool = True
 
     def wants(self, rank: Action, scenarios: Sequence[str], testbed: str) -> bool:
-        """Whether it wants to hear of what was just found.
-
-        ``scenarios`` are those in which it shows, none for a whole machine; ``testbed`` is empty
-        for no certain one.
-        """
+        """Whether it wants to hear of what was just found, in no scenario for a whole machine."""
         ranked = self.rank == "warn" or rank is Action.BLOCK
         here = not scenarios or any(
             wanted == ANY or covers(wanted, one) for wanted in self.scenarios for one in scenarios
@@ -126,10 +122,8 @@ class Gitlab(Channel):
 class ChannelKind:
     """A kind of channel of another distribution, which its entry point names as its table.
 
-    Attributes:
-        table: What a table of ``notify.toml`` holds.
-        open_client: Opens the client of one (``clients.ChannelClient``), given the URI of the
-            source; ``UndeliveredError`` if a secret is missing.
+    ``open_client`` opens the client of one (``clients.ChannelClient``), given the URI of the
+    source; ``UndeliveredError`` if a secret is missing.
     """
 
     table: type[Channel]
@@ -178,13 +172,7 @@ class _ChannelsFile(Part):
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """What one file says.
-
-    Attributes:
-        dashboard: Address of the dashboard, without a slash at its end; empty for none.
-        source: What CloudEvents call where they come from.
-        all: The channels, in the order of the kinds.
-    """
+    """What one file says; ``dashboard`` has no slash at its end, ``source`` is of CloudEvents."""
 
     path: Path
     dashboard: str

@@ -1,14 +1,9 @@
 """Clients of Slack, webhooks and mail: each sends a message, and returns a receipt.
 
-Slack, by an incoming webhook: Block Kit, with texts from records as plain text only. Slack has no
-key by which it would know a message again, so one whose answer was lost is posted again: at least
-once, each time with the same ``block_id``.
-
-Any server that takes webhooks: a CloudEvent, signed as the Standard Webhooks specification says.
-Its id is the ``webhook-id``, by which a receiver that keeps to the specification sees each once.
-
-E-mail by SMTP, plain text: a message that was taken and whose answer was lost is sent again with
-the same ``Message-ID``; mail stores that look at it show it once.
+Slack has no key by which it would know a message again, so one whose answer was lost is posted
+again with the same ``block_id``. Webhooks get a CloudEvent, signed as the Standard Webhooks
+specification says, under a ``webhook-id`` that is seen once. Mail is sent again with the same
+``Message-ID``.
 """
 
 import base64
@@ -54,12 +49,7 @@ _SECRET: Final = r"whsec_[A-Za-z0-9+/]{32,88}={0,2}"  # noqa: S105 (its form)
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What came of a message that got through.
-
-    Attributes:
-        place: Number of the issue that it went to; empty where there are none.
-        complaint: What was wrong all the same, in one line; empty for nothing.
-    """
+    """A message got through, to the issue ``place``; ``complaint`` is what was wrong anyway."""
 
     place: str = ""
     complaint: str = ""
@@ -103,10 +93,7 @@ def read_secret(variable: str, form: str, expected: str) -> str:
 
 
 class Http:
-    """A client that follows no redirection, so that no secret reaches another server.
-
-    No error and no log shows ``secrets``.
-    """
+    """A client that follows no redirection, and whose errors and log show no secret."""
 
     def __init__(self, secrets: Collection[str], headers: Mapping[str, str] | None = None) -> None:
         self._secrets = sorted((one for one in secrets if one), key=len, reverse=True)

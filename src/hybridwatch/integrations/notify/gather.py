@@ -55,12 +55,7 @@ _SEEN: Final = TypeAdapter(Seen)
 
 @dataclass(frozen=True, slots=True)
 class TopicPlace:
-    """Where the records lie, and what judges them.
-
-    Attributes:
-        triage: The database of what people decided, as a URL; empty for the one of the folder.
-        dashboard: Address of the dashboard; empty for none.
-    """
+    """Where the records lie, and what judges them; ``triage`` is a URL, empty for the folder's."""
 
     results: Path
     index: Index
@@ -72,12 +67,8 @@ class TopicPlace:
 def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
     """Say how every alert stands, the most urgent first, and what became of machines.
 
-    ``now`` has a time zone; mutes and ages are held against it.
-
-    Raises:
-        NotifyError: There is not a single record: the folder is most likely the wrong one, and
-            everything that was ever reported would seem to be over.
-        TriageError: What people decided cannot be read.
+    A folder without a single record is a ``NotifyError``: it is most likely the wrong one, and all
+    that was ever reported would seem to be over.
     """
     if not place.index.counts["runs"]:
         raise NotifyError(

@@ -1,8 +1,7 @@
 """One issue for each alert, on GitHub or GitLab: opened, commented, closed and reopened.
 
-An issue is known by its number, which the database keeps, and where that is lost by a hidden mark
-in its text, among those with our label that we wrote. Each message leaves its own mark, in the text
-or in a comment, so that one whose answer was lost is not sent twice.
+An issue is known by its number, and where that is lost by a hidden mark in its text, among those
+with our label that we wrote. Each message leaves a mark, so that none is sent twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -48,12 +47,7 @@ _PAGE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class WantedIssue:
-    """How an issue shall be.
-
-    Attributes:
-        body: Markdown, with the marks.
-        is_done: Of a closed one, whether the trouble is over, and not only accepted.
-    """
+    """How an issue shall be; done is a closed one whose trouble is over, and not only accepted."""
 
     title: str
     body: str
@@ -63,11 +57,7 @@ class WantedIssue:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue that is there.
-
-    Attributes:
-        complaint: What was wrong with it when it was made; empty for nothing.
-    """
+    """An issue that is there; ``complaint`` is what was wrong when it was made."""
 
     number: str
     body: str

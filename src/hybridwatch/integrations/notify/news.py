@@ -1,11 +1,7 @@
 """Decides what is news to a channel, and writes the message, as facts and as text.
 
-A topic is one alert, or everything that one machine did not measure; alerts of one cause are in one
-message. A channel gets a message when a topic opens, grows worse, comes back and ends; one that got
-the beginning gets the end. What was acknowledged or muted is kept quiet, as the dashboard does.
-
-What it says is fixed when the news is found, so that it says the same whenever it gets through.
-Texts come from records: what shows them as Markdown, HTML or on a terminal escapes them.
+A channel gets a message when a topic opens, grows worse, comes back and ends. What it says is fixed
+when the news is found. Texts come from records: what shows them as Markdown or HTML escapes them.
 """
 
 import hashlib
@@ -80,25 +76,18 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message says.
+    """What a message says; a text is empty where there is none, or several.
 
     Attributes:
         what: What happened: ``Slower``.
-        detail: By how much; may be empty.
-        scenario: Where; empty for several.
-        testbed: On which machine; empty for several, or for no certain one.
         rank: What the gate does about it: ``block`` or ``warn``.
         area: What is affected (``analysis.cause.Area``); ``gap`` for what was not measured.
-        baseline: Label of the build that it was measured against; empty for several, or a gap.
-        contender: Label of the build that shows it; empty for a gap.
-        run: The newest run that was bad; empty for none.
-        since: When the run began that opened it; empty where that is not known.
+        baseline: Label of the build that it was measured against.
+        since: When the run began that opened it.
         metrics: What shows it, the one to name first.
         missing: Of a gap: each scenario with its reason.
         members: Where else than in one place a cause shows: each place with its change; ``what``
             then says in how many.
-        note: Why it was closed.
-        link: Address of its page of the dashboard; empty for none.
     """
 
     what: str
@@ -124,13 +113,11 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One piece of news for one channel.
+    """One piece of news for one channel, under an id that stays however often it is sent.
 
     Attributes:
-        id: Its name, the same however often it is sent.
         topic: Key of what it is about.
         number: Which message about it this is, from 1.
-        made_at: When the news was found; UTC.
         trouble: Why it did not get through so far; empty for one that was not tried.
     """
 
@@ -239,7 +226,6 @@ class Topic:
 
     Attributes:
         key: 32 hexadecimal digits; equal for the same thing, on every machine.
-        testbed: On which machine; empty for no certain one.
         is_gap: Whether it is something that was not measured.
         seen: What is to be seen of it now, as text that ``since`` takes.
         since: What became of it since ``seen`` was that.
@@ -261,13 +247,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """How a topic stood when a channel last heard of it, or when it grew quiet since.
-
-    Attributes:
-        seen: What was to be seen when the channel last heard.
-        messages: How many messages there were about it; none where those about another topic of its
-            cause reported it.
-    """
+    """How a topic stood when a channel last heard of it, or when it grew quiet since."""
 
     standing: TopicStatus
     seen: str
@@ -279,10 +259,7 @@ _MOVED = {Since.WORSE: News.WORSE, Since.BACK: News.BACK}
 
 
 def find_news(topic: Topic, before: DeliveryState | None) -> News | None:
-    """Say what of a topic is news to a channel; ``None`` for nothing.
-
-    ``before`` is the state of the channel's last message about it; ``None`` for no message yet.
-    """
+    """Say what of a topic is news to a channel that last heard of it ``before``, if anything."""
     if before is None:
         return News.OPENED if topic.standing is TopicStatus.OPEN else None
     match topic.standing:
@@ -305,9 +282,7 @@ def news_of_cause(topics: Sequence[Topic], before: Mapping[str, DeliveryState]) 
     """Say what of the topics of one cause is news to a channel; of one topic as ``find_news``.
 
     That another place shows it is no news, unless it blocks what only warned; and it ends when it
-    has ended everywhere.
-
-    ``before`` has the state of the channel's last message about each, by its key.
+    has ended everywhere. ``before`` is by the keys of topics.
     """
     found = {topic.key: find_news(topic, before.get(topic.key)) for topic in topics}
     standings = {topic.standing for topic in topics}

@@ -1,12 +1,8 @@
 """The outbox, and one round: find what is news to each channel, keep it, send all that waits.
 
-News and what its channel has heard by it are written in one transaction: a process that is killed
-before it has lost nothing, since the next one finds the same news, and after it the message is here
-until it is sent. One process at a time sends the news of a database.
-
-Messages are sent channel by channel, in the order in which they were found. A channel that cannot
-be reached is left for the next call: no round waits for it thirty times. What is refused alone
-holds up only the later messages about the same topic, so that no end is sent before its beginning.
+News and what its channel has heard by it are written in one transaction: a killed process loses
+nothing. Messages are sent in the order in which they were found; a channel that cannot be reached
+is left for the next call, and what is refused alone holds up only later messages on its topic.
 """
 
 import json
@@ -102,10 +98,7 @@ class Outbox:
         )
 
     def plan(self, channel: Channel, topics: Sequence[Topic], now: datetime) -> list[OutboxStep]:
-        """Plan the messages to a channel; stores nothing.
-
-        A topic that is missing in ``topics`` is over.
-        """
+        """Plan the messages to a channel; stores nothing. A topic that is missing is over."""
         rows = self._rows(select(DELIVERY).where(DELIVERY.c.channel == channel.name))
         states = {row.topic: _STORED_STATE.validate_python(_read_facts(row)) for row in rows}
         causes: defaultdict[str, list[Topic]] = defaultdict(list)
@@ -124,10 +117,7 @@ class Outbox:
         return steps
 
     def keep(self, steps: Sequence[OutboxStep], *, silently: bool = False) -> None:
-        """Keep what is to be sent, and what channels have heard by it; makes the tables.
-
-        With ``silently`` nothing of it is sent, as if it had been heard.
-        """
+        """Keep what is to be sent, unless ``silently``, and what channels have heard by it."""
         with writing_kept(self._database) as connection:
             last = connection.scalar(select(func.max(MESSAGE.c.turn))) or 0
             for turn, step in enumerate(steps, last + 1):
@@ -268,13 +258,7 @@ def open_client(channel: Channel, channels: Channels) -> ChannelClient:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of one channel, or would.
-
-    Attributes:
-        new: What would be sent and was not found before; of a preview alone.
-        waiting: What did not get through, and is kept.
-        troubles: Why, and what else was wrong, a line each.
-    """
+    """What became of one channel; ``new`` is of a preview, ``troubles`` say what was wrong."""
 
     channel: str
     kind: str

@@ -1,9 +1,7 @@
-"""Writing runs, measured here or elsewhere, so that a reader never sees half of one; and journals.
+"""Writing runs so that a reader never sees half of one; and journals, a line of JSON an entry.
 
 The bulk comes first and the record last: the record is the commit point, and a bulk without a
-record (a killed process) is never read, and goes when the run is written again. Many are written
-together, since what takes time is not writing but waiting for the disk. A journal is a table on
-disk, a line of JSON for each entry.
+record (a killed process) is never read. Many are written together: waiting for the disk takes long.
 """
 
 import contextlib
@@ -28,13 +26,10 @@ from hybridwatch.system.files import claimed_folder, create_all, hidden, make_fo
 
 
 def write_run(results: Path, run: Run) -> Path:
-    """Add a run to the store and give the path of its record.
+    """Add a run to the store and give the path of its record, once the files have reached the disk.
 
-    When this returns, the files have reached the disk.
-
-    Raises:
-        RecordError: The run cannot be encoded, the folder cannot be written, or the run is there
-            already. Nothing of the run is left behind then.
+    A run that cannot be encoded or written, or is there already, is a ``RecordError``; nothing of
+    it is left behind then.
     """
     return write_all(results, [(run, encode(run))])[0]
 
@@ -126,11 +121,7 @@ class Intake:
         return None if there is None else read_run(there)
 
     def add(self, run: Run, encoded: Encoded) -> bool:
-        """Take a record in; ``False`` when the very same record is there already.
-
-        Raises:
-            RecordConflictError: The store holds another record of this run.
-        """
+        """Take a record in; ``False`` when the very same record is there already."""
         there = self._known.get(run.id)
         if there is None:
             self._known[run.id] = find_folder(self.results, run) / (encoded.stem + RECORD_SUFFIX)
@@ -145,10 +136,7 @@ class Intake:
         )
 
     def write(self) -> dict[str, str]:
-        """Write what waits.
-
-        Gives, by run id, why a record could not be written; the others have reached the disk.
-        """
+        """Write what waits, and give by run id why one could not be; the others are on the disk."""
         waiting, self._waiting = self._waiting, {}
         try:
             write_all(self.results, list(waiting.values()))
@@ -169,12 +157,7 @@ class Intake:
 
 
 def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
-    """Take one record in, while others may do the same; ``False`` if the same is there already.
-
-    Raises:
-        RecordConflictError: The store holds another record of this run.
-        RecordError: It cannot be written.
-    """
+    """Take one record in, while others may do the same; ``False`` if the same is there already."""
     intake = Intake(results)
     if not intake.add(run, encoded):
         return False
@@ -209,8 +192,7 @@ _Entry = TypeVar("_Entry", bound=JournalEntry)
 def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
     """Give the newest entry of each key, in the order in which they came.
 
-    A last line that was cut short is left out; its entry is measured again. Any other line that is
-    no entry is a ``RecordError``.
+    A last line that was cut short is left out; any other that is no entry is a ``RecordError``.
     """
     if not path.exists():
         return []

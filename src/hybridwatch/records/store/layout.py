@@ -1,9 +1,7 @@
 """Where a store and its records lie: ``RESULTS/records/<testbed>/<time>-<build>-<run id>.json``.
 
-Results are a folder, or the URL of an object store, whose folder is its mirror. Names alone answer
-"which is the newest" and "where is run 1f0a9c3e"; no index is kept. What was removed from a store
-is noted in ``pruned.jsonl`` before it goes, so that a reader knows the difference between what was
-thrown away and what was lost.
+Results are a folder, or the URL of an object store, whose folder is its mirror. No index is kept.
+What was removed is noted in ``pruned.jsonl`` before it goes, to tell it from what was lost.
 """
 
 import hashlib
@@ -35,10 +33,10 @@ def is_address(text: str) -> bool:
 
 
 def results_folder(text: str) -> Path:
-    """Give the results folder that a path or a URL names.
+    """Give the results folder that a path, ``file:///FOLDER`` or ``s3://BUCKET/PREFIX`` names.
 
-    The text is a path, ``file:///FOLDER``, or ``s3://BUCKET/PREFIX`` (``gs``, ``az``). The folder
-    of an object store is its mirror, in the user's folder for data.
+    Also ``gs`` and ``az``. The folder of an object store is its mirror, in the user's folder for
+    data.
     """
     if not is_address(text):
         return Path(text)
@@ -98,9 +96,9 @@ def find_one(
 ) -> Path:
     """Find the one file that answers to a path, the beginning of a name, or ``latest``.
 
-    Without one, or with several, the ``RecordError`` says what to do: ``expected`` is what was
-    looked for, with the key put in, ``remedy`` helps where there is none, ``narrower`` where there
-    are several. ``fits`` is whether a path answers to the beginning of a name.
+    ``fits`` is whether a path answers to the beginning of a name. ``expected`` says what was looked
+    for, with the key put in, ``remedy`` helps where there is none, ``narrower`` where there are
+    several.
     """
     if key.endswith(RECORD_SUFFIX) or "/" in key:
         if Path(key).is_file():
@@ -135,11 +133,7 @@ def results_above(record: Path) -> Path:
 
 
 def list_records(results: Path, folder: Path | None = None) -> list[Path]:
-    """List the records of a store, of every testbed or of one, oldest run first.
-
-    ``folder`` is as ``find_folder`` names it. A store that does not exist has no records;
-    half-written files are never among them.
-    """
+    """List the records of a store, or of one ``find_folder``, oldest run first."""
     refreshed(results)
     if folder is None:
         paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
@@ -149,11 +143,7 @@ def list_records(results: Path, folder: Path | None = None) -> list[Path]:
 
 
 def find_record(results: Path, key: str) -> Path:
-    """Find one record by what a person would type.
-
-    ``key`` is a path to a record, a run id, the beginning of one, or ``latest``. It is a
-    ``RecordError`` if no record answers to it, or more than one.
-    """
+    """Find the record of a path, a run id, the beginning of one, or ``latest``; it must be one."""
     return find_one(
         results,
         key,

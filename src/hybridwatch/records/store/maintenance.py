@@ -1,12 +1,8 @@
 """Maintenance of a store: deletes what is old, and verifies the digests of the rest.
 
-Bulk goes first: the answers next to a record are most of its bytes, and without them every number
-and verdict but that on accuracy can still be had. Then old records are thinned to one a week. What
-is still needed stays whole (``PrunePlan.protected``).
-
-A record has a digest over its own bytes, and one of the file next to it; a verdict has one as well.
-Records of schema version 1 have none. They get one in ``SHA256SUMS``, in the format of the tool of
-that name: ``sha256sum -c SHA256SUMS``, in the results folder, checks them too.
+Bulk goes first: it is most of the bytes, and without it only the verdict on accuracy is lost. Then
+old records are thinned to one a week. Records of schema version 1 have no digest; they get one in
+``SHA256SUMS``, which ``sha256sum -c SHA256SUMS``, in the results folder, checks too.
 """
 
 import hashlib
@@ -39,11 +35,7 @@ from hybridwatch.system.files import HALVES, claimed_folder, named_errors, put
 
 
 def note_pruned(results: Path, file: str, digest: str, what: str, now: datetime) -> None:
-    """Note a file that is about to be removed; the note reaches the disk first.
-
-    ``file`` is its path below the results folder, ``digest`` the SHA-256 of its bytes; ``now`` has
-    a time zone. It is a ``RecordError`` if the note cannot be written.
-    """
+    """Note a file, by its path below the results folder, that is about to be removed."""
     at = now.astimezone(UTC).isoformat(timespec="seconds")
     line = json.dumps({"file": file, "sha256": digest, "what": what, "at": at})
     append_line(results / PRUNED, line)
@@ -58,12 +50,9 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long what is kept.
+    """For how many days the files next to a record are kept, and every record.
 
-    Attributes:
-        answers_days: For so many days the files next to a record.
-        every_days: For so many days every record; after them one a week of the same scenario,
-            builds and machine.
+    After these one record a week is kept of the same scenario, builds and machine.
     """
 
     answers_days: int
@@ -72,14 +61,7 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OldRun:
-    """A run of a store.
-
-    Attributes:
-        record: Path below the results folder.
-        like: What makes two runs repetitions of each other: scenario and its definition, machine,
-            lines of builds.
-        started_at: When it began; with a time zone.
-    """
+    """A run of a store; those ``like`` each other, by definition, machine and lines, repeat it."""
 
     record: str
     run: str
@@ -98,11 +80,9 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class PrunePlan:
-    """What a policy makes of a store.
+    """What a policy makes of a store: removals in order, answers first.
 
-    Attributes:
-        removals: In the order in which they are made: answers first.
-        protected: By run id, why it stays whole although it is old.
+    ``protected`` says by run id why it stays whole although it is old.
     """
 
     removals: tuple[Removal, ...]
@@ -118,10 +98,7 @@ class PrunePlan:
 def may_remove(
     records: Iterable[Path], protected: Collection[str], policy: RetentionPolicy, now: datetime
 ) -> bool:
-    """Whether a policy can remove anything, as far as the names of records tell.
-
-    ``protected`` has the ids of runs that stay, however old; ``now`` has a time zone.
-    """
+    """Whether a policy can remove anything, as far as the names of records say."""
     days = timedelta(days=min(policy.answers_days, policy.every_days))
     for path in records:
         try:
@@ -139,15 +116,11 @@ def plan_removals(
     policy: RetentionPolicy,
     now: datetime,
 ) -> PrunePlan:
-    """Say what may go.
-
-    ``runs`` has every run, in any order. ``protected`` says of runs, by their ids, why they have to
-    stay. ``now`` has a time zone.
-    """
+    """Say what may go of all runs; ``protected`` says by id why some have to stay."""
     thinned = {run.record for run in _thinned(runs, protected, policy, now)}
     old = [run for run in runs if _is_older(run, policy.answers_days, now)]
     answers = [
-        _name_answers(run.record)
+        str(name_bulk(Path(run.record)))
         for run in old
         if run.run not in protected or run.record in thinned
     ]
@@ -200,10 +173,6 @@ def _is_older(run: OldRun, days: int, now: datetime) -> bool:
     return now - run.started_at > timedelta(days=days)
 
 
-def _name_answers(record: str) -> str:
-    return str(name_bulk(Path(record)))
-
-
 def _size(path: Path) -> int | None:
     try:
         return path.stat().st_size
@@ -219,12 +188,9 @@ _SUMS_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 @dataclass(slots=True)
 class StoreCheck:
-    """What was found. Files are named by their paths below the results folder.
+    """What was found, by path below the results folder: why a file is not as it was written.
 
-    Attributes:
-        wrong: By file, why it is not as it was written.
-        without_digest: Records that cannot be checked, with their digests as they are now.
-        leftovers: Half files, and answers without a record, from a process that was killed.
+    ``without_digest`` has digests as they are now; ``leftovers`` are of a process that was killed.
     """
 
     records: int = 0
@@ -239,8 +205,7 @@ def check_store(
 ) -> StoreCheck:
     """Read everything, answers included, and hold it against its digests.
 
-    ``repair`` is whether leftovers are removed. ``say`` is called with how many files were read,
-    and how many there are.
+    ``repair`` removes leftovers. ``say`` is called with how many files were read, and of how many.
     """
     records, verdicts = list_records(results), list_verdicts(results)
     found = StoreCheck(len(records), len(verdicts))

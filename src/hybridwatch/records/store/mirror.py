@@ -1,14 +1,9 @@
-"""A results folder that stands for an object store.
+"""A results folder that stands for an object store, reached by obstore (Arrow's ``object_store``).
 
-The store is reached by obstore, the Python side of Apache Arrow's ``object_store``: one typed
-interface to S3, Google and Azure that creates a file only where there is none, and repeats what
-failed for a bounded time. Credentials are found as the provider's own tools find them, and stand in
-no message.
-
-Records never change, so a mirror is brought up to date by names alone. What is next to a record
-(answers, client results) is fetched when it is read. What is added here is written here first and
-then sent, its record last: what could not be sent is kept, named, and sent by the next process
-that opens the mirror.
+It creates a file only where there is none, and repeats what failed for a bounded time. Credentials
+stand in no message. Records never change, so a mirror is brought up to date by names alone; what is
+next to a record is fetched when it is read. What is added is written here first and then sent, its
+record last: what could not be sent is kept, and sent by the next process that opens the mirror.
 """
 
 import contextlib
@@ -25,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import BULK_SUFFIX
@@ -33,8 +28,6 @@ from hybridwatch.system.files import make_folder, named_errors, put
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
-
-_Answer = TypeVar("_Answer")
 
 RETRIES: Final = 6
 """How often a request is repeated that failed on the way or on the server."""
@@ -60,42 +53,30 @@ class Bucket:
         """List what is there, or in one folder: bytes by name."""
         import obstore
 
-        def call() -> dict[str, int]:
+        with self._errors("cannot be listed"):
             batches = obstore.list(self._store, folder or None)
             return {one["path"]: one["size"] for batch in batches for one in batch}
-
-        return self._answer("cannot be listed", call)
 
     def read(self, name: str) -> bytes | None:
         """Read an object; ``None`` if there is none."""
         import obstore
 
-        def call() -> bytes | None:
+        with self._errors(f"{name} cannot be read"):
             try:
                 return bytes(obstore.get(self._store, name).bytes())
             except FileNotFoundError:
                 return None
 
-        return self._answer(f"{name} cannot be read", call)
-
     def create(self, name: str, content: bytes) -> None:
-        """Make an object that is not there yet; the same once more changes nothing.
-
-        Raises:
-            ConflictError: One of this name is there with other bytes.
-        """
+        """Make an object; the same again changes nothing, other bytes are a ``ConflictError``."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        def call() -> bool:
-            try:
-                obstore.put(self._store, name, content, mode="create")
-            except AlreadyExistsError:
-                return False
-            return True
-
+        with self._errors(f"{name} cannot be written"), contextlib.suppress(AlreadyExistsError):
+            obstore.put(self._store, name, content, mode="create")
+            return
         # An answer that was lost on its way makes the repeated request find its own object.
-        if not self._answer(f"{name} cannot be written", call) and self.read(name) != content:
+        if self.read(name) != content:
             raise ConflictError(
                 f"{self.url}: {name} is there already and says something else; records never change"
             )
@@ -104,11 +85,13 @@ class Bucket:
         """Remove an object, if it is there."""
         import obstore
 
-        self._answer(f"{name} cannot be removed", lambda: obstore.delete(self._store, name))
+        with self._errors(f"{name} cannot be removed"):
+            obstore.delete(self._store, name)
 
-    def _answer(self, failed: str, call: Callable[[], _Answer]) -> _Answer:
+    @contextmanager
+    def _errors(self, failed: str) -> Iterator[None]:
         try:
-            return call()
+            yield
         except Exception as error:  # noqa: BLE001 (obstore's and a credential provider's own)
             raise RecordError(f"{self.url}: {failed}: {_first_line(error)}") from None
 
@@ -120,20 +103,16 @@ def _connected(url: str) -> "ObjectStore":
         raise RecordError(
             f'{url}: an object store needs pip install "hybridwatch[remote]"'
         ) from None
+    is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
     try:
         return from_url(
             url,
-            client_options={"timeout": f"{_REQUEST_S:g}s", "allow_http": _may_be_plain()},
+            client_options={"timeout": f"{_REQUEST_S:g}s", "allow_http": is_plain},
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=_RETRY_S)},
             **_credentials(url),
         )
     except Exception as error:  # noqa: BLE001 (obstore's own)
         raise RecordError(f"{url}: {_first_line(error)}") from None
-
-
-def _may_be_plain() -> bool:
-    """Whether the address that the environment names may be one of plain HTTP."""
-    return os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
 
 
 def _credentials(url: str) -> dict[str, Any]:
@@ -223,18 +202,15 @@ class Mirror:
     def refresh(self, *, fresh_s: float = FRESH_S) -> None:
         """Bring the mirror up to date, unless it was a moment ago.
 
-        A store that was there before and is away now is no reason to show nothing: then what is
-        here is what there is, and the log says so.
-
-        Raises:
-            RecordError: The store cannot be listed or read, and was not yet in this process; or a
-                record here is another one than there.
+        A store that was there before in this process and is away now is no reason to show nothing:
+        then what is here is what there is, and the log says so.
         """
         now = time.monotonic()
         if self._listed_at is not None and now - self._listed_at < fresh_s:
             return
         try:
-            self._send_unsent()
+            for note in sorted((self.folder / _UNSENT).glob("*.json")):
+                self._send(note)
             self._bring()
         except RecordError as error:
             if self._listed_at is None:
@@ -246,9 +222,8 @@ class Mirror:
     def adding(self, files: Sequence[Path]) -> Iterator[None]:
         """Send files that are written within, in this order, once they are all there.
 
-        Raises:
-            ConflictError: The store has another file of that name; those here are removed.
-            RecordError: The store cannot be written; what was not sent is kept and sent later.
+        Where the store has another file of that name (``ConflictError``), those here are removed;
+        what else was not sent is kept and sent later.
         """
         names = [path.resolve().relative_to(self.folder).as_posix() for path in files]
         make_folder(self.folder / _UNSENT)
@@ -290,10 +265,6 @@ class Mirror:
         probe = f".writable-{secrets.token_hex(8)}"
         self.bucket.create(probe, b"hybridwatch")
         self.bucket.remove(probe)
-
-    def _send_unsent(self) -> None:
-        for note in sorted((self.folder / _UNSENT).glob("*.json")):
-            self._send(note)
 
     def _send(self, note: Path) -> None:
         names = _named_in(note)

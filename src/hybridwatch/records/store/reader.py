@@ -1,9 +1,7 @@
 """Reading back runs, one or all, and what people wrote next to them.
 
-Reading all never fails for one bad file: the dashboard shows the rest and names the broken one. A
-file may have been put there by another person, so whether it is a plain one of a size that fits is
-looked at before it is opened: opening a pipe waits until something is written to it, and a device
-or a file of gigabytes would be read without end.
+Reading all never fails for one bad file. Whether a file is a plain one of a size that fits is
+looked at before it is opened: a pipe would wait, and a device be read without end.
 
 Pinned baselines are in ``results/baselines.toml``, one of a scenario on a testbed::
 
@@ -16,8 +14,8 @@ Pinned baselines are in ``results/baselines.toml``, one of a scenario on a testb
     date = 2026-11-21
     who = "on duty"       # optional
 
-``results/examples.txt`` has the ids of runs that came with the repository, to show what a record, a
-verdict and a page look like. They are not measured again, so none of them is ever overdue.
+``results/examples.txt`` has the ids of runs that came with the repository: they are not measured
+again, so none of them is ever overdue.
 """
 
 import os
@@ -49,13 +47,9 @@ _NOUNS: Final = {
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """Read a regular file, or what a link to one leads to.
+    """Read a regular file of at most ``most`` bytes, or what a link to one leads to.
 
-    ``most`` is how many bytes it may have.
-
-    Raises:
-        RecordError: It is no regular file, or larger; in one line, which does not name it.
-        OSError: It cannot be read.
+    A ``RecordError`` says in one line that it is no such file, and does not name it.
     """
     size = _checked(path.stat(), most)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -109,7 +103,7 @@ class StoreContents:
 class RecordReader:
     """Reads records, each once however often it is wanted; the file next to one as it is needed.
 
-    Every ``RecordError`` says what is missing or damaged and begins with the record's path.
+    Every ``RecordError`` begins with the record's path.
     """
 
     def __init__(self) -> None:
@@ -121,10 +115,7 @@ class RecordReader:
             return self._record(path).run
 
     def whole(self, path: Path) -> Run:
-        """Give a run with the answers and client results next to its record.
-
-        Without them, as ``bare``, if they were thrown away on purpose.
-        """
+        """Give a run with what lies next to its record, if that was not thrown away on purpose."""
         with _naming(path):
             decoded = self._record(path)
             if decoded.bulk is not None and is_pruned(path, decoded.bulk.file):
@@ -149,10 +140,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def read_run(path: Path, bulk: bool = True) -> Run:
-    """Read one record.
-
-    ``bulk`` is whether to read the answers and client results next to it too.
-    """
+    """Read one record, with the answers and client results next to it unless not ``bulk``."""
     reader = RecordReader()
     return reader.whole(path) if bulk else reader.bare(path)
 
@@ -195,10 +183,7 @@ def read_examples(results: Path) -> frozenset[str]:
 
 
 class Baseline(BaseModel):
-    """A side of a run that others are held against.
-
-    ``run`` may be the beginning of its id, and ``side`` is an index into its builds.
-    """
+    """A side of a run that others are held against; ``run`` may be the beginning of its id."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

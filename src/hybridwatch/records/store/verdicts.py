@@ -1,15 +1,14 @@
 """Stored verdicts: ``results/verdicts/<testbed>/<UTC time>-<scenario>-<run ids>-<digest>.json``.
 
-The time is the start of the contender's run, and the last part the beginning of the verdict's own
-digest: the same verdict always has the same name, and storing it twice stores it once.
-
-The file form, schema version 1, is a report and all it takes to have it again, field for field what
-``results/README.md`` documents; what is inside ``report`` is documented in ``docs/json.md``.
+The time is the start of the contender's run, the last part the beginning of the verdict's digest:
+storing it twice stores it once. The file form, schema version 1, is documented in
+``results/README.md``, what is inside ``report`` in ``docs/json.md``.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -39,12 +38,9 @@ class _VerdictWire(BaseModel):
 
 
 class SideRef(_VerdictWire):
-    """Where one side of a report was read.
+    """Where one side of a report was read; paths outside of the results folder are absolute.
 
-    Attributes:
-        side: Index into its builds.
-        record: The record's path, relative to the results folder; absolute when it lies elsewhere.
-        sha256: Digest of the record, which holds the digest of the file of answers beside it.
+    The digest is of the record, which holds that of the file of answers.
     """
 
     run_id: str
@@ -54,13 +50,11 @@ class SideRef(_VerdictWire):
 
 
 class StoredVerdict(_VerdictWire):
-    """A report with the records, the parameters and the tools it was made from.
+    """A report, as ``compare --json`` prints it, with all that it was made from.
 
-    Attributes:
-        parameters: Every number the rules use that no record holds.
-        tools: What computed it, by name, as ``analysis.tools`` has it; of an older verdict with the
-            digest of the judging code (``analysis``) in place of the version of the rules.
-        report: The report as ``compare --json`` prints it.
+    ``parameters`` are the numbers that rules use and no record holds. ``tools`` are as
+    ``analysis.tools`` has them; of an older verdict with the digest of the judging code
+    (``analysis``) in place of the version of the rules.
     """
 
     schema_version: Literal[1] = VERDICT_SCHEMA
@@ -76,10 +70,7 @@ class _Sealed(StoredVerdict):
 
 
 def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
-    """Give the file form of a verdict, UTF-8 JSON, and its digest, which is inside too.
-
-    Equal verdicts give equal bytes.
-    """
+    """Give the file form of a verdict, UTF-8 JSON, and its digest; equal ones give equal bytes."""
     content = verdict.model_dump(mode="json")
     digest = _compute_digest(content)
     return f"{pretty({**content, 'sha256': digest})}\n".encode(), digest
@@ -126,22 +117,14 @@ def _compute_digest(content: Mapping[str, Any]) -> str:
 
 
 def refer(results: Path, record: Path, run_id: str, side: int) -> SideRef:
-    """Say where a side was read, so that it can be read again elsewhere.
-
-    What lies in the results folder is named relative to it.
-    """
+    """Say where a side was read, relative to the results folder where it lies in it."""
     whole, folder = record.resolve(), results.resolve()
     named = whole.relative_to(folder) if whole.is_relative_to(folder) else whole
     return SideRef(run_id=run_id, side=side, record=named.as_posix(), sha256=_digest(record))
 
 
 def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path:
-    """Add a verdict to the store and give its path.
-
-    The file is named after ``contender``, the run of the verdict's second side. If a file is there
-    that says the same, its path is given. Nothing is left behind where the folder cannot be
-    written.
-    """
+    """Add a verdict on the contender's run, unless it is there, and give its path."""
     content, digest = encode_verdict(verdict)
     folder = results / VERDICTS / safe_name(contender.testbed.id)
     path = folder / f"{_stem(verdict, contender)}-{digest[:_ID]}{RECORD_SUFFIX}"
@@ -169,11 +152,7 @@ def _answers_to(path: Path, key: str) -> bool:
 
 
 def find_verdict(results: Path, key: str) -> Path:
-    """Find one stored verdict by what a person would type.
-
-    ``key`` is a path, the beginning of the verdict's digest or of a run's id, or ``latest``. It is
-    a ``RecordError`` if no verdict answers to it, or more than one.
-    """
+    """Find the verdict of a path, the beginning of its digest or of a run's id, or ``latest``."""
     return find_one(
         results,
         key,
@@ -187,16 +166,9 @@ def find_verdict(results: Path, key: str) -> Path:
 
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
-    """Read a stored verdict, and say whether it is still as it was written.
-
-    A ``RecordError`` begins with its path.
-    """
-    try:
+    """Read a stored verdict, and say whether it is still as it was written."""
+    with _naming(path):
         return decode_verdict(read_file(path, MOST_RECORD_BYTES))
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except RecordError as error:
-        raise RecordError(f"{path}: {error}") from error
 
 
 def find_results(verdict: Path, otherwise: Path) -> Path:
@@ -207,11 +179,9 @@ def find_results(verdict: Path, otherwise: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StoredSide:
-    """A side that a verdict names, read again.
+    """A side that a verdict names, read again with its answers.
 
-    Attributes:
-        run: Answers included.
-        as_judged: Whether the record is still what the verdict was made from.
+    ``as_judged`` is whether the record is still what the verdict was made from.
     """
 
     record: Path
@@ -242,8 +212,14 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
 
 
 def _digest(path: Path) -> str:
-    try:
+    with _naming(path):
         return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     except RecordError as error:

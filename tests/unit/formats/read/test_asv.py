@@ -8,7 +8,8 @@ import pytest
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import candidates, read_foreign
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import Run

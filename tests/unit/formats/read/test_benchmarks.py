@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.metrics import Direction, find_metric
 from hybridwatch.records.run import Run, Sample

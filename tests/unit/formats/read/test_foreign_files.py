@@ -14,7 +14,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import candidates, companion, read_foreign
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_record
-from hybridwatch.formats.read.foreign import DocumentNode, ForeignInput, parse
+from hybridwatch.formats.read.document import DocumentNode, parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, read_documents
 from hybridwatch.records.run import Run, Sample

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.run import Run, Source
 

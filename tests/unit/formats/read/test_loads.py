@@ -10,7 +10,8 @@ import pytest
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.records.run import Run
 

@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError, RecordError
-from hybridwatch.formats.read.foreign import ForeignInput, parse
+from hybridwatch.formats.read.document import parse
+from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import Trial

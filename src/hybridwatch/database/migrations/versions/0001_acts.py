@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hybridwatch.database.column_types import Utc
+from hybridwatch.database.schema import Utc
 
 revision = "0001"
 down_revision = None

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hybridwatch.database.column_types import Moment
+from hybridwatch.database.schema import Moment
 
 revision = "0004"
 down_revision = "0003"
