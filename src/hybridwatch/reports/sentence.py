@@ -105,7 +105,8 @@ def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> s
     if set(verdicts) == {Verdict.EQUIVALENT}:
         counted = plural(len(verdicts), "comparison")
         return f"Equivalent: {counted}, all within the margins."
-    return f"No regression shown, but not all settled: {_counts(verdicts)}."
+    counted = f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
+    return f"No regression shown, but not all settled: {counted}."
 
 
 def reason(found: Attribution) -> str:
@@ -228,10 +229,7 @@ def place_to_repeat(reports: Iterable[Report]) -> str:
 
 
 def repeat_command(report: Report, trials: int = 0) -> str:
-    """Give the command line that measures both builds again, as they were, tomorrow too.
-
-    ``trials`` are of a side; 0 for those of ``recommend_trials``.
-    """
+    """Give the command that measures both builds again; 0 trials for ``recommend_trials``."""
     trials = trials or recommend_trials(report.comparisons)
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
@@ -276,10 +274,6 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
     if needed > WORTHWHILE_TRIALS:
         return f"{settles}, which takes hours: quieten the machine first"
     return settles
-
-
-def _counts(verdicts: Sequence[Verdict]) -> str:
-    return f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
 
 
 def tally(verdicts: Iterable[Verdict]) -> str:
@@ -346,10 +340,7 @@ def bugs_caught(controls: Collection["KnownBad | ControlRun"]) -> str:
 
 
 def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
-    """Say how many bugs were caught, and of what the healthy engine was not clean.
-
-    ``unclean`` names where the healthy engine broke a rule or differed from itself.
-    """
+    """Say how many bugs were caught, and where the healthy engine broke a rule or differed."""
     healthy = f"NOT clean: {_some(unclean)}" if unclean else "clean"
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 
