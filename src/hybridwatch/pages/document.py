@@ -16,12 +16,7 @@ from hybridwatch.pages.address import Address
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A moment. It is written in UTC and says the reader's own time on hover.
-
-    Attributes:
-        moment: Aware.
-        shown: What to write instead, such as ``3 h ago``; hover then says UTC too.
-    """
+    """An aware moment, written in UTC, or as ``shown`` (``3 h ago``); hover says the rest."""
 
     moment: datetime
     shown: str = ""
@@ -39,11 +34,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A way to another view, or out.
-
-    Attributes:
-        to: A view, or an ``https://`` address; another text is no link and shows as text alone.
-    """
+    """A way to another view, or to an ``https://`` address; else it shows as text alone."""
 
     text: str
     to: Address | str
@@ -51,11 +42,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A verdict where there is little room: its symbol and colour, with other words.
-
-    Attributes:
-        verdict: Whose symbol and colour; its word is read out and shown on hover.
-    """
+    """A verdict's symbol and colour with other words; its own is read out and shown on hover."""
 
     verdict: Verdict
     words: str
@@ -101,13 +88,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        number: Whether digits are aligned, to the right.
-        wide: Whether it holds prose.
-        title: What the heading means, on hover.
-    """
+    """A column of a table: of numbers or ``wide`` prose; ``title`` is its meaning, on hover."""
 
     name: str
     number: bool = False
@@ -162,11 +143,7 @@ class Table:
     visible: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a row that does not fit.
-
-        Raises:
-            ValueError: A row has more or fewer cells than there are columns.
-        """
+        """Refuse a row that has more or fewer cells than there are columns."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"expected {len(self.columns)} cells, found {len(row)}: {row}")
@@ -212,11 +189,9 @@ class NightCell:
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """A picture of nights, side by side, with a row for each thing that is measured.
+    """A picture of nights, the oldest first, with a row for each thing that is measured.
 
-    Attributes:
-        nights: The oldest first; on a phone only the last fortnight is shown.
-        rows: The name of each row, and a cell for each night.
+    On a phone only the last fortnight is shown.
     """
 
     caption: str

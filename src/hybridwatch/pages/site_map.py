@@ -18,8 +18,8 @@ from hybridwatch.history.runs import RunRow, runs_by_id
 from hybridwatch.pages.address import HOME, Address, address
 from hybridwatch.pages.query import PAGE_ROWS
 from hybridwatch.pages.screens import SCREENS, ScreenSource
-from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.alerts import SETTLED
+from hybridwatch.pages.screens.screen import alerts_here
 
 _LIVE: Final = frozenset({"scenario", "compare", "sync", "fleet"})
 """Screens that show what their reader picks, or how things stand this minute."""
