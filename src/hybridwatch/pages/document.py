@@ -129,12 +129,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns.
+    """Rows under columns, of as many cells; a bare piece of a line is a cell, too.
 
-    Attributes:
-        caption: What the table shows: read out, and the name of its CSV.
-        rows: As many cells each; a bare piece of a line is a cell, too.
-        visible: Whether the caption is written over the table.
+    The caption is read out and names the CSV; if ``visible``, it stands over the table.
     """
 
     caption: str
@@ -170,13 +167,11 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class NightCell:
-    """What a row shows of one night.
+    """What a row shows of one night: the worst verdict, if anything was judged.
 
     Attributes:
-        verdict: The worst of the night; ``None`` where nothing was judged.
         title: All of it in words, for hover and for a screen reader.
         to: The run that says more.
-        is_machine_new: Whether the machine is not what it was the night before.
         is_of_releases: Whether two releases were compared.
     """
 
@@ -217,13 +212,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceField:
-    """Something that the reader may pick; part of the view's address.
-
-    Made by ``ViewQuery``, which has checked what is chosen.
+    """Something that the reader may pick; ``ViewQuery`` has checked what is chosen.
 
     Attributes:
         options: What there is: what the address says, and what the reader sees.
-        chosen: Of these; one of them unless ``many``.
         many: Whether any number may be chosen; none stands for all.
         default: What an address means that says nothing of it.
     """
@@ -298,7 +290,6 @@ class Document:
     """Everything that one view says.
 
     Attributes:
-        blocks: From top to bottom.
         lead: One line under the title: what this rests on.
         address: The whole state of the view; a link to it shows the same.
         complaints: What the address asked for and cannot be given, a line each.

@@ -247,11 +247,9 @@ def _csv_value(value: object) -> object:
 
 
 def static_page(document: Document, now: datetime | None = None, base: str | None = None) -> str:
-    """Write a view as a whole HTML page.
+    """Write a view as a whole HTML page, with an aware ``now`` if it is a file.
 
-    ``now`` is when it is written; aware. It is ``None`` for what is no file, and needs no command
-    that writes it again. ``base`` is where the dashboard is to be found, with its last slash; links
-    to other views lead there, and are no links without.
+    ``base`` is where the dashboard is, with its last slash; without it links to views are none.
     """
     from hybridwatch.reports.figures.base import plotly_script  # the live page has its own
 

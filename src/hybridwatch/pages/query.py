@@ -45,12 +45,10 @@ class ViewQuery:
     def one(
         self, label: str, parameter: str, options: Mapping[str, str], default: str | None = None
     ) -> ChoiceField:
-        """Read a choice of one.
+        """Read a choice of one; ``options`` have the reader's word for each value.
 
-        ``options`` are what there is: the value in the address, and the reader's word for it.
-        ``default`` is what holds when the address says nothing, and is then left out of it.
-        Without, the first option holds, and is put into the address: what comes first today may not
-        tomorrow.
+        A ``default`` is left out of the address. Without, the first option holds, and is put into it:
+        what comes first today may not tomorrow.
         """
         fallback = next(iter(options), "") if default is None else default
         wanted = self._single(parameter)
@@ -71,9 +69,7 @@ class ViewQuery:
         instead: tuple[Line, ...],
         default: str | None = None,
     ) -> ChoiceField:
-        """Read what the whole view is about, as ``one``: nothing else is shown in its place.
-
-        ``instead`` lists what there is.
+        """Read what the whole view is about, as ``one``.
 
         Raises:
             NotInStoreError: The address asks for what is not among the options.

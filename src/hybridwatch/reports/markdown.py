@@ -51,10 +51,7 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 
 def render_comment(report: Report, *, with_log: bool = True) -> str:
-    """Write the comment as GitHub-flavoured Markdown that ends in a newline.
-
-    ``with_log`` shows the end of the log of an engine that died.
-    """
+    """Write the comment as Markdown; ``with_log``, with the end of a dead engine's log."""
     return "\n\n".join(part for part in _parts(report, with_log=with_log) if part) + "\n"
 
 

@@ -56,10 +56,8 @@ class ReleaseCell(JournalEntry):
     """What became of a scenario on a release's model runner, as released.
 
     Attributes:
-        runner: Model runner, ``v1`` or ``v2``.
         scenario_digest: Of the work that the engine got.
-        broken: Metric to the worst value, of those that are not as expected; ``None`` where there
-            is no value.
+        broken: Metric to the worst value, of those that are not as expected; ``None`` without one.
         detail: First cause of a failure, or why it does not apply, in one line.
         trials: Contract trials that were made.
         measured_at: UTC.
@@ -96,9 +94,8 @@ class Reason(Part):
     Attributes:
         metrics: Metrics, or ``failed_trial``.
         says: What a failure's first cause contains.
-        why: In a sentence or two.
-        finding: Its number in ``docs/findings.md``; None where it has none.
-        upstream: Issue or pull request, and what became of it; empty where none is known.
+        finding: Its number in ``docs/findings.md``.
+        upstream: Issue or pull request, and what became of it.
     """
 
     scenarios: _Patterns
@@ -147,13 +144,7 @@ class CardPair:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Everything that was measured.
-
-    Attributes:
-        releases: Of vLLM, the newest first.
-        cells: By scenario, release and runner; what was measured of other work is left out.
-        reasons: In the order of the file; their numbers on the card begin with 1.
-    """
+    """Everything that was measured; releases the newest first, reasons numbered from 1."""
 
     scenarios: tuple[str, ...]
     releases: tuple[str, ...]

@@ -89,8 +89,8 @@ def headline(report: Report) -> str:
 def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> str:
     """Say what became of a comparison of two builds.
 
-    ``causes`` are what changed, a sentence each without its full stop, the worst first. ``notes``
-    are what is held against the comparison, for sides that cannot be compared.
+    ``causes`` are sentences without full stops, the worst first; ``notes`` say why sides cannot be
+    compared.
     """
     if not verdicts:
         return "Nothing to compare: the runs hold no measurement."
@@ -214,8 +214,8 @@ def unsure(report: Report) -> str:
 def recommend_trials(comparisons: Iterable[Comparison]) -> int:
     """Recommend trials a side for the open comparisons; 0 where nothing is open.
 
-    As many as settle those that can be settled in reasonable time; the fewest that say anything
-    for the rest, which needs a quieter machine.
+    As many as settle what can be settled in reasonable time; for the rest, which needs a quieter
+    machine, the fewest that say anything.
     """
     needed = [c.trials_needed for c in comparisons if c.trials_needed and c.metric.kind.has_noise]
     return max((n if n <= WORTHWHILE_TRIALS else ENOUGH for n in needed), default=0)
@@ -244,10 +244,9 @@ def repeat_command(report: Report, trials: int = 0) -> str:
 def bisect_command(
     scenario: str, good: str, bad: str, metric: str = "", *, in_clone: bool = False
 ) -> str:
-    """Give the command line that searches for what changed between two builds.
+    """Give the command that searches for a change between labels, releases or commits.
 
-    ``good`` and ``bad`` are labels, releases or commits. An empty ``metric`` is any that changed.
-    ``in_clone`` says that an end is a commit, for which the reader has to say where a clone is.
+    An empty ``metric`` is any that changed; ``in_clone`` says that an end is a commit.
     """
     words = ["hybridwatch", "bisect", scenario, "--good", good, "--bad", bad]
     words += ["--metric", metric] if metric else []

@@ -14,13 +14,7 @@ from rich.text import Text
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, list_subjects
-from hybridwatch.analysis.verdict import (
-    Comparison,
-    Report,
-    Summary,
-    Verdict,
-    find_line_verdict,
-)
+from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import (
@@ -60,10 +54,7 @@ _WIDE: Final = 120
 
 
 def render_table(report: Report, width: int) -> RenderableType:
-    """Lay a report out for a rich console.
-
-    Texts of records are shown as they are; they are never read as rich's markup.
-    """
+    """Lay a report out for a rich console; texts of records are never read as markup."""
     return Group(*_parts(report, wide=width >= _WIDE))
 
 

@@ -108,10 +108,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
 
 
 def list_screen_builds(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
-    """Collect builds from the sides of runs, the newest release first.
-
-    Runs without probed fixes were ingested from other tools and know nothing of ours.
-    """
+    """Collect builds from the sides of runs that probed fixes, the newest release first."""
     sides: defaultdict[str, list[tuple[str, str, datetime, Mapping[str, FixState]]]]
     sides = defaultdict(list)
     columns = (runs[name] for name in ("build", "release", "run", "started_at", "fixes"))

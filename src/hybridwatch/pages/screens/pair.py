@@ -98,10 +98,9 @@ class Obstacle:
 
 
 def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
-    """Read which two sides are asked for; else those of the newest run that has two.
+    """Read which two sides are asked for, of rows that are newest first.
 
-    An engine that is bad on purpose is compared only if it is asked for. ``rows`` has what there is
-    to choose from, newest first; ``None`` comes when it is empty.
+    Else those of the newest run that has two, without an engine that is bad on purpose.
     """
     seen = {role: _find_side(rows, query.address.values(role)[-1:]) for role in _ROLES}
     instead = (every_run(rows),)

@@ -47,10 +47,8 @@ class ScreenSource:
 
     Attributes:
         now: Ages count back from here; UTC.
-        triage: The database of what people decided, as a URL; empty for the file next to the
-            records.
+        triage: URL of the database of decisions; empty for the file next to the records.
         read: Reads and judges one record; the live page keeps what it read.
-        checkout: Reads what the checkout around the records says; nothing, where there is none.
     """
 
     results: Path
@@ -175,11 +173,7 @@ DONE: Final[Mapping[TriageAction, str]] = {
 
 
 def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
-    """Derive every alert of a store, as ``find_groups``.
-
-    Raises:
-        TriageError: What people decided cannot be read.
-    """
+    """Derive every alert of a store; a ``TriageError`` if decisions cannot be read."""
     return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
 
 

@@ -79,10 +79,7 @@ def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
 
 
 def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
-    """Lay out what changed, with the commits and a way to compare both runs.
-
-    A control that was not caught has nothing of the kind: its fix was taken out on purpose.
-    """
+    """Lay out what changed, except for a control, whose fix was taken out on purpose."""
     if is_control(alert):
         return
     if _ends(alert, source) is None:

@@ -155,10 +155,7 @@ def plotly_script() -> str:
 
 
 def figure_trials(trials: Trials) -> go.Figure:
-    """Draw one metric of a run: every trial as a point, the median of a side as a bar.
-
-    Texts are escaped.
-    """
+    """Draw one metric of a run: every trial as a point, the median of a side as a bar."""
     traces: list[dict[str, Any]] = []
     metric, run = trials.subject.metric, trials.entry.run
     builds = list(dict.fromkeys(side.build for side in trials.sides))

@@ -47,10 +47,7 @@ _WRITTEN: Final = 0.09
 def figure_curves(
     sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]
 ) -> go.Figure:
-    """Draw one curve a side over the middle of its trials.
-
-    ``crossings`` are the interactivities between which the better side changes. Texts are escaped.
-    """
+    """Draw one curve a side, and where, in interactivity, the better side changes."""
     drawn = list(enumerate(sides))
     first = sides[0]
     return base_figure(
@@ -64,10 +61,7 @@ def figure_curves(
             "title": axis_title(f"interactivity: {describe_interactivity(first)}"),
             "tickformat": ",~g",
         },
-        yaxis={
-            "title": axis_title(f"throughput: {describe_output(first)}"),
-            "tickformat": ",~g",
-        },
+        yaxis={"title": axis_title(f"throughput: {describe_output(first)}"), "tickformat": ",~g"},
     )
 
 
@@ -150,10 +144,7 @@ def _bound_names(side: SideCurve) -> Iterator[dict[str, Any]]:
 
 
 def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
-    """Draw the phases of a step one after the other, a bar for each build.
-
-    Phases are by build, in seconds, in the order of a step.
-    """
+    """Draw the phases of a step in their order, in seconds, a bar for each build."""
     longest = max(sum(parts.values()) for parts in phases.values())
     traces: list[dict[str, Any]] = []
     named: set[str] = set()
