@@ -47,8 +47,8 @@ class ViewQuery:
     ) -> ChoiceField:
         """Read a choice of one; ``options`` have the reader's word for each value.
 
-        A ``default`` is left out of the address. Without, the first option holds, and is put into it:
-        what comes first today may not tomorrow.
+        A ``default`` is left out of the address. Without, the first option holds, and is put into
+        it: what comes first today may not tomorrow.
         """
         fallback = next(iter(options), "") if default is None else default
         wanted = self._single(parameter)

@@ -51,7 +51,7 @@ from hybridwatch.reports.alert_text import (
 
 _STANDING: Final = "standing"
 SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
-"""An alert that nobody has to look at any more."""
+"""An alert that no one has to look at any more."""
 _ALL: Final = "all"
 _NONE: Final = "none picked"
 
